@@ -66,7 +66,7 @@ def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: in
     with accelerator(device, run["precision"]) as accelerate:
         ran = Kept(technique, make, Work(train, validation, how, accelerate, Warnless()), seed)
         model = ran.execute().to(accelerate.device)
-    record: dict[str, Any] = {"kept": ran.kept["epoch"], "history": [epoch["accuracy"] for epoch in ran.history]}
+    record: dict[str, Any] = {"kept": ran.best_epoch["epoch"], "history": [epoch["accuracy"] for epoch in ran.history]}
     record["chosen"] = scored(partial(by_model, model), reviews, device)
     model.load_state_dict(ran.last)
     return record | {"last": scored(partial(by_model, model), reviews, device)}

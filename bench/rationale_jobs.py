@@ -121,7 +121,7 @@ def one(
     how = Training(epochs=run["epochs"], batch_size=run["batch_size"], weight_decay=0.0, patience=run["epochs"])
     ran, model = trained(reviews, technique, shape, how, seed, device)
     history = [(epoch["stage"], epoch["accuracy"]) for epoch in ran.history]
-    record: dict[str, Any] = {"kept": ran.kept["epoch"], "history": history}
+    record: dict[str, Any] = {"kept": ran.best_epoch["epoch"], "history": history}
     for when in ("chosen", "last"):
         if when == "last":
             model.load_state_dict(ran.last)

@@ -24,7 +24,7 @@ from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.results.audit_config import ProbeConfig
-from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
+from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
 if TYPE_CHECKING:
     from stability import Study
@@ -159,7 +159,9 @@ def tables(study: "Study", clf: TextClassifier, probes: list[str]) -> dict[str, 
     found = {}
     for probe in probes:
         name, number = WORD_PROBES[probe]
-        ids, count = (torch.from_numpy(part) for part in known.table(_table(study.synonyms / f"{name}.parquet"), MOST))
+        ids, count = (
+            torch.from_numpy(part) for part in known.table(_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
+        )
         found[probe] = Synonyms(ids, count, continues, words).to(device), number
     return found
 

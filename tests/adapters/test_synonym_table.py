@@ -15,7 +15,7 @@ from steadygaze.audit.probes.text_perturbations import observe, substitute_synon
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
-from steadygaze.techniques.perturbations.word_substitution import MOST
+from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS
 
 TABLE = {"good": ["fine", "nice"], "bad": ["poor"], "film": ["movie", "film"], "do": ["perform"], "TV": ["telly"]}
 
@@ -83,7 +83,7 @@ def test_function_words_negations_and_other_word_classes_are_never_substituted(b
 
 def test_only_so_many_synonyms_are_kept(box):
     table = synonym_table(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
-    assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MOST
+    assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MAX_SYNONYMS
 
 
 def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):

@@ -120,8 +120,8 @@ def test_the_second_of_two_comparisons_in_a_folder_is_refused_and_the_first_goes
 
 
 def test_a_comparison_killed_while_it_writes_its_first_file_goes_on(tmp_path: Path) -> None:
-    (tmp_path / ".order.json.0123abcd.tmp").mkdir()
-    (tmp_path / ".order.json.0123abcd.tmp" / "order.json").write_text("{")
+    (tmp_path / ".settings.json.0123abcd.tmp").mkdir()
+    (tmp_path / ".settings.json.0123abcd.tmp" / "settings.json").write_text("{")
     with pytest.raises(UserError, match="nowhere-at-all"):  # past the check of the folder
         run_comparison(tmp_path, comparison_order(data="nowhere-at-all"))
     (tmp_path / "comparison.html").symlink_to(tmp_path / "elsewhere")

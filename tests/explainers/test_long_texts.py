@@ -12,7 +12,7 @@ from steadygaze.explainers import class_probability, leave_one_out, lime
 from steadygaze.explainers.kernel_shap import KernelShap
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, units_of
+from steadygaze.techniques.perturbations.word_removal import MAX_UNITS, units_of
 
 SEGMENTS = "segments of consecutive words"
 
@@ -77,7 +77,7 @@ def test_words_are_single_up_to_the_limit(words):
 
 def test_each_text_of_a_batch_has_segments_of_its_own_size():
     _, _, batch = batch_of([text(3), text(10), text(25)])
-    units = units_of(batch, most=10)
+    units = units_of(batch, max_units=10)
     assert units.mask.sum(-1).tolist() == [3, 10, 9]
     assert units.number[2, :25].tolist() == [place // 3 for place in range(25)]
     placed = units.on_first(torch.ones(units.mask.shape, dtype=torch.float64) * units.mask)
@@ -105,7 +105,7 @@ def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
 
 def test_an_audit_of_a_long_text_reads_it_once_for_each_segment():
     box = Counted()
-    with pytest.warns(UserWarning, match=f"at most {MOST_UNITS:,} {SEGMENTS}"):
+    with pytest.warns(UserWarning, match=f"at most {MAX_UNITS:,} {SEGMENTS}"):
         sg.audit(box, [text(1200), "a good film", "a bad film"], ["bad", "bad", "bad"], sample=3)
     assert box.read < 1500, "600 segments of two words, left out for two classes, and the other protocols"
 

@@ -311,7 +311,7 @@ def test_a_tampered_checkpoint_is_refused(damage: str, interrupted: Path, tmp_pa
 FINISHED: dict[str, Damage] = {
     **{name: WEIGHTS[name] for name in ("nan", "cut", "one-missing", "huge-header", "no-header")},
     **{name: SPECIAL[name] for name in ("fifo", "dev-zero", "link-loop")},
-    "kept": state("kept", [1]),
+    "best_epoch": state("best_epoch", [1]),
 }
 
 
@@ -324,8 +324,8 @@ def test_a_tampered_finished_stage_is_refused(damage: str, interrupted: Path, tm
 
 
 COMPARISONS: dict[str, tuple[str, Damage]] = {
-    **{f"order-{name}": ("order.json", JSON[name]) for name in JSON},
-    **{f"order-{name}": ("order.json", SPECIAL[name]) for name in ("fifo", "dev-zero", "link-loop")},
+    **{f"settings-{name}": ("settings.json", JSON[name]) for name in JSON},
+    **{f"settings-{name}": ("settings.json", SPECIAL[name]) for name in ("fifo", "dev-zero", "link-loop")},
     **{
         f"{part}-{name}": (file, WEIGHTS[name])
         for part, file in (("values", "cells/vanilla-0/values.safetensors"), ("seeds", "seeds/word-at.safetensors"))

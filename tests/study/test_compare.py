@@ -88,7 +88,12 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
         found = run(out, asked)
     assert counted.calls == epochs
     assert stamps(first) == before
-    for name in ("comparison.json", "order.json", "cells/word-at-0/values.safetensors", "cells/word-at-0/report.json"):
+    for name in (
+        "comparison.json",
+        "settings.json",
+        "cells/word-at-0/values.safetensors",
+        "cells/word-at-0/report.json",
+    ):
         assert (out / name).read_bytes() == (whole / name).read_bytes(), name
     assert found.to_json() == (whole / "comparison.json").read_text()
 

@@ -34,7 +34,7 @@ def test_a_table_for_people_and_json_for_programs(command, tmp_path: Path):
         "cells",
         "comparison.html",
         "comparison.json",
-        "order.json",
+        "settings.json",
     ]
     again = command(*ASKED, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.5", "--json", "--quiet")
     assert again.err == ""
@@ -55,7 +55,7 @@ def test_ctrl_c_leaves_what_is_done_and_says_how_to_go_on(command, tmp_path: Pat
     ended = command(*ASKED, "--out", tmp_path / "c")
     assert ended.code == 130
     assert "run the same command again to continue" in " ".join(ended.err.split())
-    assert (tmp_path / "c" / "order.json").is_file()
+    assert (tmp_path / "c" / "settings.json").is_file()
 
 
 BAD = {

@@ -15,10 +15,10 @@ ORDER = {"seeds": [0, 1], "own": {"word-at": {"epsilon": 0.2}}, "vectors": None}
 def test_the_same_order_goes_on(tmp_path: Path):
     folder = StudyFolder(tmp_path / "new")
     folder.begin(ORDER)
-    before = (tmp_path / "new" / "order.json").stat().st_mtime_ns
+    before = (tmp_path / "new" / "settings.json").stat().st_mtime_ns
     folder.refuse_foreign()
     folder.begin({"vectors": None, **ORDER})
-    assert (tmp_path / "new" / "order.json").stat().st_mtime_ns == before
+    assert (tmp_path / "new" / "settings.json").stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
 
 @pytest.mark.parametrize("content", ["{", "5", '"order"', "[1]"])
 def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path, content):
-    (tmp_path / "order.json").write_text(content)
+    (tmp_path / "settings.json").write_text(content)
     with pytest.raises(UserError, match=r"order\.json (is not JSON|is damaged).*; name another folder"):
         StudyFolder(tmp_path).begin(ORDER)
 

@@ -14,7 +14,7 @@ from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import Rationalizer
-from steadygaze.techniques.a2r import A2R, apart, both_ways
+from steadygaze.techniques.a2r import A2R, logit_divergence, symmetric_kl
 from steadygaze.techniques.rationalizing import task_loss
 from steadygaze.techniques.technique import LossContext
 from techniques.byhand import texts
@@ -53,7 +53,7 @@ def test_of_the_gap_the_generator_hears_the_soft_side_alone(technique):
     found = heard(technique.loss(model, TEXTS, GIVEN)["gap"], model.generator)
     looked = model.generate(TEXTS)
     hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN)).detach()
-    gap = both_ways if technique.variant == "released" else apart
+    gap = symmetric_kl if technique.variant == "released" else logit_divergence
     expected = heard(gap(hard, model.soft_attention(TEXTS, looked)), model.generator)
     for one, other in zip(found, expected, strict=True):
         assert_close(one, other)
@@ -73,12 +73,12 @@ def test_the_gap_is_jensen_shannon_in_nats():
     hard, soft = torch.randn(2, 50, 3, dtype=torch.float64) * 3
     p, q = hard.softmax(-1).numpy(), soft.softmax(-1).numpy()
     expected = scipy.spatial.distance.jensenshannon(p, q, axis=-1) ** 2
-    assert_close(apart(hard, soft), torch.from_numpy(expected))
-    assert_close(apart(hard, soft), apart(soft, hard))
+    assert_close(logit_divergence(hard, soft), torch.from_numpy(expected))
+    assert_close(logit_divergence(hard, soft), logit_divergence(soft, hard))
     sure = torch.tensor([[60.0, -60.0]], dtype=torch.float64)
-    assert_close(float(apart(sure, -sure)), float(np.log(2)))
+    assert_close(float(logit_divergence(sure, -sure)), float(np.log(2)))
     expected = scipy.stats.entropy(p, q, axis=-1) + scipy.stats.entropy(q, p, axis=-1)
-    assert_close(both_ways(hard, soft), torch.from_numpy(expected))
+    assert_close(symmetric_kl(hard, soft), torch.from_numpy(expected))
 
 
 @EVERY

@@ -281,7 +281,7 @@ def test_it_learns_the_labels_and_what_to_leave_out():
         learning_rate=0.02,
     )
     model = run.execute()
-    assert run.kept["epoch"] == 8  # the last: the second epoch guesses as well, and selects nearly all
+    assert run.best_epoch["epoch"] == 8  # the last: the second epoch guesses as well, and selects nearly all
     assert (inference.logits(model, held).argmax(-1).numpy() == held.label).mean() > 0.9
     first, last = run.history[0]["terms"], run.history[-1]["terms"]
     assert last["task"] < 0.5 * first["task"]

@@ -117,8 +117,8 @@ def test_a_checkpoint_of_which_an_older_version_kept_less_is_refused_in_a_senten
 def test_a_finished_stage_of_which_an_older_version_kept_less_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
-    without(tmp_path / "finished-0.safetensors", "kept")
-    with pytest.raises(UserError, match="older version without kept: it cannot be resumed"):
+    without(tmp_path / "finished-0.safetensors", "best_epoch")
+    with pytest.raises(UserError, match="older version without best_epoch: it cannot be resumed"):
         make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
 
 

@@ -112,7 +112,7 @@ def texts(*rows: Sequence[int], words: bool = True) -> Data:
 def test_every_record_carries_what_its_attention_looks_like(name: str) -> None:
     run = make_run(TOYS[name])
     run.execute()
-    for record in (*run.history, run.kept):
+    for record in (*run.history, run.best_epoch):
         found = record["attention"]
         assert list(found) == KEYS
         assert 0 <= found["normalized_entropy"] <= 1
@@ -126,8 +126,8 @@ def test_it_is_what_judge_says_of_the_validation_texts_at_the_epoch_that_is_kept
     run = make_run(Vanilla(), sharp, epochs=4, learning_rate=0.05)
     read = inference.split_outputs(run.execute(), corpus(16, seed=1))
     expected = detect_collapse(read.weights, read.mask, ids=read.ids)
-    found = run.kept["attention"]
-    assert run.history[run.kept["epoch"] - 1]["attention"] == found
+    found = run.best_epoch["attention"]
+    assert run.history[run.best_epoch["epoch"] - 1]["attention"] == found
     for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean"):
         assert found[name] == pytest.approx(getattr(expected, name), rel=1e-6)
     assert (found["uniform"], found["constant"], found["overlap"]) == (expected.uniform, expected.constant, None)
@@ -160,7 +160,7 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
         inference.split_outputs(model, validation) for model in (run.models["one"], run.models["other"], read)
     )
     expected = detect_collapse(ours.weights, ours.mask, (one.weights + other.weights) / 2, ids=ours.ids).overlap
-    assert run.kept["attention"]["overlap"] == pytest.approx(expected)
+    assert run.best_epoch["attention"]["overlap"] == pytest.approx(expected)
     alone = [detect_collapse(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (one, other)]
     assert expected not in alone  # neither of them would do
 
@@ -181,8 +181,8 @@ def test_a_run_that_ends_with_attention_that_says_nothing_warns_once(
     with pytest.warns(UserWarning, match=f"^collapsed attention: {reason}") as caught:
         run.execute()
     assert len(caught) == 1
-    assert run.kept["attention"]["collapsed"]
-    assert str(caught[0].message) == f"collapsed attention: {run.kept['attention']['reason']}"
+    assert run.best_epoch["attention"]["collapsed"]
+    assert str(caught[0].message) == f"collapsed attention: {run.best_epoch['attention']['reason']}"
 
 
 def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
@@ -218,9 +218,9 @@ class Sentences(Place):
 def test_a_rationalizer_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
     run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationalizer(Sentences(sign)))
     run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
-    assert warned(run) == [f"an interlocked selection: {run.kept['attention']['reason']}"]
-    assert run.kept["attention"]["constant"]
-    assert "follow the position of a sentence, not the text" in run.kept["attention"]["reason"]
+    assert warned(run) == [f"an interlocked selection: {run.best_epoch['attention']['reason']}"]
+    assert run.best_epoch["attention"]["constant"]
+    assert "follow the position of a sentence, not the text" in run.best_epoch["attention"]["reason"]
 
 
 def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
@@ -241,7 +241,7 @@ def test_a_rationalizer_that_takes_one_sentence_or_another_is_not_collapsed() ->
     run.job = replace(run.job, validation=corpus(80, seed=1))
     assert warned(run) == []
     assert not any(record["attention"]["collapsed"] for record in run.history)
-    assert run.kept["attention"]["unexplained"] > 0.2
+    assert run.best_epoch["attention"]["unexplained"] > 0.2
 
 
 class Alike(nn.Module):
@@ -286,7 +286,7 @@ def test_words_that_are_always_selected_by_their_place_are_no_attention() -> Non
     run = make_run(technique, make, validation=corpus(80, seed=1))
     (said,) = warned(run)
     assert said.startswith("an uninformative selection: The weights follow the position of a word, not the text")
-    assert run.kept["attention"]["selected"] is None, "as many as share says: neither all nor none"
+    assert run.best_epoch["attention"]["selected"] is None, "as many as share says: neither all nor none"
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
@@ -344,7 +344,7 @@ def test_records_are_json_also_where_no_text_has_two_words(
     run = make_run(technique, validation=validation, folder=tmp_path)
     telling = int(validation.text.lengths.max()) > 1 and bool(validation.text.words.all())
     found = warned(run)
-    assert json.loads(json.dumps([*run.history, run.kept], allow_nan=False)) == [*run.history, run.kept]
+    assert json.loads(json.dumps([*run.history, run.best_epoch], allow_nan=False)) == [*run.history, run.best_epoch]
     for record in run.history:
         numbers = [
             record["attention"][name]
@@ -356,4 +356,4 @@ def test_records_are_json_also_where_no_text_has_two_words(
         assert not any(record["attention"]["collapsed"] for record in run.history)
     resumed = make_run(technique, validation=validation, folder=tmp_path, resume=True)
     resumed.execute()
-    assert (resumed.history, resumed.kept) == (run.history, run.kept)
+    assert (resumed.history, resumed.best_epoch) == (run.history, run.best_epoch)

@@ -65,7 +65,7 @@ def test_the_result_itself_may_be_given_and_then_nothing_is_trained() -> None:
     models, recorder = trained(Vanilla(), "model"), Recorder()
     run = make_run(Vanilla(), models=dict(models), watcher=recorder)
     assert weights(run.execute()) == weights(models["model"])
-    assert (recorder.epochs, recorder.skipped, run.history, run.kept) == ([], 2, [], {})
+    assert (recorder.epochs, recorder.skipped, run.history, run.best_epoch) == ([], 2, [], {})
 
 
 def test_a_model_that_no_stage_makes_is_one_beside_them() -> None:

@@ -44,7 +44,7 @@ def test_an_epoch_whose_attention_has_collapsed_says_so_in_its_line_and_no_other
 
 def test_a_run_that_ends_with_collapsed_attention_says_so_at_the_end() -> None:
     screen, _, run = shown("vanilla")
-    assert screen.splitlines()[-1] == f"collapsed attention: {run.kept['attention']['reason']}"
+    assert screen.splitlines()[-1] == f"collapsed attention: {run.best_epoch['attention']['reason']}"
 
 
 def test_stages_are_named_where_there_are_several() -> None:

@@ -214,7 +214,7 @@ def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_
     assert len(seen) == 5  # three epochs without a better one than the second
     assert weights(model) == seen[1]
     assert seen[2] != seen[1]
-    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "constant_label": None, "attention": AWAKE}
+    assert run.best_epoch == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "constant_label": None, "attention": AWAKE}
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
 
 
@@ -225,7 +225,7 @@ def test_of_equal_scores_the_smaller_loss_is_kept_and_being_surer_does_not_prolo
     seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.7, 0.6, 0.9], [0.1, 0.9, 0.95, 0.6, 0.2, 0.1])
     run = make_run(Vanilla(), epochs=6, patience=3)
     assert weights(run.execute()) == seen[3]
-    assert (len(seen), run.kept["epoch"]) == (5, 4)
+    assert (len(seen), run.best_epoch["epoch"]) == (5, 4)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_epochs_no_better_than_guessing_do_not_count_against_patience(
     seen = scripted(monkeypatch, scores)
     done = make_run(Vanilla(), epochs=8, patience=2)
     assert weights(done.execute()) == seen[kept - 1]
-    assert (len(seen), done.kept["epoch"]) == (run, kept)
+    assert (len(seen), done.best_epoch["epoch"]) == (run, kept)
 
 
 def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monke
     seen = scripted(monkeypatch, [0.9, 0.5, 0.4, 0.3])
     run = make_run(Last(), epochs=4, patience=1)
     assert weights(run.execute()) == seen[3]
-    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "constant_label": None, "attention": AWAKE}
+    assert run.best_epoch == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "constant_label": None, "attention": AWAKE}
 
 
 def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_one_scored_better(
@@ -271,14 +271,20 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
     scripted(monkeypatch, scores)
     whole = make_run(Afterward())
     whole.execute()
-    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "constant_label": None, "attention": AWAKE}
+    assert whole.best_epoch == {
+        "stage": "learn",
+        "epoch": 2,
+        "macro-f1": 0.5,
+        "constant_label": None,
+        "attention": AWAKE,
+    }
     scripted(monkeypatch, scores)
     with pytest.raises(KeyboardInterrupt):
         make_run(Afterward(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
     resumed = make_run(Afterward(), folder=tmp_path, resume=True)
     scripted(monkeypatch, scores[5:])
     resumed.execute()
-    assert resumed.kept == whole.kept
+    assert resumed.best_epoch == whole.best_epoch
 
 
 @pytest.mark.parametrize("epochs", [0, -1])

@@ -99,7 +99,7 @@ def weights(model: nn.Module) -> dict[str, bytes]:
 def outcome(run: TrainingRun) -> tuple[dict[str, bytes], str]:
     """All that a run produces: the weights, and the history with what was kept."""
     model = run.execute()
-    return weights(model), json.dumps([*run.history, run.kept])
+    return weights(model), json.dumps([*run.history, run.best_epoch])
 
 
 @settings

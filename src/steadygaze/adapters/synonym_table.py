@@ -18,7 +18,7 @@ from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
-from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
+from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
 Table = Mapping[str, Sequence[str]]
 NEGATION = ("n't", "n’t")
@@ -33,7 +33,7 @@ def synonym_table(subject: ModelAdapter, given: str | Path | Table, texts: Seque
     if isinstance(subject.tokens, TextWords):
         return _text_synonyms(subject.tokens, substitutable_pairs(_table(given, folded=False)), texts)
     lexicon = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    ids, count = lexicon.table(substitutable_pairs(_table(given, folded=subject.tokens.kind == "words")), MOST)
+    ids, count = lexicon.table(substitutable_pairs(_table(given, folded=subject.tokens.kind == "words")), MAX_SYNONYMS)
     table, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
     return Synonyms(table, counts, continues, words)
 
@@ -65,12 +65,12 @@ def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Syn
         ]
         for piece, word in zip(pieces, words, strict=True)
     ]
-    flat = iter(tokens.add_pieces([other for others in substitutes for other in others[:MOST]]))
+    flat = iter(tokens.add_pieces([other for others in substitutes for other in others[:MAX_SYNONYMS]]))
     size = len(tokens.vocabulary)
-    ids, count = torch.zeros(size, MOST, dtype=torch.long), torch.zeros(size, dtype=torch.long)
+    ids, count = torch.zeros(size, MAX_SYNONYMS, dtype=torch.long), torch.zeros(size, dtype=torch.long)
     for index, others in enumerate(substitutes):
-        count[index] = len(others[:MOST])
-        ids[index, : count[index]] = torch.tensor([next(flat) for _ in others[:MOST]], dtype=torch.long)
+        count[index] = len(others[:MAX_SYNONYMS])
+        ids[index, : count[index]] = torch.tensor([next(flat) for _ in others[:MAX_SYNONYMS]], dtype=torch.long)
     continues = torch.zeros(size, dtype=torch.bool)
     continues[: len(words)] = torch.tensor([word.lower() in NEGATION for word in words])
     return Synonyms(ids, count, continues)

@@ -109,7 +109,7 @@ def _run(config: dict[str, Any], out: Path, common: Common) -> "Comparison":
     study, console = build(CompareConfig, config), stderr_console(common)
     resume = f"{out} keeps the finished models: run the same command again to continue"
     with (
-        interruptible(console, lambda: resume if (out / "order.json").is_file() else ""),
+        interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
         progress_bar(console, each=True) as bar,
         _print_warnings(console, bar) as watch,
     ):

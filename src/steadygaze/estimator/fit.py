@@ -116,7 +116,11 @@ def fit(
         if selects(model):
             reader = add_reader(model, job, len(run.history), order.seed)
     description = dataclasses.replace(
-        plan.description, history=run.history, best_epoch=run.kept, token_coverage=covered, independent_reader=reader
+        plan.description,
+        history=run.history,
+        best_epoch=run.best_epoch,
+        token_coverage=covered,
+        independent_reader=reader,
     )
     if selects(model) and model.reader is not None:
         model.reader.accuracy = description.reader_accuracy

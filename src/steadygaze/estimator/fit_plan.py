@@ -32,7 +32,7 @@ from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
 from steadygaze.models.encoders.transformer import from_folder, limit, locate
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms, without_synonyms
+from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms, without_synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_run import RESULT
@@ -135,7 +135,7 @@ class FitPlan:
             pairs = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
             # Without the rule about word classes, which audits apply: the stability study was trained this way.  The
             # rule would drop 23 % of its training pairs and invalidate docs/results/stability.md.
-            ids, count = lexicon.table(substitutable_pairs(pairs, classes=False), MOST)
+            ids, count = lexicon.table(substitutable_pairs(pairs, classes=False), MAX_SYNONYMS)
             table = {"table": torch.from_numpy(ids), "count": torch.from_numpy(count)}
             synonyms = dataclasses.replace(synonyms, **table, origin="table")
         if synonyms.origin == "none":

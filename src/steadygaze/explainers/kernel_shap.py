@@ -48,7 +48,7 @@ from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import MOST_SAMPLES, PER_WORD, Subsets, groups, saliency
 from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import (
-    MOST_UNITS,
+    MAX_UNITS,
     take_rows,
     text_key,
     units_of,
@@ -72,9 +72,9 @@ class CoalitionStrata:
     """Number of random pairs over all these sizes."""
 
 
-def coalitions(batch: Batch, samples: int, chance: RandomKey, max_units: int = MOST_UNITS) -> Subsets:
+def coalitions(batch: Batch, samples: int, chance: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
     """`samples` subsets of each text, at least PER_WORD per word, without the empty and the whole text."""
-    units = units_of(batch, most=max_units)
+    units = units_of(batch, max_units=max_units)
     words, keys = units.mask.sum(-1).tolist(), text_key(batch)
     rows = [_text_coalitions(n, samples, chance, key) for n, key in zip(words, keys, strict=True)]
     max_units = max(len(share) for _, share in rows)
@@ -207,7 +207,7 @@ class KernelShap(Explainer):
 
     samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1024
     """Forward passes with deleted words per text."""
-    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
@@ -219,8 +219,8 @@ class KernelShap(Explainer):
     ) -> Saliency:
         clean = clean_prediction(model, batch, target, output=self.output)
         all_rows = torch.arange(len(batch), device=batch.ids.device)
-        empty = predict_without(model, batch, all_rows, words_of(batch), clean.target_class, self.output)
-        units = units_of(batch, most=self.max_units)
+        empty_output = predict_without(model, batch, all_rows, words_of(batch), clean.target_class, self.output)
+        units = units_of(batch, max_units=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):

@@ -17,7 +17,7 @@ from steadygaze.explainers.class_probability import Output, clean_prediction, pr
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import chunks, saliency
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, units_of, warn_segments
+from steadygaze.techniques.perturbations.word_removal import MAX_UNITS, units_of, warn_segments
 
 
 @settings
@@ -27,7 +27,7 @@ class LeaveOneOut(Explainer):
     deletes_words: ClassVar[bool] = True
     forward_passes: ClassVar[int] = 25  # about the number of words in a sentence
 
-    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
@@ -36,7 +36,7 @@ class LeaveOneOut(Explainer):
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         clean = clean_prediction(model, batch, target, output=self.output)
-        units = units_of(batch, most=self.max_units)
+        units = units_of(batch, max_units=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows, number in chunks(units.mask, units.number.shape[1]):  # one for each unit of the batch

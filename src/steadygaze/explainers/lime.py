@@ -35,7 +35,7 @@ from steadygaze.explainers.class_probability import Output, clean_prediction, pr
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import (
-    MOST_UNITS,
+    MAX_UNITS,
     Units,
     row_chunks,
     take_rows,
@@ -92,8 +92,8 @@ def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
     return row_chunks(batch, size)
 
 
-def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, max_units: int = MOST_UNITS) -> Subsets:
-    units = units_of(batch, most=max_units)
+def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
+    units = units_of(batch, max_units=max_units)
     words = units.mask.sum(-1, keepdim=True)  # (B,1)
     enumerable = words < samples.bit_length()  # 2ⁿ ≤ samples
     counts = torch.where(enumerable, 1 << words.clamp_max(62), (PER_WORD * words).clamp_min(samples))
@@ -155,7 +155,7 @@ class Lime(Explainer):
     """Width of the proximity kernel, in cosine distance."""
     ridge: Annotated[float, Field(ge=0)] = 1.0
     """Ridge penalty, relative to `samples` subsets."""
-    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
@@ -166,7 +166,7 @@ class Lime(Explainer):
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         clean = clean_prediction(model, batch, target, output=self.output)
-        units = units_of(batch, most=self.max_units)
+        units = units_of(batch, max_units=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):

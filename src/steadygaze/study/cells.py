@@ -55,11 +55,13 @@ def references(
 
 def _same_settings(config: CompareConfig, technique: str) -> bool:
     """Return whether vanilla is trained first and with the same settings."""
-    before = config.techniques[: config.techniques.index(technique)]
-    if VANILLA not in before:
+    earlier = config.techniques[: config.techniques.index(technique)]
+    if VANILLA not in earlier:
         return False
-    ours, theirs = config.training(technique), config.training(VANILLA)
-    return all(getattr(ours, part) == getattr(theirs, part) for part in ("architecture", "training", "text"))
+    training, vanilla_training = config.training(technique), config.training(VANILLA)
+    return all(
+        getattr(training, part) == getattr(vanilla_training, part) for part in ("architecture", "training", "text")
+    )
 
 
 def _plain(stage: Stage) -> bool:
@@ -72,8 +74,8 @@ def pairwise_divergence(config: CompareConfig, data: StudyData, models: Iterable
 
     Models are loaded one after the other; only their saliency is kept.
     """
-    each = iter(models)
-    first = next(each)
+    classifiers = iter(models)
+    first = next(classifiers)
     name = config.explains(str(first.technique))
 
     def case_of(clf: TextClassifier) -> AuditCase:
@@ -84,13 +86,19 @@ def pairwise_divergence(config: CompareConfig, data: StudyData, models: Iterable
 
     case = case_of(first)
     label = case.probs.argmax(-1)  # all models explain the same class
-    saliency = [case.saliency(name), *map(saliency_of, each)]  # a loop would keep a model while the next is loaded
+    saliency = [
+        case.saliency(name),
+        *map(saliency_of, classifiers),
+    ]  # a loop would keep a model while the next is loaded
 
     def work(rows: Rows, batch: Batch) -> dict[ValueKey, Tensor]:
-        here, few = [case.gather_rows(weights, rows, batch) for weights in saliency], batch.mask.sum(-1) < 2
+        weights, too_short = (
+            [case.gather_rows(saliency_weights, rows, batch) for saliency_weights in saliency],
+            batch.mask.sum(-1) < 2,
+        )
         return {
-            ValueKey(BETWEEN, name, (i, j)): distance(p, q, batch.mask).masked_fill(few, torch.nan)
-            for (i, p), (j, q) in combinations(enumerate(here), 2)
+            ValueKey(BETWEEN, name, (i, j)): distance(p, q, batch.mask).masked_fill(too_short, torch.nan)
+            for (i, p), (j, q) in combinations(enumerate(weights), 2)
         }
 
     divergence = case.gather(f"{name} of all models", work, case.rows(name))
@@ -143,9 +151,9 @@ def train(
 ) -> TextClassifier:
     """Train a model, resume its training, or load the finished model."""
     clf = config.classifier(technique, seed, device)
-    ready = references(config, folder, technique, seed, device)
+    trained_references = references(config, folder, technique, seed, device)
     return resumable_training.train(
-        clf, data.corpus, folder.cell(technique, seed) / MODEL, True, ready, folder.teacher_cache
+        clf, data.corpus, folder.cell(technique, seed) / MODEL, True, trained_references, folder.teacher_cache
     )
 
 

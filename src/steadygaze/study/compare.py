@@ -59,8 +59,8 @@ def _validate(config: CompareConfig, data: StudyData) -> None:
     classes, pairs = {example.label for example in train}, any(example.question is not None for example in train)
     for name in config.techniques:
         training = config.training(name)
-        if why := training.technique.validate(training.architecture, len(classes)):
-            raise UserError(f"{name}: {why}")
+        if problem := training.technique.validate(training.architecture, len(classes)):
+            raise UserError(f"{name}: {problem}")
         if pairs and not training.technique.reads_pairs:
             raise UserError(f"{name} selects from single texts: it cannot be trained on pairs")
 
@@ -75,8 +75,8 @@ class _Run:
     def compare(self) -> Comparison:
         config = self.config
         cells = {name: [self._cell(name, seed) for seed in config.numbers] for name in config.techniques}
-        between = {name: self._between(name) for name in config.techniques}
-        results = technique_results(cells, between)
+        seed_divergence = {name: self._between(name) for name in config.techniques}
+        results = technique_results(cells, seed_divergence)
         return Comparison(
             COLUMNS,
             with_settings(results, {name: own(config, name) for name in config.techniques}),
@@ -90,17 +90,17 @@ class _Run:
 
     def _cell(self, technique: str, seed: int) -> StudyCell:
         config, path = self.config, self.folder.cell(technique, seed)
-        done = config.techniques.index(technique) * config.seeds + config.numbers.index(seed)
+        finished = config.techniques.index(technique) * config.seeds + config.numbers.index(seed)
         total, name = len(config.techniques) * config.seeds, f"{technique}, seed {seed}"
         if not cell.is_finished(path):
-            self.runtime.watch(f"{name}: training", done, total)
+            self.runtime.watch(f"{name}: training", finished, total)
             clf = cell.train(config, self.data, self.folder, technique, seed, self.runtime.device)
 
             def watch(activity: str, read: int, of: int) -> None:
-                self.runtime.watch(f"{name}: {activity}, {read:,} of {of:,} texts", done, total)
+                self.runtime.watch(f"{name}: {activity}, {read:,} of {of:,} texts", finished, total)
 
             cell.write(path, cell.audit(config, self.data, clf, watch))
-        self.runtime.watch(f"{name}: done", done + 1, total)
+        self.runtime.watch(f"{name}: done", finished + 1, total)
         return cell.read(path, technique, seed, len(self.data.examples))
 
     def _between(self, technique: str) -> Arrays:

@@ -89,8 +89,8 @@ def check(config: CompareConfig) -> None:
         if name not in TECHNIQUES:
             raise unknown("technique", name, TECHNIQUES)
     if len(set(config.techniques)) < len(config.techniques):
-        twice = next(name for name in config.techniques if config.techniques.count(name) > 1)
-        raise UserError(f"{twice} is named twice among the techniques")
+        duplicate = next(name for name in config.techniques if config.techniques.count(name) > 1)
+        raise UserError(f"{duplicate} is named twice among the techniques")
     if len(config.techniques) < 2:
         names = ", ".join(config.techniques) or "none"
         raise UserError(f"a comparison needs two techniques or more, found {names}: --techniques vanilla,consensus")
@@ -111,20 +111,20 @@ def _explainers(config: CompareConfig) -> None:
         explainer = config.explains(name)
         if explainer not in EXPLAINERS:
             raise unknown("explainer", explainer, EXPLAINERS)
-        if why := missing_capability(EXPLAINERS[explainer](), TECHNIQUES[name].kind):
+        if reason := missing_capability(EXPLAINERS[explainer](), TECHNIQUES[name].kind):
             raise UserError(
-                f"{explainer} cannot explain models of {name}: {why}; without --explainer each has its default"
+                f"{explainer} cannot explain models of {name}: {reason}; without --explainer each has its default"
             )
 
 
 def _settings_of_all(techniques: tuple[str, ...], values: Mapping[str, Any]) -> None:
     """Refuse a setting of all techniques that only some of them have."""
-    shared = {name for cls in (Architecture, Training, TextConfig) for name in field_names(cls)}
-    for key in values.keys() - shared:
+    common = {name for cls in (Architecture, Training, TextConfig) for name in field_names(cls)}
+    for key in values.keys() - common:
         owners = [name for name in techniques if key in field_names(TECHNIQUES[name])]
-        others = [name for name in techniques if name not in owners]
-        if owners and others:
+        without_setting = [name for name in techniques if name not in owners]
+        if owners and without_setting:
             raise UserError(
-                f"{others[0]} has no setting {key!r}, and --set is for all techniques: "
+                f"{without_setting[0]} has no setting {key!r}, and --set is for all techniques: "
                 f"--set-for {owners[0]}:{key}={values[key]}"
             )

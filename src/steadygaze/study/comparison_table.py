@@ -34,51 +34,51 @@ from steadygaze.study.study_data import HELD_OUT, KEPT_OUT, StudyData, encoder, 
 from steadygaze.study.study_folder import Arrays
 
 
-def facts(order: CompareConfig, given: StudyData) -> dict[str, str]:
-    sizes = ", ".join(f"{size:,} {name}" for name, size in given.corpus.sizes.items())
+def facts(config: CompareConfig, data: StudyData) -> dict[str, str]:
+    sizes = ", ".join(f"{size:,} {name}" for name, size in data.corpus.sizes.items())
     return {
-        "data": f"{given.corpus.name}: {sizes}",
-        "audited with": f"{count_text(len(given.examples), 'text')} of the split {given.split}",
-        "techniques": ", ".join(order.techniques),
-        "held against": order.baseline,
-        "seeds": ", ".join(map(str, order.numbers)),
-        "encoder": encoder(order),
-        "explanation": explainers(order),
-        "synonyms": synonyms(order) or "none; --synonyms FILE (synonyms=) adds a table",
+        "data": f"{data.corpus.name}: {sizes}",
+        "audited with": f"{count_text(len(data.examples), 'text')} of the split {data.split}",
+        "techniques": ", ".join(config.techniques),
+        "held against": config.baseline,
+        "seeds": ", ".join(map(str, config.numbers)),
+        "encoder": encoder(config),
+        "explanation": explainers(config),
+        "synonyms": synonyms(config) or "none; --synonyms FILE (synonyms=) adds a table",
     }
 
 
-def notes(order: CompareConfig, given: StudyData, results: Sequence[TechniqueResult]) -> tuple[str, ...]:
-    sentences = [_intervals(order), *_test(order), *_texts(given)]
+def notes(config: CompareConfig, data: StudyData, results: Sequence[TechniqueResult]) -> tuple[str, ...]:
+    sentences = [_intervals(config), *_test(config), *_texts(data)]
     baseline = results[0]
     if baseline.silent:
         sentences.append(
-            f"The baseline itself collapsed in {baseline.silent} of {len(order.numbers)} seeds: its weights do not "
+            f"The baseline itself collapsed in {baseline.silent} of {len(config.numbers)} seeds: its weights do not "
             "depend on the text.  They are stable, so that informative weights look worse."
         )
     return tuple(sentences)
 
 
-def _intervals(order: CompareConfig) -> str:
-    if order.seeds == 1:
+def _intervals(config: CompareConfig) -> str:
+    if config.seeds == 1:
         return (
             f"Intervals are 95 % bootstrap intervals over texts ({RESAMPLES:,} resamples).  Only one seed was trained: "
             "the variance between seeds is unknown.  Scores of a whole split (macro-F1, calibration error) have no "
             "interval."
         )
-    times = f"{seed_stretch(order.seeds):.1f}"
+    times = f"{seed_stretch(config.seeds):.1f}"
     return (
         f"Intervals are 95 % bootstrap intervals: {RESAMPLES:,} resamples of seeds and texts, the same for all "
         "techniques.  Scores of a whole split (macro-F1, calibration error) resample only seeds.  The divergence "
         "between seeds belongs to pairs of seeds: the jackknife gives the part of each seed, and two seeds are too "
-        f"few to test it.  For {order.seeds} seeds, the interval of a difference "
+        f"few to test it.  For {config.seeds} seeds, the interval of a difference "
         f"multiplies the variation between seeds by {times}, as in Student's t."
     )
 
 
-def _test(order: CompareConfig) -> list[str]:
+def _test(config: CompareConfig) -> list[str]:
     return [
-        f"A technique is compared with {order.baseline} text by text; the difference of a text is the mean over seeds."
+        f"A technique is compared with {config.baseline} text by text; the difference of a text is the mean over seeds."
         f"  p is from a sign-flip test ({SIGN_FLIPS:,} resamples, or "
         "every pattern for few texts).  Holm's method corrects it for all comparisons of this table.",
         "p tests whether these models would differ on other texts of the same kind, not whether retrained models "
@@ -88,13 +88,13 @@ def _test(order: CompareConfig) -> list[str]:
     ]
 
 
-def _texts(given: StudyData) -> list[str]:
-    if given.split == HELD_OUT:
+def _texts(data: StudyData) -> list[str]:
+    if data.split == HELD_OUT:
         return [
             f"The data have no test split: one text in {KEPT_OUT} of every class was held out from training, with a "
             "fixed seed."
         ]
-    if given.split == "validation":
+    if data.split == "validation":
         return ["The audited texts also selected the epoch of every model: the classification scores are optimistic."]
     return []
 
@@ -108,11 +108,11 @@ ONE_MODEL = ("model", "seed")
 
 
 def technique_results(
-    cells: Mapping[str, Sequence[StudyCell]], between: Mapping[str, Arrays]
+    cells: Mapping[str, Sequence[StudyCell]], seed_divergence: Mapping[str, Arrays]
 ) -> tuple[TechniqueResult, ...]:
     """The first technique is the baseline."""
     scores = {
-        (technique, column.measure): _matrix(column, of_seeds, between[technique])
+        (technique, column.measure): _matrix(column, of_seeds, seed_divergence[technique])
         for technique, of_seeds in cells.items()
         for column in COLUMNS
     }
@@ -146,10 +146,10 @@ def mark(column: Column, difference: Difference | None, collapsed: bool) -> Mark
     return "bought" if column.stability and collapsed else "better"
 
 
-def _matrix(column: Column, cells: Sequence[StudyCell], between: Arrays) -> Values | str:
+def _matrix(column: Column, cells: Sequence[StudyCell], seed_divergence: Arrays) -> Values | str:
     """(S,N) for a value per text, (S,1) for one of the whole split; else the reason why there is none."""
     if column.key == BETWEEN:
-        pairs = {key.models: values for key, values in between.items() if key.models is not None}
+        pairs = {key.models: values for key, values in seed_divergence.items() if key.models is not None}
         return by_model(pairs, len(cells)) if pairs else f"not applicable, because {ALONE}"
     rows = []
     for cell in cells:
@@ -162,8 +162,8 @@ def _matrix(column: Column, cells: Sequence[StudyCell], between: Arrays) -> Valu
 def _differences(values: Mapping[Place, Values], baseline: str) -> dict[Place, Values]:
     """Technique minus baseline, if both have values of the same texts."""
     differences = {
-        (technique, measure): own - values[baseline, measure]
-        for (technique, measure), own in values.items()
+        (technique, measure): technique_values - values[baseline, measure]
+        for (technique, measure), technique_values in values.items()
         if technique != baseline and (baseline, measure) in values
     }
     return {place: values for place, values in differences.items() if np.isfinite(values).any(-1).all()}

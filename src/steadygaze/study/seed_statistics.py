@@ -36,9 +36,9 @@ _ROUNDING = 1e-12  # of Σ|d|: sums that are mathematically equal count as equal
 
 def seed_means(values: Values) -> Values:
     """The mean of every seed over its texts; NaN if it has none.  (S,N) -> (S,)"""
-    known = np.isfinite(values)
-    count = known.sum(-1)
-    total = np.where(known, values, 0.0).sum(-1)
+    finite = np.isfinite(values)
+    count = finite.sum(-1)
+    total = np.where(finite, values, 0.0).sum(-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -65,8 +65,10 @@ def by_model(pairs: Mapping[tuple[int, int], Values], models: int) -> Values:
     values = np.stack(list(pairs.values()))
     if models < 3:
         return values
-    without = [np.stack([value for pair, value in pairs.items() if s not in pair]).mean(0) for s in range(models)]
-    rows: Values = models * values.mean(0) - (models - 1) * np.stack(without)
+    leave_one_out_means = [
+        np.stack([value for pair, value in pairs.items() if s not in pair]).mean(0) for s in range(models)
+    ]
+    rows: Values = models * values.mean(0) - (models - 1) * np.stack(leave_one_out_means)
     return rows
 
 
@@ -77,17 +79,17 @@ def across_seeds(differences: Values) -> Values:
 
 def sign_flips(differences: Values, *, seed: int = 0, resamples: int = SIGN_FLIPS) -> Values:
     """The sign-flip p of each row; NaN if it has no values.  (M,N) -> (M,)"""
-    known = np.where(np.isfinite(differences), differences, 0.0)
-    observed = np.abs(known.sum(-1)) - _ROUNDING * np.abs(known).sum(-1)  # (M,)
+    finite = np.where(np.isfinite(differences), differences, 0.0)
+    observed = np.abs(finite.sum(-1)) - _ROUNDING * np.abs(finite).sum(-1)  # (M,)
     texts = differences.shape[1]
     if texts <= EXACT:
-        p = (np.abs(_all_signs(texts) @ known.T) >= observed).sum(0) / 2**texts
+        p = (np.abs(_all_signs(texts) @ finite.T) >= observed).sum(0) / 2**texts
     else:
         random = np.random.default_rng(seed)
-        count = np.zeros(len(known))
+        count = np.zeros(len(finite))
         for size in chunks(resamples, texts):
             signs = 2.0 * random.integers(2, size=(size, texts), dtype=np.int8) - 1
-            count += (np.abs(signs @ known.T) >= observed).sum(0)
+            count += (np.abs(signs @ finite.T) >= observed).sum(0)
         p = (count + 1) / (resamples + 1)
     return np.where(np.isfinite(differences).any(-1), p, np.nan)
 

@@ -109,9 +109,9 @@ def shared(config: CompareConfig) -> dict[str, Any]:
 
 def own(config: CompareConfig, technique: str) -> dict[str, Any]:
     """Settings of a technique alone."""
-    same = shared(config)
-    other = {key: value for key, value in _parts(config, technique).items() if key not in same}
-    return {**dataclasses.asdict(config.training(technique).technique), **other}
+    common = shared(config)
+    differing = {key: value for key, value in _parts(config, technique).items() if key not in common}
+    return {**dataclasses.asdict(config.training(technique).technique), **differing}
 
 
 def encoder(config: CompareConfig) -> str:
@@ -122,10 +122,10 @@ def encoder(config: CompareConfig) -> str:
 
 def explainers(config: CompareConfig) -> str:
     """One explainer, or the explainer of each technique."""
-    each = {name: config.explains(name) for name in config.techniques}
-    if len(set(each.values())) == 1:
+    explainer_by_technique = {name: config.explains(name) for name in config.techniques}
+    if len(set(explainer_by_technique.values())) == 1:
         return config.explains(config.baseline)
-    return ", ".join(f"{explainer} of {name}" for name, explainer in each.items())
+    return ", ".join(f"{explainer} of {name}" for name, explainer in explainer_by_technique.items())
 
 
 def synonyms(config: CompareConfig) -> str | None:

@@ -1,6 +1,6 @@
 """The folder of a comparison, from which it can be resumed.
 
-order.json                             everything that the scores depend on
+settings.json                          everything that the scores depend on
 cells/<technique>-<seed>/model/        a trained model; model.unfinished/ during training
 cells/<technique>-<seed>/values.safetensors, report.json     its audit; report.json is written last
 seeds/<technique>.safetensors          divergence between the seeds of a technique
@@ -27,7 +27,7 @@ from steadygaze.core.tensor_files import read_tensors
 from steadygaze.core.untrusted_files import read_object
 from steadygaze.results.row import ValueKey
 
-WRITTEN = r"[^/]+\.(safetensors|json)"
+RESULT_FILES = r"[^/]+\.(safetensors|json)"
 """Files of cells and seeds."""
 Arrays = dict[ValueKey, NDArray[np.float64]]
 
@@ -50,33 +50,33 @@ class StudyFolder:
         """Refuse a folder that is neither new, empty nor a comparison."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file; --out takes a folder")
-        if self.path.is_dir() and not self._order.is_file() and unknown_entries(self.path, [self._order.name]):
+        if self.path.is_dir() and not self._settings.is_file() and unknown_entries(self.path, [self._settings.name]):
             raise UserError(f"{self.path} exists and is not a comparison: name another folder")
         for result in (self.path / "comparison.json", self.path / "comparison.html"):
             check_file(result, replace=True)
 
-    def begin(self, order: Mapping[str, Any]) -> None:
+    def begin(self, settings: Mapping[str, Any]) -> None:
         """Write the settings, or check that they match those of the folder."""
-        remove_leftovers(self._order)
+        remove_leftovers(self._settings)
         for folder in (self.path / "seeds", *(self.path / "cells").glob("*")):
-            remove_named_leftovers(folder, WRITTEN)
-        if self._order.is_file():
-            self._same(order)
+            remove_named_leftovers(folder, RESULT_FILES)
+        if self._settings.is_file():
+            self._same(settings)
         else:
-            write_text(self._order, json.dumps(order, indent=1) + "\n")
+            write_text(self._settings, json.dumps(settings, indent=1) + "\n")
 
     @property
-    def _order(self) -> Path:
-        return self.path / "order.json"
+    def _settings(self) -> Path:
+        return self.path / "settings.json"
 
-    def _same(self, now: Mapping[str, Any]) -> None:
+    def _same(self, settings: Mapping[str, Any]) -> None:
         try:
-            before = read_object(self._order)
+            stored = read_object(self._settings)
         except UserError as error:
             raise UserError(f"{error}; name another folder") from None
-        if other := difference(before, now):
+        if changed := difference(stored, settings):
             raise UserError(
-                f"{self.path} contains a comparison with another {other[0]}: {other[1]}.  "
+                f"{self.path} contains a comparison with another {changed[0]}: {changed[1]}.  "
                 "Use the same settings to continue it, or name another folder"
             )
 

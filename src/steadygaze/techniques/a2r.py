@@ -54,7 +54,7 @@ class A2R(RationalizingTechnique):
         output = model.generate(batch)
         hard = model.read(batch, self._selection(model, output, batch, context))
         soft = model.soft_attention(batch, output)
-        gap = apart if self.variant == "paper" else both_ways
+        gap = logit_divergence if self.variant == "paper" else symmetric_kl
         return {"task": task_loss(hard, batch), "soft": task_loss(soft, batch), "gap": self.agreement * gap(hard, soft)}
 
     def selection_config(self) -> SelectionConfig:
@@ -99,11 +99,11 @@ class A2R(RationalizingTechnique):
         return output.spread(sample_selection(output, batch, context.key, self.exploration).units)
 
 
-def apart(hard: Tensor, soft: Tensor) -> Tensor:
+def logit_divergence(hard: Tensor, soft: Tensor) -> Tensor:
     """JS(f_r, f_a).  (B,C), (B,C) -> (B,)"""
     return jensen_shannon(hard.softmax(-1), soft.softmax(-1), torch.ones_like(hard, dtype=torch.bool))
 
 
-def both_ways(hard: Tensor, soft: Tensor) -> Tensor:
+def symmetric_kl(hard: Tensor, soft: Tensor) -> Tensor:
     """KL(r‖a) + KL(a‖r).  (B,C), (B,C) -> (B,)"""
     return kl_logits(hard.softmax(-1), soft) + kl_logits(soft.softmax(-1), hard)

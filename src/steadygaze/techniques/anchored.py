@@ -66,21 +66,21 @@ class AnchoringTechnique(WeightBall, Technique):
         versions = self._versions(model, batch, context)
         stacked = stack_versions(batch, len(versions))
         encoded = model.encode(stacked, torch.cat(list(versions.values())))
-        own = model.attend(model.score(encoded), stacked.mask)
-        logits = model.decode(encoded, own)
+        weights = model.attend(model.score(encoded), stacked.mask)
+        logits = model.decode(encoded, weights)
         target, w = (
             v.repeat(len(versions), 1)
             for v in (context.cached_targets.texts["probs"], context.cached_targets.tokens["weights"])
         )
         close = (self.closeness * cross_entropy(target, logits)).view(len(versions), -1)
-        distance = (self.overlap * top_k_distance(w, own, stacked.mask, self.k)).view(len(versions), -1)
+        distance = (self.overlap * top_k_distance(w, weights, stacked.mask, self.k)).view(len(versions), -1)
         terms: Terms = {"task": close[0], "top-k": distance[0]}
         for i, name in list(enumerate(versions))[1:]:
             terms[name] = {"noise": self.noise, "swaps": self.swaps}[name] * (close[i] + distance[i])
         if self.stability:
             size, question = len(batch), encoded.question
             clean = Encoded(encoded.hidden[:size], None if question is None else question[:size])
-            worst = worst_change(model, clean, own[:size], logits[:size], batch, self, context.key.child(3))
+            worst = worst_change(model, clean, weights[:size], logits[:size], batch, self, context.key.child(3))
             terms["stable"] = self.stability * worst
         return terms
 
@@ -116,9 +116,9 @@ class AnchoringTechnique(WeightBall, Technique):
 
         def distance(vectors: Tensor) -> Tensor:  # A
             encoded = model.encode(batch, vectors)
-            own = model.attend(model.score(encoded), batch.mask)
-            close = self.closeness * cross_entropy(target, model.decode(encoded, own))
-            return close + self.overlap * top_k_distance(w, own, batch.mask, self.k)
+            weights = model.attend(model.score(encoded), batch.mask)
+            close = self.closeness * cross_entropy(target, model.decode(encoded, weights))
+            return close + self.overlap * top_k_distance(w, weights, batch.mask, self.k)
 
         size = (self.noise_radius * context.epoch_tables["sigma"]).to(embedded.dtype)
         start = size * (2 * context.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
@@ -130,8 +130,8 @@ class AnchoringTechnique(WeightBall, Technique):
 def stack_versions(batch: Batch, times: int) -> Batch:
     """Return `times` copies of a batch as one batch."""
     names = {field.name for field in fields(batch)} - {"label", "weight"}
-    several = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
-    return replace(batch, **several, label=None, weight=None)
+    copies = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
+    return replace(batch, **copies, label=None, weight=None)
 
 
 @settings

@@ -61,7 +61,7 @@ from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationa
 from steadygaze.techniques.rationalizing import RationalizingTechnique, UnusedSettings, task_loss
 from steadygaze.techniques.technique import LossContext, Player
 
-LEAST, MOST = 1e-12, 5.0
+MIN_MULTIPLIER, MAX_MULTIPLIER = 1e-12, 5.0
 """Bounds of a multiplier."""
 RATE, KEEP = 0.05, 0.5
 """Learning rate of the multipliers; decay of the moving average."""
@@ -116,9 +116,9 @@ class HardKuma(RationalizingTechnique):
     """Expected transitions between selected and not selected, per token."""
     spans: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Maximum number of contiguous pieces, which cover `share`; None: the gates alone select."""
-    sparsity: Annotated[float, Field(ge=0, le=MOST)] | None = None  # type: ignore[assignment]
+    sparsity: Annotated[float, Field(ge=0, le=MAX_MULTIPLIER)] | None = None  # type: ignore[assignment]
     """None: a penalty with a falling target leads to `share`.  A number: initial λ0 (paper: 1e-5); 0: off."""
-    continuity: Annotated[float, Field(ge=0, le=MOST)] | None = None  # type: ignore[assignment]
+    continuity: Annotated[float, Field(ge=0, le=MAX_MULTIPLIER)] | None = None  # type: ignore[assignment]
     """None: penalty on more `changes`, beyond one piece.  A number: initial λ1 (paper: 1e-5); 0: off."""
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Always 0: gates are sampled from their own distribution."""
@@ -154,8 +154,8 @@ class HardKuma(RationalizingTechnique):
     def _breaks_penalty(self, changes: Tensor, mask: Tensor) -> Tensor:
         if self.continuity is not None:
             return self.continuity * (changes - self.changes)
-        allowed = (2 / mask.sum(-1).clamp_min(1).to(changes.dtype)).clamp_min(self.changes)
-        return PULL / 2 * (changes - allowed).clamp_min(0).square()
+        tolerance = (2 / mask.sum(-1).clamp_min(1).to(changes.dtype)).clamp_min(self.changes)
+        return PULL / 2 * (changes - tolerance).clamp_min(0).square()
 
     def selection_config(self) -> SelectionConfig:
         return SelectionConfig(self.granularity, True, None if self.spans is None else self.share, self.spans)
@@ -206,4 +206,6 @@ def _shape(scores: Tensor) -> Tensor:
 
 def _update_multiplier(multiplier: float | None, violations: float) -> float | None:
     """Return the updated multiplier; None and 0 do not change."""
-    return min(MOST, max(LEAST, multiplier * math.exp(RATE * violations))) if multiplier else multiplier
+    return (
+        min(MAX_MULTIPLIER, max(MIN_MULTIPLIER, multiplier * math.exp(RATE * violations))) if multiplier else multiplier
+    )

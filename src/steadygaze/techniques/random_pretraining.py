@@ -57,9 +57,11 @@ class RandomPretraining(Technique):
         }
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        rest = ("model.encoder", "model.decoder")
+        without_scorer = ("model.encoder", "model.decoder")
         # A fresh scorer is nearly uniform, the mean of the random weights: the epoch is selected with it.
-        first = Stage("random weights", technique=RandomWeights(), trains=rest, epochs=self.pretraining_epochs)
+        first = Stage(
+            "random weights", technique=RandomWeights(), trains=without_scorer, epochs=self.pretraining_epochs
+        )
         return first, Stage("attention", trains=("model.scorer", "modules."))
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:

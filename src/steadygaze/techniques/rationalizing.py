@@ -90,9 +90,9 @@ def continuity_penalty(selection: Tensor, mask: Tensor, spans: int | None) -> Te
     return (ends - 2 * (spans or 0)).clamp_min(0.0) / mask.sum(-1).clamp_min(1)
 
 
-def _uniform(key: RandomKey, batch: Batch, like: Tensor) -> Tensor:
+def _uniform(key: RandomKey, batch: Batch, units: Tensor) -> Tensor:
     """Sample from [0, 1), separately for each text.  (B,U)"""
-    return key.uniform(batch.index, like.shape[1], dtype=like.dtype)
+    return key.uniform(batch.index, units.shape[1], dtype=units.dtype)
 
 
 def _log(values: Tensor) -> Tensor:
@@ -170,17 +170,17 @@ class RationalizingTechnique(Technique):
         self, predictor: tuple[str, ...], generator: tuple[str, ...], turns: bool = False
     ) -> tuple[Player, ...]:
         """Return the two players; both update in every step, or in turns."""
-        every = 2 if turns else 1
+        interval = 2 if turns else 1
         return (
-            Player("predictor", PREDICTOR, predictor, every),
-            Player("generator", GENERATOR, generator, every, every - 1, self.generator_learning_rate),
+            Player("predictor", PREDICTOR, predictor, interval),
+            Player("generator", GENERATOR, generator, interval, interval - 1, self.generator_learning_rate),
         )
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
-        for name, usual in (("attention", "softmax"), ("decoder", "linear")):
-            if (value := getattr(architecture, name)) != usual:
+        for name, supported in (("attention", "softmax"), ("decoder", "linear")):
+            if (value := getattr(architecture, name)) != supported:
                 return f"a rationalizer does not support {name}={value}: leave it out"
-        unused = {name: beside for applies, beside, names in self.unused_settings() if applies for name in names}
+        unused = {name: reason for applies, reason, names in self.unused_settings() if applies for name in names}
         for name, setting in non_default(type(self), dataclasses.asdict(self)).items():
             if name in self.filled:
                 return FILLED.format(name)

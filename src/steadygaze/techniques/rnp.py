@@ -78,12 +78,12 @@ class Rnp(RewardBaselineTechnique):
 
     def unused_settings(self) -> list[UnusedSettings]:
         by_windows = self.granularity == "token" and not self.has_free_size and self.estimator != "reinforce"
-        beside = f"granularity=token, share={self.share} and estimator={self.estimator}"
+        reason = f"granularity=token, share={self.share} and estimator={self.estimator}"
         return [
             *super().unused_settings(),
             (self.estimator != "gumbel", f"estimator={self.estimator}", ("temperature",)),
-            (by_windows, beside, ("sparsity", "continuity")),
-            (by_windows and self.estimator == "straight-through", beside, ("exploration",)),
+            (by_windows, reason, ("sparsity", "continuity")),
+            (by_windows and self.estimator == "straight-through", reason, ("exploration",)),
         ]
 
     def _through(self, output: GeneratorOutput, batch: Batch, sample: SampledSelection) -> Tensor:

@@ -89,8 +89,8 @@ class WeightBall:
         if not self.stability:
             return None
         if self.solver != "pgd" and architecture.decoder != "linear":
-            needs = f"solver={self.solver} needs a decoder that is linear in the weights"
-            return f"{needs}, found decoder={architecture.decoder}: use decoder=linear, or solver=pgd"
+            requirement = f"solver={self.solver} needs a decoder that is linear in the weights"
+            return f"{requirement}, found decoder={architecture.decoder}: use decoder=linear, or solver=pgd"
         if self.solver == "exact" and classes > 2:
             return f"solver=exact is for two classes, found {classes}: use solver=pairs, or pgd"
         return None
@@ -104,12 +104,14 @@ def cached_reference(technique: Technique, batch: Batch, context: LossContext) -
         return technique.cache_targets(context.models, batch)
 
 
-def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:
+def top_k_distance(reference: Tensor, weights: Tensor, mask: Tensor, k: int) -> Tensor:
     """Return L_topk; the choice of the top words is a constant.  (B,T), (B,T) -> (B,)"""
     outside = ~mask
-    both = torch.stack([w, own.detach().to(w.dtype)]).masked_fill(outside, -1.0)  # one sort for both
-    order = both.sort(dim=-1, descending=True, stable=True).indices[..., :k]  # ties: the earlier
-    distance = (own - w).masked_fill(outside, 0.0).abs()  # words beyond the text add 0
+    stacked = torch.stack([reference, weights.detach().to(reference.dtype)]).masked_fill(
+        outside, -1.0
+    )  # one sort for both
+    order = stacked.sort(dim=-1, descending=True, stable=True).indices[..., :k]  # ties: the earlier
+    distance = (weights - reference).masked_fill(outside, 0.0).abs()  # words beyond the text add 0
     return distance.expand(2, -1, -1).gather(-1, order).sum((0, 2)) / (2 * mask.sum(-1).clamp(1, k))
 
 
@@ -123,22 +125,22 @@ def worst_change(
     key: RandomKey,
 ) -> Tensor:
     """D2.  (B,)"""
-    own = logits.softmax(-1)
+    probs = logits.softmax(-1)
     if ball.solver == "pgd":
         measure = kl_logits if ball.divergence == "kl" else cross_entropy
         shift = 2 * key.uniform(batch.index, weights.shape[1], dtype=weights.dtype) - 1
 
         def change(perturbed: Tensor) -> Tensor:
-            return measure(own.detach(), model.decode(encoded, perturbed))
+            return measure(probs.detach(), model.decode(encoded, perturbed))
 
         options = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
         delta = ascend(change, ball.radius * shift, center=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
-        return measure(own, model.decode(encoded, weights + delta))
-    reach = _reach(model, encoded).to(own.dtype)
+        return measure(probs, model.decode(encoded, weights + delta))
+    reach = _reach(model, encoded).to(probs.dtype)
     if logits.shape[-1] == 2:
-        return worst_own(reach, logits.to(own.dtype), batch.mask, ball.radius, ball.norm, ball.divergence)
-    kl = worst_pairs(reach, logits.to(own.dtype), own, batch.mask, ball.radius, ball.norm, simplex=False)
-    return kl if ball.divergence == "kl" else kl + entropy(own, torch.ones_like(own, dtype=batch.mask.dtype))
+        return worst_own(reach, logits.to(probs.dtype), batch.mask, ball.radius, ball.norm, ball.divergence)
+    kl = worst_pairs(reach, logits.to(probs.dtype), probs, batch.mask, ball.radius, ball.norm, simplex=False)
+    return kl if ball.divergence == "kl" else kl + entropy(probs, torch.ones_like(probs, dtype=batch.mask.dtype))
 
 
 def _reach(model: Classifier, encoded: Encoded) -> Tensor:
@@ -172,13 +174,13 @@ class Seat(WeightBall, Technique):
         targets = cached_reference(self, batch, context)
         target, w = targets.texts["probs"], targets.tokens["weights"]
         encoded = self._encoded(model, batch, targets)
-        own = model.attend(model.score(encoded), batch.mask)
-        logits = model.decode(encoded, own)
+        weights = model.attend(model.score(encoded), batch.mask)
+        logits = model.decode(encoded, weights)
         terms = {"task": cross_entropy(target, logits)}
         if self.overlap:
-            terms["top-k"] = self.overlap * top_k_distance(w, own, batch.mask, self.k)
+            terms["top-k"] = self.overlap * top_k_distance(w, weights, batch.mask, self.k)
         if self.stability:
-            terms["stable"] = self.stability * worst_change(model, encoded, own, logits, batch, self, context.key)
+            terms["stable"] = self.stability * worst_change(model, encoded, weights, logits, batch, self, context.key)
         return terms
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
@@ -222,9 +224,9 @@ class Seat(WeightBall, Technique):
         r = ascend(lambda vectors: read(vectors)[0], start, center=embedded, **options)  # type: ignore[arg-type]
         perturbed, perturbed_weights = read(embedded + r)
         clean = model.encode(batch, embedded)
-        own = model.attend(model.score(clean), batch.mask)
+        weights = model.attend(model.score(clean), batch.mask)
         return {
-            "task": label_cross_entropy(model.decode(clean, own), batch.gold, reduction="none"),
+            "task": label_cross_entropy(model.decode(clean, weights), batch.gold, reduction="none"),
             "adversarial": self.stability * perturbed,
-            "top-k": self.overlap * top_k_distance(own, perturbed_weights, batch.mask, self.k),
+            "top-k": self.overlap * top_k_distance(weights, perturbed_weights, batch.mask, self.k),
         }

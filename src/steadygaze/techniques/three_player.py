@@ -49,14 +49,14 @@ class ThreePlayer(RewardBaselineTechnique):
         output = model.generate(batch)
         sample = self.drawn(output, batch, context)
         selection = output.spread(sample.units)
-        logits, rest = model.read(batch, selection), model.read(batch, batch.mask & ~selection, "rest")
+        logits, complement_logits = model.read(batch, selection), model.read(batch, batch.mask & ~selection, "rest")
         penalties = self.penalties(selection.to(output.scores.dtype), batch.mask)
-        correct, rest_correct = _correct(logits, batch), _correct(rest, batch)
-        cost = sum(penalties.values(), -self.right * correct - self.lead * (correct - rest_correct))
+        correct, complement_correct = _correct(logits, batch), _correct(complement_logits, batch)
+        cost = sum(penalties.values(), -self.right * correct - self.lead * (correct - complement_correct))
         policy = (cost - self.baseline) * sample.log_prob
         return {
             "task": task_loss(logits, batch),
-            "rest": task_loss(rest, batch),
+            "rest": task_loss(complement_logits, batch),
             **penalties,
             "cost": cost,
             "policy": policy,

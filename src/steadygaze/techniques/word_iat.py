@@ -48,9 +48,9 @@ class WordIAT(WordAT):
     """Normalization: over the text as printed, or per word and then per text as in the authors' code."""
 
     def direction(self, g: Tensor, embedded: Tensor, model: Classifier, batch: Batch, context: LossContext) -> Tensor:
-        others = model.encoder.vectors.detach()[context.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
+        neighbors = model.encoder.vectors.detach()[context.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
         released = self.variant == "released"
-        d = toward_neighbors(g, embedded.detach(), others, per_word=released)
+        d = toward_neighbors(g, embedded.detach(), neighbors, per_word=released)
         return unit_vector(d) if released else d
 
     @property
@@ -62,8 +62,8 @@ class WordIAT(WordAT):
         real = vectors.any(-1)  # zeros: the id of padding
         if synonyms is not None and synonyms.special is not None:
             real = real & _padded(~synonyms.special, len(real))
-        most = max(int(real.sum()) - 1, 0)  # a word is not its own neighbor
-        nearest = nearest_words(vectors, min(self.neighbors, most), real)[0]
+        max_neighbors = max(int(real.sum()) - 1, 0)  # a word is not its own neighbor
+        nearest = nearest_words(vectors, min(self.neighbors, max_neighbors), real)[0]
         return {**super().on_epoch_start(model, synonyms), "nearest": nearest}
 
 

@@ -91,16 +91,16 @@ class Checkpoint:
         tensors, plain = state.pack()
         self._write(self.file, tensors, {"identity": self.identity, "stage": stage, **plain})
 
-    def finish(self, stage: int, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
-        self._write(self._finished(stage), weights, {"stage": stage, "kept": kept})
+    def finish(self, stage: int, weights: dict[str, Tensor], best_epoch: dict[str, Any]) -> None:
+        self._write(self._finished(stage), weights, {"stage": stage, "best_epoch": best_epoch})
 
     def finished(self, stage: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the final weights of a stage, and the record of the selected epoch."""
         weights, plain = self._read(self._finished(stage))
-        self._require(["kept"], plain)
-        if not isinstance(plain["kept"], dict):
+        self._require(["best_epoch"], plain)
+        if not isinstance(plain["best_epoch"], dict):
             raise UserError(f"{self._finished(stage)} is damaged: its record of the epoch is invalid; {self._advice}")
-        return weights, plain["kept"]
+        return weights, plain["best_epoch"]
 
     def _finished(self, stage: int) -> Path:
         return self.folder / f"finished-{stage}.safetensors"

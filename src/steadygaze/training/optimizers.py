@@ -82,34 +82,34 @@ WITHOUT_DECAY = (nn.Embedding, *SCORES.values())
 
 def named_parameters(model: nn.Module, modules: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
     """Return every parameter by its name in `Stage.trains` and `Player.trains`."""
-    named = {f"model.{name}": parameter for name, parameter in model.named_parameters()}
+    parameters = {f"model.{name}": parameter for name, parameter in model.named_parameters()}
     for key, module in modules.items():
-        named |= {f"modules.{key}.{name}": parameter for name, parameter in module.named_parameters()}
-    return named
+        parameters |= {f"modules.{key}.{name}": parameter for name, parameter in module.named_parameters()}
+    return parameters
 
 
-def matching_parameters(named: Mapping[str, nn.Parameter], prefixes: Iterable[str]) -> dict[str, nn.Parameter]:
+def matching_parameters(parameters: Mapping[str, nn.Parameter], prefixes: Iterable[str]) -> dict[str, nn.Parameter]:
     """Return the trainable parameters under one of the prefixes."""
     prefixes = tuple(prefixes)
-    return {name: value for name, value in named.items() if name.startswith(prefixes) and value.requires_grad}
+    return {name: value for name, value in parameters.items() if name.startswith(prefixes) and value.requires_grad}
 
 
 def player_parameters(
-    named: Mapping[str, nn.Parameter], stage: Stage, players: Sequence[Player]
+    parameters: Mapping[str, nn.Parameter], stage: Stage, players: Sequence[Player]
 ) -> dict[str, list[nn.Parameter]]:
     """Return the parameters of each player, none if the stage freezes them; freeze all other parameters."""
-    in_stage = matching_parameters(named, stage.trains)
+    in_stage = matching_parameters(parameters, stage.trains)
     groups = {player.name: matching_parameters(in_stage, player.trains) for player in players}
     owner: dict[str, str] = {}
     for player in players:
-        if not any(name.startswith(player.trains) for name in named):
+        if not any(name.startswith(player.trains) for name in parameters):
             raise ValueError(f"player {player.name!r} has no parameters: nothing matches {player.trains}")
         for name in groups[player.name]:
             if owner.setdefault(name, player.name) != player.name:
                 raise ValueError(
                     f"players {owner[name]!r} and {player.name!r} both train {name}: remove it from one of them"
                 )
-    for name, parameter in named.items():
+    for name, parameter in parameters.items():
         parameter.requires_grad_(name in owner)
     return {name: list(group.values()) for name, group in groups.items()}
 
@@ -118,19 +118,19 @@ def make_optimizer(
     model: nn.Module, modules: Mapping[str, nn.Module], players: Sequence[Player], training: Training
 ) -> torch.optim.Adam:
     """Return Adam over all trainable parameters, in groups of one player, learning rate and decay."""
-    networks, named = [model, *modules.values()], named_parameters(model, modules)
+    networks, named_params = [model, *modules.values()], named_parameters(model, modules)
     default_rates = dict.fromkeys(_inside(networks, Encoder), training.encoder_learning_rate or training.learning_rate)
     fixed_rates = dict.fromkeys(_inside(networks, Transformer), training.encoder_learning_rate or TRANSFORMER_RATE)
     decaying = set(model.parameters()) - _inside([model], *WITHOUT_DECAY)
     groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}
     for player in players:
-        for parameter in matching_parameters(named, player.trains).values():
-            own = (
+        for parameter in matching_parameters(named_params, player.trains).values():
+            default_rate = (
                 default_rates.get(parameter, training.learning_rate)
                 if player.learning_rate is None
                 else player.learning_rate
             )
-            rate = fixed_rates.get(parameter, own)
+            rate = fixed_rates.get(parameter, default_rate)
             key = player.name, rate, training.weight_decay if parameter in decaying else 0.0
             groups.setdefault(key, []).append(parameter)
     parameters = [

@@ -88,8 +88,10 @@ CachedTeacher = tuple[dict[str, Tensor], list[dict[str, Any]]]
 def check_teacher_cache(folder: Path) -> None:
     """Raise if a folder is a link, is inside a model, or contains anything but teachers and references."""
     check_folder(folder)
-    if folder.exists() and (others := unmatched(folder, ENTRY)):
-        raise UserError(f"{folder} contains {others[0]!r}, which is not a teacher or a reference; use another folder")
+    if folder.exists() and (foreign_files := unmatched(folder, ENTRY)):
+        raise UserError(
+            f"{folder} contains {foreign_files[0]!r}, which is not a teacher or a reference; use another folder"
+        )
 
 
 @dataclass(frozen=True)

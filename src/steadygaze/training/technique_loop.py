@@ -28,7 +28,7 @@ from steadygaze.training.teacher_cache import TargetCache
 from steadygaze.training.training_loop import Rows, StageLoop
 from steadygaze.training.training_state import TrainingState
 
-MOST, WIDEST = 2048, 1024
+MAX_TEXTS, MAX_TOKENS = 2048, 1024
 """Number of validation texts, and of tokens of each, for the detection of collapsed attention."""
 
 
@@ -136,10 +136,10 @@ class TechniqueLoop(StageLoop):
 def validation_scores(job: TrainingJob, model: Model, reference: Tensor | None) -> dict[str, Any]:
     """Return the validation scores, a constant predicted label, and the collapse of attention."""
     label = job.validation.label
-    read = inference.split_outputs(model, job.validation, widest=WIDEST)
+    read = inference.split_outputs(model, job.validation, widest=MAX_TOKENS)
     predicted = read.logits.argmax(-1).numpy()
     macro = f1_score(label, predicted, average="macro", zero_division=0.0)
-    anchor = None if reference is None else reference[:MOST]
+    anchor = None if reference is None else reference[:MAX_TEXTS]
     collapse = collapse_of(model, read, anchor)
     attention = {**asdict(collapse), "collapsed": collapse.collapsed, "reason": collapse.reason}
     return {
@@ -153,11 +153,11 @@ def validation_scores(job: TrainingJob, model: Model, reference: Tensor | None) 
 
 def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | None) -> Collapse:
     """Detect collapsed weights; by sentence for a model that selects sentences."""
-    weights, mask, ids = (tensor[:MOST] for tensor in (read.weights, read.mask, read.ids))
+    weights, mask, ids = (tensor[:MAX_TEXTS] for tensor in (read.weights, read.mask, read.ids))
     if not selects(model) or model.selection_config.granularity == "token":
         collapse = detect_collapse(weights, mask, reference, ids=ids)
-        free = selects(model) and model.selection_config.share is None
-        return replace(collapse, selected=selected_share(weights, mask)) if free else collapse
+        has_free_size = selects(model) and model.selection_config.share is None
+        return replace(collapse, selected=selected_share(weights, mask)) if has_free_size else collapse
     nonempty = mask.any(-1)
     numbers = segment_ids(ids, mask, model.ends.cpu())
     return detect_sentence_collapse(
@@ -175,7 +175,7 @@ def attention_of(models: Mapping[str, Model], data: Data) -> Tensor | None:
     """Return the mean attention of the reference models; None without any.  (N,T)"""
     total: Tensor | None = None
     for model in models.values():
-        weights = inference.split_outputs(model, data, widest=WIDEST).weights
+        weights = inference.split_outputs(model, data, widest=MAX_TOKENS).weights
         total = weights if total is None else total + weights
     return None if total is None else total / len(models)
 
@@ -200,7 +200,9 @@ def longest(job: TrainingJob, stage: Stage) -> int:
 
 def report_longer_training(job: TrainingJob) -> None:
     """Report a larger number of epochs on a small dataset."""
-    each, most = steps(job), job.training.longest(steps(job))
-    if job.training.epochs is None and most > EPOCHS:
-        size = f"{len(job.train):,} texts are {each} step{'s' * (each > 1)} per epoch"
-        job.watcher.say(f"{size}: training runs up to {most} epochs instead of {EPOCHS} (set --epochs to change this)")
+    steps_per_epoch, max_epochs = steps(job), job.training.longest(steps(job))
+    if job.training.epochs is None and max_epochs > EPOCHS:
+        size = f"{len(job.train):,} texts are {steps_per_epoch} step{'s' * (steps_per_epoch > 1)} per epoch"
+        job.watcher.say(
+            f"{size}: training runs up to {max_epochs} epochs instead of {EPOCHS} (set --epochs to change this)"
+        )

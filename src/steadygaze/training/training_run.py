@@ -53,7 +53,7 @@ class TrainingRun:
     """Finished models by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, constant_label, attention."""
-    kept: dict[str, Any] = field(default_factory=dict)
+    best_epoch: dict[str, Any] = field(default_factory=dict)
     """Selected epoch of the result: stage, epoch, macro-f1, constant_label, attention."""
     modules: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """Current weights of the auxiliary networks, by name."""
@@ -72,9 +72,9 @@ class TrainingRun:
             return self._copy(RESULT).eval()
 
     def _run_stages(self, stages: tuple[Stage, ...]) -> None:
-        saved, ready = self.checkpoint.load() if self.checkpoint else None, set(self.models)
+        saved, trained_models = self.checkpoint.load() if self.checkpoint else None, set(self.models)
         for number, stage in enumerate(stages):
-            if stage.model in ready:
+            if stage.model in trained_models:
                 self.job.watcher.skip(longest(self.job, stage))
             elif self.checkpoint and saved and number < saved.stage:
                 self._load_finished(stage, *self.checkpoint.finished(number))
@@ -105,10 +105,14 @@ class TrainingRun:
     def _loop(self, number: int, stage: Stage, state: TrainingState) -> TechniqueLoop:
         """Return the loop of one stage, with a checkpoint after each epoch."""
         # Sorted: the last bit of a mean depends on the order.
-        others = {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
-        context = LossContext(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
-        targets = cache_targets(state.technique, others, self.job.train, self.job.accelerator.device)
-        reference = attention_of(others, self.job.validation)
+        earlier_models = (
+            {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
+        )
+        context = LossContext(
+            earlier_models, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior
+        )
+        targets = cache_targets(state.technique, earlier_models, self.job.train, self.job.accelerator.device)
+        reference = attention_of(earlier_models, self.job.validation)
         loop = TechniqueLoop(self.job, stage, state, context, targets, reference)
         if self.checkpoint:
             loop.save = partial(self.checkpoint.save, number, state)
@@ -121,12 +125,12 @@ class TrainingRun:
             return False
         weights, history = teacher
         try:
-            self._load_finished(stage, weights, self.kept)
+            self._load_finished(stage, weights, self.best_epoch)
         except UserError:  # another layout: treat it as absent
             return False
         self.history.extend({**record, "stage": stage.name} for record in history)  # its stage can have another name
         if self.checkpoint:
-            self.checkpoint.finish(number, weights, self.kept)
+            self.checkpoint.finish(number, weights, self.best_epoch)
         return True
 
     def _key(self, stage: Stage) -> dict[str, Any]:
@@ -143,9 +147,9 @@ class TrainingRun:
 
     def _is_separable(self, stage: Stage) -> bool:
         """True if a separate run would give the same model: own technique, own model, fresh weights."""
-        own = stage.technique is not None and stage.model != RESULT
+        has_own_model = stage.technique is not None and stage.model != RESULT
         # An auxiliary network of an earlier stage continues with its weights, which are then not fresh.
-        return own and stage.start is None and stage.model not in self.models and not self.modules
+        return has_own_model and stage.start is None and stage.model not in self.models and not self.modules
 
     def _schedule(self, stage: Stage) -> str:
         return stage.schedule or self.job.training.schedule
@@ -165,8 +169,8 @@ class TrainingRun:
             _check_layout(name, self.modules[name], modules[name])
             modules[name].load_state_dict(self.modules[name])
         networks, players = accelerator.prepare(Objective(model, modules)), technique.players()
-        named = optimizers.named_parameters(model, dict(modules.items()))
-        parameters = optimizers.player_parameters(named, stage, players)
+        named_parameters = optimizers.named_parameters(model, dict(modules.items()))
+        parameters = optimizers.player_parameters(named_parameters, stage, players)
         optimizer = accelerator.prepare(optimizers.make_optimizer(model, dict(modules.items()), players, training))
         return TrainingState(
             technique=technique,
@@ -188,11 +192,13 @@ class TrainingRun:
         self.models[stage.model] = freeze(state.model)
         self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
         if stage.model == RESULT:
-            self.kept = {key: record.get(key) for key in ("stage", "epoch", "macro-f1", "constant_label", "attention")}
+            self.best_epoch = {
+                key: record.get(key) for key in ("stage", "epoch", "macro-f1", "constant_label", "attention")
+            }
 
     def _warn_if_collapsed(self) -> None:
         """Warn if the attention or selection of the selected epoch is collapsed."""
-        attention = self.kept.get("attention", {})
+        attention = self.best_epoch.get("attention", {})
         if attention.get("collapsed"):
             selects = "selection" in self.models[RESULT].capabilities
             problem = "an uninformative selection" if selects else "collapsed attention"
@@ -210,10 +216,10 @@ class TrainingRun:
     def _save_finished(self, number: int, state: TrainingState) -> None:
         """Save the stage's weights and free its memory."""
         if self.checkpoint:
-            self.checkpoint.finish(number, state.weights(), self.kept)
+            self.checkpoint.finish(number, state.weights(), self.best_epoch)
         self.job.accelerator.free_memory()
 
-    def _load_finished(self, stage: Stage, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
+    def _load_finished(self, stage: Stage, weights: dict[str, Tensor], best_epoch: dict[str, Any]) -> None:
         """Load the weights of a finished stage."""
         model = self.make_model()
         _check_layout(stage.name, under("model.", weights), model)
@@ -221,7 +227,7 @@ class TrainingRun:
         self.models[stage.model] = freeze(model.to(self.job.accelerator.device))
         for name in {key.split(".")[0] for key in under("modules.", weights)}:
             self.modules[name] = under(f"modules.{name}.", weights)
-        self.kept = kept
+        self.best_epoch = best_epoch
         self.job.watcher.skip(longest(self.job, stage))
 
     def _copy(self, name: str) -> Model:

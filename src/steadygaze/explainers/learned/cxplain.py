@@ -41,7 +41,7 @@ from steadygaze.explainers.learned.text_inputs import TextInputs, TokenTable
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
 from steadygaze.models.inference import Model, inference
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS
+from steadygaze.techniques.perturbations.word_removal import MAX_UNITS
 from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_loop import StageLoop, StageState, training_session
@@ -64,7 +64,7 @@ class CXPlain:
     """Share of the members between the low and the high quantile."""
     removal: Removal = "delete"
     """How a word is removed: deleted, replaced by padding, or by a zero vector."""
-    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
     """Words that are removed one by one; in a text of more, segments of consecutive words."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
     """ε: smallest effect of a unit, in nats."""

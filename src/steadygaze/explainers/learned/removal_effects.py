@@ -40,7 +40,7 @@ from steadygaze.explainers.learned.black_box_queries import (
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.explainers.learned.text_inputs import Table
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, take_rows
+from steadygaze.techniques.perturbations.word_removal import MAX_UNITS, take_rows
 
 
 def predict_selected(model: Model, batch: Batch, selected: Tensor, removal: Removal = "delete") -> Tensor:
@@ -105,7 +105,7 @@ def removal_effects(
 
 
 def text_removal(
-    model: Model, data: Data, table: Table, removal: Removal = "delete", max_units: int = MOST_UNITS
+    model: Model, data: Data, table: Table, removal: Removal = "delete", max_units: int = MAX_UNITS
 ) -> RemovalQuery:
     """Removal of single words; in a text of n > `max_units` words, of segments of ⌈n / max_units⌉ words."""
     device_table = table.to(model.device)

@@ -83,8 +83,8 @@ def best_pair(
     worst, highest = torch.zeros_like(reach[..., 0]), torch.full_like(logits[..., 0], -torch.inf)
     row = torch.arange(len(reach), device=reach.device)
     for values, corners in _pairs(reach, logits, target, mask, radius, norm, simplex):
-        value, which = values.max(-1)
-        worst = torch.where((value > highest).unsqueeze(-1), corners[row, which], worst)
+        value, index = values.max(-1)
+        worst = torch.where((value > highest).unsqueeze(-1), corners[row, index], worst)
         highest = torch.maximum(value, highest)
     return worst
 
@@ -101,11 +101,11 @@ def _pairs(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For each class i: D (B,C) at the corners (B,C,T) that raise z_i − z_j most; j = i is δ = 0."""
     classes = reach.shape[-1]
-    every = radius.repeat_interleave(classes) if isinstance(radius, Tensor) else radius
+    radii = radius.repeat_interleave(classes) if isinstance(radius, Tensor) else radius
     for i in range(classes):
         a = _differences(reach, i)  # (B,C,T)
         real = mask.unsqueeze(1).expand_as(a)
-        corners = corner(a.flatten(0, 1), real.flatten(0, 1), every, norm, simplex).reshape(a.shape)
+        corners = corner(a.flatten(0, 1), real.flatten(0, 1), radii, norm, simplex).reshape(a.shape)
         yield kl_logits(target.unsqueeze(1), logits.unsqueeze(1) + corners @ reach), corners
 
 

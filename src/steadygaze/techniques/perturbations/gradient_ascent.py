@@ -58,17 +58,17 @@ def ascend(
     best
         Return the δ with the highest loss of each example, instead of the last.
     """
-    free = torch.ones_like(start, dtype=torch.bool) if keep is None else _widen(keep, start).expand_as(start)
+    variable = torch.ones_like(start, dtype=torch.bool) if keep is None else _widen(keep, start).expand_as(start)
     center = center.detach()  # no gradient flows through the search
     step = 2 * radius / max(steps, 1) if step_size is None else step_size
     step = _widen(step, start) if isinstance(step, Tensor) else step
-    delta = project(start.detach().masked_fill(~free, 0.0), radius, norm)
+    delta = project(start.detach().masked_fill(~variable, 0.0), radius, norm)
     best_delta, highest = delta, torch.full(start.shape[:1], -torch.inf, dtype=start.dtype, device=start.device)
     for _ in range(steps):
         values, gradient = _loss_and_gradient(loss, center + delta)
         if best:
             best_delta, highest = _keep_higher(delta, values, best_delta, highest)
-        gradient = gradient.masked_fill(~free, 0.0)
+        gradient = gradient.masked_fill(~variable, 0.0)
         delta = project(delta + step * (gradient.sign() if norm == "linf" else unit_vector(gradient)), radius, norm)
     if not best:
         return delta
@@ -89,13 +89,15 @@ def _loss_and_gradient(loss: Callable[[Tensor], Tensor], point: Tensor) -> tuple
 
 def _keep_higher(delta: Tensor, values: Tensor, best_delta: Tensor, highest: Tensor) -> tuple[Tensor, Tensor]:
     """Return the perturbation with the higher loss for each example, and that loss."""
-    better = values > highest
-    return torch.where(_widen(better, delta), delta, best_delta), torch.where(better, values.to(highest.dtype), highest)
+    is_higher = values > highest
+    return torch.where(_widen(is_higher, delta), delta, best_delta), torch.where(
+        is_higher, values.to(highest.dtype), highest
+    )
 
 
-def _widen(value: Tensor, like: Tensor) -> Tensor:
-    """Reshape a tensor of the leading dimensions of `like` to broadcast with it."""
-    return value.reshape(value.shape + (1,) * (like.ndim - value.ndim))
+def _widen(value: Tensor, target: Tensor) -> Tensor:
+    """Reshape a tensor of the leading dimensions of `target` to broadcast with it."""
+    return value.reshape(value.shape + (1,) * (target.ndim - value.ndim))
 
 
 LOSS_SCALE = 1024.0

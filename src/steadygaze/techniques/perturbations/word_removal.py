@@ -77,13 +77,13 @@ def trim_padding(batch: Batch, width: int, question_width: int | None = None) ->
     return replace(batch, **cut)
 
 
-def row_chunks(batch: Batch, many: int) -> Iterator[Tensor]:
-    """Iterate over all rows in order, `many` at a time.  -> (K,) each"""
-    for start in range(0, len(batch), many):
-        yield torch.arange(start, min(start + many, len(batch)), device=batch.ids.device)
+def row_chunks(batch: Batch, size: int) -> Iterator[Tensor]:
+    """Iterate over all rows in order, `size` at a time.  -> (K,) each"""
+    for start in range(0, len(batch), size):
+        yield torch.arange(start, min(start + size, len(batch)), device=batch.ids.device)
 
 
-MOST_UNITS = 1000
+MAX_UNITS = 1000
 """Maximum number of units of a text in explainers that remove each unit."""
 
 
@@ -104,48 +104,48 @@ class Units:
         """Return the sum over the tokens of each unit.  (B,W) -> (B,U)"""
         return segment_sum(values, self.number, self.mask.shape[1])
 
-    def tokens(self, chosen: Tensor, rows: Tensor | None = None) -> Tensor:
+    def tokens(self, selected: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return all tokens of these units.  (K,U) bool, (K,) -> (K,W) bool; without rows K = B"""
         number = self.number if rows is None else self.number[rows]
-        return segment_spread(chosen, number) & (number >= 0)
+        return segment_spread(selected, number) & (number >= 0)
 
     def on_first(self, values: Tensor) -> Tensor:
         """Put a unit's value on its first token, or spread a segment's evenly over its words.  (B,U) -> (B,W)"""
         if self.words is None:
             return segment_spread(values, self.number).masked_fill(~self.first, 0.0)
-        each = values / self.total(self.words.to(values.dtype)).clamp_min(1)
-        return segment_spread(each, self.number).masked_fill(~self.words, 0.0)
+        word_values = values / self.total(self.words.to(values.dtype)).clamp_min(1)
+        return segment_spread(word_values, self.number).masked_fill(~self.words, 0.0)
 
 
-def units_of(batch: Batch, *, question: bool = True, most: int | None = None) -> Units:
-    """Return the units of a batch, at most `most` of each text.
+def units_of(batch: Batch, *, question: bool = True, max_units: int | None = None) -> Units:
+    """Return the units of a batch, at most `max_units` of each text.
 
     `question`: include the units of the question, if its words are known.
     """
     begins = batch.mask if batch.word_starts is None else batch.mask & batch.word_starts
     mask = batch.mask
     if question and batch.question_mask is not None:
-        own = (
+        question_begins = (
             batch.question_mask
             if batch.question_word_starts is None
             else batch.question_mask & batch.question_word_starts
         )
-        begins, mask = torch.cat([begins, own], 1), torch.cat([mask, batch.question_mask], 1)
+        begins, mask = torch.cat([begins, question_begins], 1), torch.cat([mask, batch.question_mask], 1)
     number = (begins.long().cumsum(-1) - 1).masked_fill(~mask, -1)
-    if most is not None and int(number.amax()) >= most:
+    if max_units is not None and int(number.amax()) >= max_units:
         words = number.amax(-1, keepdim=True) + 1
-        size = torch.div(words + most - 1, most, rounding_mode="floor").clamp_min(1)  # ⌈n / most⌉
+        size = torch.div(words + max_units - 1, max_units, rounding_mode="floor").clamp_min(1)  # ⌈n / most⌉
         number = torch.where(mask, torch.div(number, size, rounding_mode="floor"), -1)
         return Units(number, segment_exists(number, int(number.amax()) + 1), begins)
     return Units(number, segment_exists(number, max(1, int(number.amax()) + 1)))
 
 
-def warn_segments(units: Units, most: int) -> None:
+def warn_segments(units: Units, max_units: int) -> None:
     """Warn if units are segments."""
     if units.words is not None:
-        many = int(units.words.sum(-1).max())
+        words = int(units.words.sum(-1).max())
         warnings.warn(
-            f"a text of {many:,} words is explained in at most {most:,} segments of consecutive words, "
+            f"a text of {words:,} words is explained in at most {max_units:,} segments of consecutive words, "
             "which share their weight; raise max_units for single words",
             stacklevel=3,
         )

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from steadygaze.core.random_key import RandomKey
 
-MOST = 8
+MAX_SYNONYMS = 8
 """Maximum number of synonyms of a word, the closest first."""
 BLOCK = 1 << 24
 """Number of cosines in memory at once: 64 MB."""
@@ -52,29 +52,29 @@ def substitute_words(
 ) -> Tensor:
     """Replace each swappable word, with probability `share`, by a random synonym.  (B,T) -> (B,T)"""
     replaced = key.child(1).uniform(rows, ids.shape[1]) < share
-    which = (key.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
-    other = synonyms.table[ids].gather(-1, which.unsqueeze(-1)).squeeze(-1)
-    return torch.where(replaced & synonyms.swappable(ids, mask), other, ids)
+    choice = (key.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
+    synonym = synonyms.table[ids].gather(-1, choice.unsqueeze(-1)).squeeze(-1)
+    return torch.where(replaced & synonyms.swappable(ids, mask), synonym, ids)
 
 
 def substitute_some_words(
     ids: Tensor, mask: Tensor, synonyms: Synonyms, key: RandomKey, rows: Tensor, *, number: int
 ) -> Tensor:
     """Replace up to `number` random swappable words by their closest synonyms."""
-    free = synonyms.swappable(ids, mask)
-    order = key.uniform(rows, ids.shape[1], dtype=torch.float64).masked_fill(~free, 2.0)  # 2: sorted last
+    swappable = synonyms.swappable(ids, mask)
+    order = key.uniform(rows, ids.shape[1], dtype=torch.float64).masked_fill(~swappable, 2.0)  # 2: sorted last
     rank = order.argsort(dim=-1, stable=True).argsort(-1)
-    return torch.where(free & (rank < number), synonyms.table[ids, 0], ids)
+    return torch.where(swappable & (rank < number), synonyms.table[ids, 0], ids)
 
 
-def nearest_words(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the k nearest `allowed` neighbors of every word and their cosines, the closest first.  (V,E) -> (V,k)
+def nearest_words(vectors: Tensor, k: int, candidates: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the k nearest `candidates` neighbors of every word and their cosines, the closest first.  (V,E) -> (V,k)
 
     If fewer than k words are allowed, the cosine of the rest is −∞.
     """
     directions = normalize(vectors.detach().float(), dim=-1)
     size = len(directions)
-    forbidden = torch.zeros(size, dtype=torch.bool, device=vectors.device) if allowed is None else ~allowed
+    forbidden = torch.zeros(size, dtype=torch.bool, device=vectors.device) if candidates is None else ~candidates
     blocks: list[tuple[Tensor, Tensor]] = []
     for rows in torch.arange(size, device=vectors.device).split(max(1, BLOCK // size)):  # type: ignore[no-untyped-call]
         block = directions[rows] @ directions.T
@@ -87,5 +87,5 @@ def nearest_words(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tup
 
 def without_synonyms(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:
     """Return a table without synonyms."""
-    nothing = torch.zeros(size, dtype=torch.long)
-    return Synonyms(nothing.unsqueeze(-1), nothing, continues, words, "none", special)
+    zeros = torch.zeros(size, dtype=torch.long)
+    return Synonyms(zeros.unsqueeze(-1), zeros, continues, words, "none", special)

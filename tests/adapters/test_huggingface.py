@@ -164,7 +164,7 @@ def test_vectors_of_its_own_say_what_ids_say_and_others_something_else(kind, fol
 def test_many_texts_are_read_in_parts_that_change_nothing(kind, folder, monkeypatch):
     subject, batch = batch_of(examined(folder(kind)))
     whole, calls = observe(subject.model, batch), []
-    monkeypatch.setattr(networks, "MOST", 1)
+    monkeypatch.setattr(networks, "MAX_ATTENTION_ENTRIES", 1)
     right = subject.model.network.forward
     monkeypatch.setattr(subject.model.network, "forward", lambda **given: calls.append(1) or right(**given))
     parts = observe(subject.model, batch)

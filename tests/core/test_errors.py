@@ -2,7 +2,7 @@
 
 import pytest
 
-from steadygaze.core.errors import MOST_NAMES, RequirementNotMet, UserError, unknown
+from steadygaze.core.errors import MAX_NAMES, RequirementNotMet, UserError, unknown
 
 
 def test_a_user_error_is_a_value_error_and_an_unmet_requirement_is_not():
@@ -27,7 +27,7 @@ def test_unknown_names_the_nearest(found, known, sentence):
 def test_a_thousand_names_are_not_all_listed():
     said = str(unknown("label", "label 12x", (f"label {i}" for i in range(1000))))
     assert "did you mean 'label 12" in said
-    assert said.count(",") == MOST_NAMES - 1
+    assert said.count(",") == MAX_NAMES - 1
     assert said.endswith("… (1000 in all).")
 
 

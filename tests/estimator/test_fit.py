@@ -76,7 +76,7 @@ def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warn
     train = hold_out_validation(read_split(TEXTS, LABELS))[0]
     words = [word for text in train.texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
     share = sum(word in ("good", "bad", "film") for word in words) / len(words)
-    assert 0 < share < word_vectors.FEW
+    assert 0 < share < word_vectors.LOW_COVERAGE
     assert stored.description.token_coverage == pytest.approx(share)
     assert [
         line for line in said if line.startswith(f"only {share:.0%} of the tokens in the training texts have a vec")

@@ -12,7 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.splits import HELD_OUT
 from steadygaze.estimator.inputs import (
-    FEW,
+    SMALL_DATASET,
     Split,
     hold_out_validation,
     is_single_text,
@@ -26,7 +26,7 @@ def split(labels, weights=None):
     return Split([f"text {i}" for i in range(len(labels))], None, list(labels), weights)
 
 
-@given(st.lists(st.sampled_from("abcdef"), min_size=FEW, max_size=120), st.integers(0, 2**32 - 1))
+@given(st.lists(st.sampled_from("abcdef"), min_size=SMALL_DATASET, max_size=120), st.integers(0, 2**32 - 1))
 def test_a_tenth_is_set_aside_and_no_class_is_lost(labels, seed):
     whole = split(labels)
     train, validation = hold_out_validation(whole, seed)
@@ -51,7 +51,9 @@ def test_what_is_set_aside_is_drawn_from_the_seed():
     assert len(set(first) & set(other)) < len(first)
 
 
-@pytest.mark.parametrize("labels", [["a", "b"] * (FEW // 2 - 1), list(range(FEW))], ids=["few", "no two alike"])
+@pytest.mark.parametrize(
+    "labels", [["a", "b"] * (SMALL_DATASET // 2 - 1), list(range(SMALL_DATASET))], ids=["few", "no two alike"]
+)
 def test_where_none_can_be_spared_all_are_used_with_a_warning(labels):
     whole = split(labels)
     with pytest.warns(UserWarning, match=f"{len(labels)} texts are too few to hold any out"):

@@ -30,7 +30,7 @@ from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.explainers.learned.black_box_queries import predicted
 from steadygaze.models.inference import Capability, Model
 
-NOTHING = ""
+EMPTY_PIECE = ""
 """The piece of padding; its id is 0."""
 LONGEST = 2**31 - 1
 """Words per text: a black box reads all of it."""
@@ -41,8 +41,8 @@ class TextWords:
 
     def __init__(self) -> None:
         self._split = build_word_tokenizer([], max_length=LONGEST)
-        self._pieces = [NOTHING]
-        self._ids = {NOTHING: 0}
+        self._pieces = [EMPTY_PIECE]
+        self._ids = {EMPTY_PIECE: 0}
 
     @property
     def vocabulary(self) -> list[str]:

@@ -129,17 +129,17 @@ class FitRun:
     batch_size: int = BATCH
     """Texts per query."""
 
-    def texts(self, subject: ModelAdapter, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
+    def texts(self, subject: ModelAdapter, config: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
         subject = subject.for_pairs(parts[0][1] is not None)
-        check_removal(subject, how.removal)
+        check_removal(subject, config.removal)
         tokens = subject.tokens
         data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
-        _warn_short(words_of(data[0], tokens), how.k)
+        _warn_short(words_of(data[0], tokens), config.k)
         names = zip(("train", "held-out"), parts, data, strict=True)
         train, held_out = (self._query(subject, *part) for part in names)
         context = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
-        learned = context.learn(how, subject.model, train, held_out)
-        fitted = TextExplainer(method_name(how), subject, learned, facts=self.facts(*parts[0]))
+        learned = context.learn(config, subject.model, train, held_out)
+        fitted = TextExplainer(method_name(config), subject, learned, facts=self.facts(*parts[0]))
         measures = measure_selection(subject.model, fitted.explainer, held_out.data)
         rows = fitted.to_rows(measures, digest_values(*parts[1]), removal="delete")
         return replace(fitted, rows=noted(rows, held_out.probs))
@@ -170,16 +170,16 @@ def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
     return train, held_out
 
 
-def read_held_out(read: Callable[[Any], Read], validation: Any, what: str) -> Read:
+def read_held_out(read: Callable[[Any], Read], validation: Any, description: str) -> Read:
     try:
         return read(validation)
     except UserError as error:
-        raise UserError(f"validation must be {what}, like the inputs, without labels: {error}") from None
+        raise UserError(f"validation must be {description}, like the inputs, without labels: {error}") from None
 
 
-def require_enough(found: int, what: str) -> None:
-    if found < FEWEST:
-        raise UserError(f"found {found} {what}; an explainer needs at least {FEWEST}")
+def require_enough(count: int, description: str) -> None:
+    if count < FEWEST:
+        raise UserError(f"found {count} {description}; an explainer needs at least {FEWEST}")
 
 
 def _warn(fitted: SavedExplainer) -> None:
@@ -200,16 +200,16 @@ def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:
 
 
 def _warn_short(words: NDArray[np.int64], k: int) -> None:
-    few = int((words <= k).sum())
-    if few == len(words):
+    short_texts = int((words <= k).sum())
+    if short_texts == len(words):
         raise UserError(f"no text has more than k = {k} words: all words would be selected; use a smaller k")
-    if few > len(words) // 10:
-        warnings.warn(FEW_WORDS.format(few=few, all=len(words), k=k), stacklevel=5)
+    if short_texts > len(words) // 10:
+        warnings.warn(FEW_WORDS.format(few=short_texts, all=len(words), k=k), stacklevel=5)
 
 
-def are_images(given: Any) -> bool:
+def are_images(inputs: Any) -> bool:
     """Whether the inputs are numeric arrays of two or more dimensions, or a list of arrays."""
-    if isinstance(given, np.ndarray | Tensor):
-        numbers = isinstance(given, Tensor) or given.dtype.kind in "biuf"
-        return given.ndim > 1 if numbers else given.ndim == 1 and are_images(given.tolist())
-    return isinstance(given, list | tuple) and len(given) > 0 and isinstance(given[0], np.ndarray | Tensor)
+    if isinstance(inputs, np.ndarray | Tensor):
+        numbers = isinstance(inputs, Tensor) or inputs.dtype.kind in "biuf"
+        return inputs.ndim > 1 if numbers else inputs.ndim == 1 and are_images(inputs.tolist())
+    return isinstance(inputs, list | tuple) and len(inputs) > 0 and isinstance(inputs[0], np.ndarray | Tensor)

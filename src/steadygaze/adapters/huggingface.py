@@ -57,10 +57,12 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
     config._attn_implementation = "eager"  # other implementations return no attention
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some networks need it for batches
-    tokens = transformer_checks.single(engine, most=longest(config), pad_id=padding)
+    tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
-    pairs = None if pair is None else transformer_checks.paired(engine, pair, most=longest(config), pad_id=padding)
+    pairs = (
+        None if pair is None else transformer_checks.paired(engine, pair, token_limit=longest(config), pad_id=padding)
+    )
     options = ForwardOptions(padding, attention, pair.question_type if pair and files.typed else 0)
     model = _model(network, options, torch.from_numpy(tokens.encode([TRIAL]).ids).long())
     aggregation = attention if "attention" in model.capabilities else "none shown"
@@ -80,10 +82,10 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
 def longest(config: Any) -> int:
     """Most tokens per text, special tokens included."""
     try:
-        most = limit(config)
+        token_limit = limit(config)
     except NotImplementedError:  # some networks have no limit; others return −1
         return UNBOUNDED
-    return most if most > 0 else UNBOUNDED
+    return token_limit if token_limit > 0 else UNBOUNDED
 
 
 @contextmanager
@@ -200,8 +202,8 @@ def _typed(folder: Path, config: Any) -> bool:
 
 def _twin(network: Any) -> Any:
     """A copy of the network that shares the weights."""
-    shared = [*network.parameters(), *network.buffers()]
-    return copy.deepcopy(network, {id(tensor): tensor for tensor in shared})
+    tensors = [*network.parameters(), *network.buffers()]
+    return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
 
 
 def _single_label(config: Any, name: str) -> None:

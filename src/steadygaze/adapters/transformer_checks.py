@@ -57,14 +57,14 @@ class PairTokenizer(SpecialTokenTokenizer):
         return self._question.place(texts) if question else super().place(texts)
 
 
-def single(engine: Tokenizer, *, most: int, pad_id: int) -> PieceTokenizer:
-    """Tokenizer of single texts; `most`: tokens in all, special ones included."""
-    return PieceTokenizer(engine, max_length=most - engine.num_special_tokens_to_add(False), pad_id=pad_id)
+def single(engine: Tokenizer, *, token_limit: int, pad_id: int) -> PieceTokenizer:
+    """Tokenizer of single texts; `token_limit`: tokens in all, special ones included."""
+    return PieceTokenizer(engine, max_length=token_limit - engine.num_special_tokens_to_add(False), pad_id=pad_id)
 
 
-def paired(engine: Tokenizer, template: Template, *, most: int, pad_id: int) -> PairTokenizer | None:
+def paired(engine: Tokenizer, template: Template, *, token_limit: int, pad_id: int) -> PairTokenizer | None:
     """Half of the tokens for the text, half for the question; None: there are too few."""
-    half = (most - len(template.before) - len(template.between) - len(template.after)) // 2
+    half = (token_limit - len(template.before) - len(template.between) - len(template.after)) // 2
     return PairTokenizer(engine, template, max_length=half, pad_id=pad_id) if half > 0 else None
 
 
@@ -130,14 +130,15 @@ def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
         with evaluation(model), torch.enable_grad():
             vectors = model.embed(batch).detach().requires_grad_()
             plain, fused = model(batch, vectors).logits, model.logits(batch, vectors)
-            gradients = [torch.autograd.grad(one.sum(), vectors)[0] for one in (plain, fused)]
+            gradients = [torch.autograd.grad(exact.sum(), vectors)[0] for exact in (plain, fused)]
     except Exception:  # networks without such a kernel raise various exceptions
         return False
     finally:
         model.fused = False
     least = torch.finfo(plain.dtype).eps ** 0.5
     return all(
-        bool((one - other).abs().max() <= least * (1 + one.abs().max())) for one, other in ((plain, fused), gradients)
+        bool((exact - fast).abs().max() <= least * (1 + exact.abs().max()))
+        for exact, fast in ((plain, fused), gradients)
     )
 
 
@@ -153,9 +154,9 @@ def _errors_reported(network: Any) -> Iterator[None]:
         raise _refusal(network, f"{type(error).__name__}: {reason}") from None
 
 
-def _refusal(network: Any, why: str) -> UserError:
+def _refusal(network: Any, reason: str) -> UserError:
     return UserError(
-        f"a {type(network).__name__} cannot be examined ({why}); pass a function, "
+        f"a {type(network).__name__} cannot be examined ({reason}); pass a function, "
         "texts -> probabilities, to audit it as a black box"
     )
 

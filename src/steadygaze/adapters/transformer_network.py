@@ -58,7 +58,7 @@ def _step(read: Tensor, attention: Tensor) -> Tensor:
     return (read.unsqueeze(1) @ attention.to(read.dtype).mean(1)).squeeze(1)
 
 
-MOST = 1 << 26
+MAX_ATTENTION_ENTRIES = 1 << 26
 """Attention values per forward pass: 256 MB.  Larger batches are split."""
 FUSED = "sdpa"
 """The library's name of PyTorch's fused attention."""
@@ -115,22 +115,24 @@ class TransformerModel(Model):
     def embed_question(self, batch: Batch) -> Tensor | None:
         return None if batch.question_ids is None else self._embed(batch.question_ids)
 
-    def logits(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Tensor:
+    def logits(self, batch: Batch, embedded: Tensor | None = None, question: Tensor | None = None) -> Tensor:
         """Logits without attention weights, with fused attention kernels if possible."""
         with self._kernel():
-            return self._read(batch, embedded, asked, False).logits
+            return self._read(batch, embedded, question, False).logits
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> TransformerOutput:
-        return self._read(batch, embedded, asked, "attention" in self.capabilities)
+    def forward(
+        self, batch: Batch, embedded: Tensor | None = None, question: Tensor | None = None
+    ) -> TransformerOutput:
+        return self._read(batch, embedded, question, "attention" in self.capabilities)
 
     def _read(
-        self, batch: Batch, embedded: Tensor | None, asked: Tensor | None, with_attention: bool
+        self, batch: Batch, embedded: Tensor | None, question: Tensor | None, with_attention: bool
     ) -> TransformerOutput:
         vectors = self.embed(batch) if embedded is None else embedded
         real, part = batch.present, torch.zeros_like(batch.ids)
         if batch.question_ids is not None and batch.question_present is not None:
-            asked = self._embed(batch.question_ids) if asked is None else asked
-            vectors, real, part = joined(vectors, real, asked, batch.question_present)
+            question = self._embed(batch.question_ids) if question is None else question
+            vectors, real, part = joined(vectors, real, question, batch.question_present)
         order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
         row = _Row(vectors, real, part * self._question_type)
         if not bool((order.diff(dim=1) == 1).all() & real.any(1).all()):  # else the tokens are already in order
@@ -147,13 +149,13 @@ class TransformerModel(Model):
     def _kernel(self) -> Iterator[None]:
         """Use fused attention in the context."""
         config = self.network.config
-        own = config._attn_implementation
+        implementation = config._attn_implementation
         try:
             if self.fused:
                 config._attn_implementation = FUSED
             yield
         finally:
-            config._attn_implementation = own
+            config._attn_implementation = implementation
 
     def _embed(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.network.get_input_embeddings()(ids)
@@ -168,8 +170,8 @@ class TransformerModel(Model):
         """Replace an empty text by one padding token: some networks add no special tokens."""
         blank = torch.zeros_like(row.real)
         blank[:, self._read_position] = ~row.real.any(1)
-        nothing = self._embed(row.part.new_tensor([self.padding]))  # (1,E)
-        return _Row(torch.where(blank.unsqueeze(-1), nothing, row.vectors), row.real | blank, row.part)
+        padding_vector = self._embed(row.part.new_tensor([self.padding]))  # (1,E)
+        return _Row(torch.where(blank.unsqueeze(-1), padding_vector, row.vectors), row.real | blank, row.part)
 
     def _portions(self, row: "_Row") -> Iterator["_Row"]:
         """Split into forward passes, trimmed to the longest row."""
@@ -177,9 +179,9 @@ class TransformerModel(Model):
         heads = int(getattr(config, "num_attention_heads", 1)) * int(getattr(config, "num_hidden_layers", 1))
         width = int(row.real.sum(1).max())
         keep = slice(-width, None) if self.read == "last" else slice(0, width)
-        many = max(1, MOST // (heads * width * width))
-        for start in range(0, len(row.real), many):
-            rows = slice(start, start + many)
+        rows_per_pass = max(1, MAX_ATTENTION_ENTRIES // (heads * width * width))
+        for start in range(0, len(row.real), rows_per_pass):
+            rows = slice(start, start + rows_per_pass)
             yield _Row(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
 
     def _run(self, row: "_Row", with_attention: bool) -> tuple[Tensor, Tensor]:

@@ -114,14 +114,14 @@ def train(
 
 
 def _show(result: dict[str, Any], out: Path, common: Common) -> None:
-    from steadygaze.data.word_vectors import FEW
+    from steadygaze.data.word_vectors import LOW_COVERAGE
 
     if common.json:
         print_json(result)
         return
     show(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
     if (covered := result["token_coverage"]) is not None:
-        few = ": low; the other tokens start from random vectors" if covered < FEW else ""
+        few = ": low; the other tokens start from random vectors" if covered < LOW_COVERAGE else ""
         show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
     if result["constant_label"] is not None:
         show(f"this model predicts the same label for every text: {result['constant_label']}.  It has learned nothing")

@@ -113,7 +113,7 @@ class RecoveryWarning(UserWarning):
     """A folder whose replacement was interrupted and is now complete."""
 
 
-MOST_NAMES = 30
+MAX_NAMES = 30
 """Maximum number of known names in a message."""
 LONGEST_VALUE = 80
 """Maximum characters of a quoted value."""
@@ -131,8 +131,8 @@ def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
     names = sorted(values)
     near = get_close_matches(str(found)[:LONGEST_VALUE], names, n=1, cutoff=0.5)
     hint = f": did you mean {values[near[0]]!r}?  " if near else ".  "
-    more = f" … ({len(names)} in all)" if len(names) > MOST_NAMES else ""
-    listed = ", ".join(names[:MOST_NAMES]) or "none"
+    more = f" … ({len(names)} in all)" if len(names) > MAX_NAMES else ""
+    listed = ", ".join(names[:MAX_NAMES]) or "none"
     return UserError(f"unknown {kind} {found!r:.{LONGEST_VALUE}}{hint}Known: {listed}{more}.")
 
 

@@ -24,7 +24,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import MissingFile, open_file
 
 PACKAGED = "glove-50d"
-FEW = 0.8
+LOW_COVERAGE = 0.8
 """Least share of running tokens with a vector that passes without a warning.
 
 English reviews, news, tweets and captions reach 0.91 and more with the 400,000 words of GloVe, 0.81 and more with its

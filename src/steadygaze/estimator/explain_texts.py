@@ -57,8 +57,8 @@ def explain_request(
     )
     method = with_output(method, name, output)
     label = None if target is None else known_label(target, classes)
-    if why := missing_capability(method, model):
-        raise UserError(f"{name} cannot explain {model_name}: {why}; choose another explainer")
+    if reason := missing_capability(method, model):
+        raise UserError(f"{name} cannot explain {model_name}: {reason}; choose another explainer")
     if label is not None and not method.class_specific:
         raise UserError(f"{name} is the same for every class: remove the target {label!r}")
     return ExplainRequest(method, name, label, granularity)
@@ -76,8 +76,8 @@ def explain_texts(
     """One Explanation per text, in order."""
     tokenized = tokenizer.place(texts)
     tokenized_questions = None if questions is None else tokenizer.place(questions, question=True)
-    whole = tokenizer.kind == "pieces" and request.granularity == "word"
-    data = placed_data(tokenized, tokenized_questions, whole_words=whole)
+    whole_words = tokenizer.kind == "pieces" and request.granularity == "word"
+    data = placed_data(tokenized, tokenized_questions, whole_words=whole_words)
     target = None if request.target is None else classes.index(request.target)
     accuracy = request.explainer.reader_accuracy(model)
     explanations: list[Any] = [None] * len(texts)
@@ -88,7 +88,7 @@ def explain_texts(
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
         per_row = _columns(saliency, batch)
         for i, (row, chances) in enumerate(zip(rows.tolist(), probabilities, strict=True)):
-            spans, (weights, *bounds), likely = _merged(tokenized, row, per_row(i), whole)
+            spans, (weights, *bounds), selection_probs = _merged(tokenized, row, per_row(i), whole_words)
             explanations[row] = Explanation(
                 text=texts[row],
                 tokens=tuple([texts[row][start:end] for start, end in spans]),
@@ -103,7 +103,7 @@ def explain_texts(
                 read_to=_end(spans) if tokenized.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects_words,
-                rationale=None if likely is None else rationale_spans(spans, weights, likely),
+                rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
                 reader_accuracy=accuracy,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:
@@ -112,7 +112,7 @@ def explain_texts(
                 explanations[row] = _with_question(
                     explanations[row],
                     questions[row],
-                    _merged(tokenized_questions, row, ([question_weights], None), whole)[:2],
+                    _merged(tokenized_questions, row, ([question_weights], None), whole_words)[:2],
                 )
     return explanations
 
@@ -125,14 +125,14 @@ def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[lis
 
 
 def _merged(
-    tokenized: TokenizedTexts, row: int, row_values: tuple[list[list[float]], list[float] | None], whole: bool
+    tokenized: TokenizedTexts, row: int, row_values: tuple[list[list[float]], list[float] | None], whole_words: bool
 ) -> tuple[list[Span], list[list[float]], list[float] | None]:
     """Spans, weights and selection probabilities of words, whose subwords are summed, or of tokens."""
-    spans, groups, (values, likely) = tokenized.spans[row], tokenized.groups[row], row_values
-    if not whole:
-        return spans, values, likely
+    spans, groups, (values, selection_probs) = tokenized.spans[row], tokenized.groups[row], row_values
+    if not whole_words:
+        return spans, values, selection_probs
     words = [merge_words("", spans, groups, column) for column in values]
-    probabilities = None if likely is None else mean_of_words(groups, likely)
+    probabilities = None if selection_probs is None else mean_of_words(groups, selection_probs)
     return words[0][1], [column.tolist() for _, _, column in words], probabilities
 
 

@@ -14,7 +14,7 @@ from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
 from steadygaze.data.token_alignment import coverage
-from steadygaze.data.word_vectors import FEW
+from steadygaze.data.word_vectors import LOW_COVERAGE
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
 from steadygaze.estimator.inputs import Split, hold_out_validation
 from steadygaze.estimator.model_folder import SavedModel, fingerprint
@@ -79,42 +79,42 @@ class CheckpointConfig:
 
 
 def fit(
-    order: TrainConfig,
+    config: TrainConfig,
     train: Split,
     validation: Split | None,
     watcher: Watcher,
-    keeping: CheckpointConfig,
-    given: Sequence[SavedModel] = (),
+    files: CheckpointConfig,
+    references: Sequence[SavedModel] = (),
 ) -> SavedModel:
-    """Train a model; `given` are trained references or teachers."""
-    if "lstm" in order.encoder:
-        check_lstm(order.device, order.training.precision)
-    plan, train, validation = prepare(order, train, validation, watcher, given)
-    data = plan.encode(train, train.weighted(order.class_weight))
+    """Train a model; `references` are trained references or teachers."""
+    if "lstm" in config.encoder:
+        check_lstm(config.device, config.training.precision)
+    plan, train, validation = prepare(config, train, validation, watcher, references)
+    data = plan.encode(train, train.weighted(config.class_weight))
     for warning in coverage(plan.tokenizer, data.text).warnings():
         watcher.warn(warning)
     covered = plan.token_coverage(data)
-    if covered is not None and covered < FEW:
+    if covered is not None and covered < LOW_COVERAGE:
         watcher.warn(_few_vectors(covered, plan.description.vectors))
     held_out = plan.encode(validation)
-    with accelerator(order.device, order.training.precision) as accelerate:
-        synonyms = plan.vocabulary_for(order.technique, watcher)
+    with accelerator(config.device, config.training.precision) as accelerate:
+        synonyms = plan.vocabulary_for(config.technique, watcher)
         device_synonyms = None if synonyms is None else synonyms.to(accelerate.device)
-        job = TrainingJob(data, held_out, order.training, accelerate, watcher, device_synonyms)
-        run = TrainingRun(order.technique, plan.make_model, job, order.seed)
+        job = TrainingJob(data, held_out, config.training, accelerate, watcher, device_synonyms)
+        run = TrainingRun(config.technique, plan.make_model, job, config.seed)
         copies = {
-            name: copy.deepcopy(saved.model) for name, saved in named_references(order, given).items()
+            name: copy.deepcopy(saved.model) for name, saved in named_references(config, references).items()
         }  # the user's models do not change
         run.models = {name: freeze(model.to(accelerate.device)) for name, model in copies.items()}
-        if keeping.checkpoint is not None:
+        if files.checkpoint is not None:
             table = () if plan.table is None else (Path(plan.table),)
-            run.checkpoint = Checkpoint(keeping.checkpoint, plan.identity(accelerate.device, table), keeping.resume)
-        if keeping.teacher_cache is not None:
-            run.teacher_cache = TeacherCache(keeping.teacher_cache, stage_identity(plan.identity(accelerate.device)))
+            run.checkpoint = Checkpoint(files.checkpoint, plan.identity(accelerate.device, table), files.resume)
+        if files.teacher_cache is not None:
+            run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))
         model = run.execute()
         reader = {}
         if selects(model):
-            reader = add_reader(model, job, len(run.history), order.seed)
+            reader = add_reader(model, job, len(run.history), config.seed)
     description = dataclasses.replace(
         plan.description,
         history=run.history,
@@ -131,7 +131,7 @@ def fit(
 
 
 def prepare(
-    order: TrainConfig, train: Split, validation: Split | None, watcher: Watcher, given: Sequence[SavedModel] = ()
+    config: TrainConfig, train: Split, validation: Split | None, watcher: Watcher, references: Sequence[SavedModel] = ()
 ) -> tuple[FitPlan, Split, Split]:
     """The plan of the fit and the splits, before the first step."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
@@ -139,23 +139,27 @@ def prepare(
         train, validation = hold_out_validation(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
-    plan = make_plan(order, train, corpus, watcher)
-    for name, saved in named_references(order, given).items():
+    plan = make_plan(config, train, corpus, watcher)
+    for name, saved in named_references(config, references).items():
         check_reference(name, saved, plan.description, plan.tokenizer)
-    description = dataclasses.replace(plan.description, references=[fingerprint(saved.model) for saved in given])
+    description = dataclasses.replace(plan.description, references=[fingerprint(saved.model) for saved in references])
     return dataclasses.replace(plan, description=description), train, validation
 
 
 def check_same_run(
-    order: TrainConfig, train: Split, validation: Split | None, stored: SavedModel, given: Sequence[SavedModel] = ()
+    config: TrainConfig,
+    train: Split,
+    validation: Split | None,
+    saved: SavedModel,
+    teachers: Sequence[SavedModel] = (),
 ) -> None:
     """Raise an error if a finished model differs from the result of this run."""
-    planned = prepare(order, train, validation, SilentWatcher(), given)[0].description
+    planned = prepare(config, train, validation, SilentWatcher(), teachers)[0].description
     stored_values, planned_values = (
         dataclasses.asdict(
             dataclasses.replace(description, history=[], best_epoch={}, token_coverage=None, independent_reader={})
         )
-        for description in (stored.description, planned)
+        for description in (saved.description, planned)
     )
     if changed := difference(stored_values, planned_values, first="technique"):
         name, values = changed

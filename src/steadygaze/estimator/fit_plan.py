@@ -41,31 +41,32 @@ TRAINED_WITH = ("dropout", "train_vectors")
 """Fields of an architecture that affect training only, not predictions."""
 
 
-def named_references(order: TrainConfig, given: Sequence[SavedModel]) -> dict[str, SavedModel]:
+def named_references(config: TrainConfig, references: Sequence[SavedModel]) -> dict[str, SavedModel]:
     """Trained references and teachers, by their names in the technique."""
-    names = list(dict.fromkeys(s.model for s in order.technique.stages(order.seed) if s.model != RESULT))
-    if given and len(given) != len(names):
-        takes = f"takes {len(names)}" if names else "takes none"
-        raise UserError(f"{order.technique_name} {takes} as reference or teachers, found {len(given)}")
-    return dict(zip(names, given, strict=False))
+    names = list(dict.fromkeys(s.model for s in config.technique.stages(config.seed) if s.model != RESULT))
+    if references and len(references) != len(names):
+        requirement = f"takes {len(names)}" if names else "takes none"
+        raise UserError(f"{config.technique_name} {requirement} as reference or teachers, found {len(references)}")
+    return dict(zip(names, references, strict=False))
 
 
-def check_reference(name: str, reference: SavedModel, here: ModelConfig, tokenizer: TextTokenizer) -> None:
+def check_reference(name: str, reference: SavedModel, config: ModelConfig, tokenizer: TextTokenizer) -> None:
     """Raise an error if a reference has other labels, another vocabulary or another architecture."""
-    other = reference.description
-    if other.classes != here.classes:
+    other_config = reference.description
+    if other_config.classes != config.classes:
         raise UserError(
-            f"the {name} has the labels {other.classes!r:.80}, the data {here.classes!r:.80}; use the same labels"
+            f"the {name} has the labels {other_config.classes!r:.80}, the data {config.classes!r:.80}; "
+            "use the same labels"
         )
     if reference.tokenizer.to_json() != tokenizer.to_json():
         raise UserError(
             f"the {name} has another vocabulary ({reference.tokenizer.size:,} entries, here {tokenizer.size:,}): "
             "train both on the same texts, with the same min_df and max_length"
         )
-    theirs, ours = _shape(other), _shape(here)
-    for field in ours:
-        if theirs[field] != ours[field]:
-            raise UserError(f"the {name} has another {field}: {theirs[field]!r:.80}, here {ours[field]!r:.80}")
+    other_shape, shape = _shape(other_config), _shape(config)
+    for field in shape:
+        if other_shape[field] != shape[field]:
+            raise UserError(f"the {name} has another {field}: {other_shape[field]!r:.80}, here {shape[field]!r:.80}")
 
 
 def _shape(config: ModelConfig) -> dict[str, Any]:
@@ -87,11 +88,11 @@ def identity(
     }
 
 
-def stage_identity(whole: dict[str, Any]) -> dict[str, Any]:
+def stage_identity(identity: dict[str, Any]) -> dict[str, Any]:
     """The identity of a stage with its own technique: without the outer technique and its seed."""
-    own = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
-    text = {key: value for key, value in whole["text"].items() if key != "synonyms"}
-    return {key: value for key, value in whole.items() if key not in own} | {"text": text}
+    excluded = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
+    text = {key: value for key, value in identity["text"].items() if key != "synonyms"}
+    return {key: value for key, value in identity.items() if key not in excluded} | {"text": text}
 
 
 MAX_LENGTH = 512
@@ -149,9 +150,9 @@ class FitPlan:
             watcher.say(f"synonyms: {int((synonyms.count > 0).sum()):,} of {self.tokenizer.size:,} words have some")
         return synonyms
 
-    def identity(self, device: torch.device, more: tuple[Path, ...] = ()) -> dict[str, Any]:
+    def identity(self, device: torch.device, further_files: tuple[Path, ...] = ()) -> dict[str, Any]:
         """Everything that determines the weights."""
-        return identity(self.description, device, self.vectors, (*self.files, *more))
+        return identity(self.description, device, self.vectors, (*self.files, *further_files))
 
     def token_coverage(self, data: Data) -> float | None:
         """Share of the tokens with a pre-trained vector; None without vectors."""
@@ -172,34 +173,34 @@ class FitPlan:
         return Data(self.tokenizer.encode(split.texts), questions, labels, weight)
 
 
-def make_plan(order: TrainConfig, train: Split, corpus: str, watcher: Watcher) -> FitPlan:
+def make_plan(config: TrainConfig, train: Split, corpus: str, watcher: Watcher) -> FitPlan:
     """`corpus`: fingerprint of the texts and labels."""
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
-    if why := order.technique.validate(order.architecture, len(classes)):
-        raise UserError(why)
-    if pair and not order.technique.reads_pairs:
-        raise UserError(f"{order.technique_name} selects from single texts: it cannot be trained on pairs")
+    if problem := config.technique.validate(config.architecture, len(classes)):
+        raise UserError(problem)
+    if pair and not config.technique.reads_pairs:
+        raise UserError(f"{config.technique_name} selects from single texts: it cannot be trained on pairs")
     description = ModelConfig(
         classes=classes,
         pair=pair,
-        encoder=_portable(order.encoder),
-        architecture=order.architecture,
+        encoder=_portable(config.encoder),
+        architecture=config.architecture,
         kind="words",
-        max_length=order.max_length or MAX_LENGTH,
-        technique=order.technique_name,
-        technique_settings=_settings(order.technique),
-        training=dataclasses.asdict(order.training),
-        text=dataclasses.asdict(order.text) | {"synonyms": _name(order.text.synonyms)},
-        class_weight=_class_weight(order.class_weight),
-        vectors=_name(order.vectors),
-        seed=order.seed,
+        max_length=config.max_length or MAX_LENGTH,
+        technique=config.technique_name,
+        technique_settings=_settings(config.technique),
+        training=dataclasses.asdict(config.training),
+        text=dataclasses.asdict(config.text) | {"synonyms": _name(config.text.synonyms)},
+        class_weight=_class_weight(config.class_weight),
+        vectors=_name(config.vectors),
+        seed=config.seed,
         corpus=corpus,
         history=[],
     )
-    if order.encoder.startswith(TRANSFORMER):
-        return _transformer_plan(order, description)
-    return _word_plan(order, description, train, watcher)
+    if config.encoder.startswith(TRANSFORMER):
+        return _transformer_plan(config, description)
+    return _word_plan(config, description, train, watcher)
 
 
 def _settings(technique: Technique) -> dict[str, Any]:
@@ -207,45 +208,47 @@ def _settings(technique: Technique) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(technique).items() if name not in technique.filled}
 
 
-def _word_plan(order: TrainConfig, description: ModelConfig, train: Split, watcher: Watcher) -> FitPlan:
+def _word_plan(config: TrainConfig, description: ModelConfig, train: Split, watcher: Watcher) -> FitPlan:
     """Vocabulary of the training texts, with pre-trained vectors if requested."""
     texts = [*train.texts, *(train.questions or [])]
-    tokenizer = build_word_tokenizer(texts, min_df=order.text.min_df, max_length=description.max_length)
+    tokenizer = build_word_tokenizer(texts, min_df=config.text.min_df, max_length=description.max_length)
     if tokenizer.size == len(SPECIALS):
-        raise UserError(f"no word occurs in {order.text.min_df} training texts: use a smaller min_df")
+        raise UserError(f"no word occurs in {config.text.min_df} training texts: use a smaller min_df")
     vectors = pretrained = None
-    if order.vectors is not None:
-        pretrained = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
+    if config.vectors is not None:
+        pretrained = read_vectors(config.vectors, tokenizer.vocabulary, seed=config.seed)
         coverage = pretrained.coverage(specials=len(SPECIALS))
         watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
         vectors = torch.from_numpy(pretrained.matrix)
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
     encoder = partial(make_encoder, description, tokenizer.size, vectors)
-    make = partial(build_model, description, tokenizer, order.technique, encoder)
-    return FitPlan(description, tokenizer, make, vectors, pretrained, table=order.text.synonyms)
+    make = partial(build_model, description, tokenizer, config.technique, encoder)
+    return FitPlan(description, tokenizer, make, vectors, pretrained, table=config.text.synonyms)
 
 
-def _transformer_plan(order: TrainConfig, description: ModelConfig) -> FitPlan:
+def _transformer_plan(train: TrainConfig, description: ModelConfig) -> FitPlan:
     """A pre-trained network with its own subwords."""
-    if order.vectors is not None:
-        raise UserError(f"{order.encoder} has its own vectors; remove vectors={str(order.vectors)!r}")
-    folder = locate(order.encoder.removeprefix(TRANSFORMER))
-    config = read_config(folder)
-    most = (limit(config) - SEPARATORS) // (2 if description.pair else 1)
-    if order.max_length is not None and order.max_length > most:
-        raise UserError(f"{order.encoder} reads at most {most} tokens of a text here; max_length is {order.max_length}")
-    tokenizer = load_subword_tokenizer(folder, max_length=order.max_length or min(most, MAX_LENGTH))
-    matches_layout(tokenizer.size, getattr(config, "vocab_size", None), folder)
-    network: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    if train.vectors is not None:
+        raise UserError(f"{train.encoder} has its own vectors; remove vectors={str(train.vectors)!r}")
+    folder = locate(train.encoder.removeprefix(TRANSFORMER))
+    network_config = read_config(folder)
+    token_limit = (limit(network_config) - SEPARATORS) // (2 if description.pair else 1)
+    if train.max_length is not None and train.max_length > token_limit:
+        raise UserError(
+            f"{train.encoder} reads at most {token_limit} tokens of a text here; max_length is {train.max_length}"
+        )
+    tokenizer = load_subword_tokenizer(folder, max_length=train.max_length or min(token_limit, MAX_LENGTH))
+    matches_layout(tokenizer.size, getattr(network_config, "vocab_size", None), folder)
+    network: dict[str, Any] = json.loads(network_config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)
     description = dataclasses.replace(description, kind="pieces", max_length=tokenizer.max_length, network=network)
     return FitPlan(
         description,
         tokenizer,
-        partial(build_model, description, tokenizer, order.technique, partial(from_folder, folder)),
+        partial(build_model, description, tokenizer, train.technique, partial(from_folder, folder)),
         files=(*weight_files(folder), folder / "tokenizer.json"),
-        table=order.text.synonyms,
+        table=train.text.synonyms,
     )
 
 

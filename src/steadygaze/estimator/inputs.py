@@ -20,7 +20,7 @@ from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
 
-FEW = 20
+SMALL_DATASET = 20
 """Fewest texts for a held-out set."""
 
 
@@ -79,7 +79,7 @@ def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
     texts, questions = read_texts(X)
     split = Split(texts, questions, read_labels(y, minimum_classes=2), read_weights(sample_weight))
     classes = len(set(split.labels))
-    if len(split.labels) >= FEW and classes == len(split.labels):
+    if len(split.labels) >= SMALL_DATASET and classes == len(split.labels):
         raise UserError(
             f"{len(split.labels):,} texts have {classes:,} different labels, {str(split.labels[0])!r:.40} among them: "
             "check the column of labels.  Choose it with --label, or pass the labels as the second argument"
@@ -100,26 +100,26 @@ def known_label(label: Any, classes: Sequence[Label]) -> Label:
     return label
 
 
-def read_weights(given: Any) -> NDArray[np.float64] | None:
+def read_weights(weights: Any) -> NDArray[np.float64] | None:
     """Sample weights as an array, or None."""
     try:
-        return None if given is None else np.asarray(given, dtype=np.float64)
+        return None if weights is None else np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise UserError(f"sample weights must be numbers, one for each text; found {given!r:.80}") from None
+        raise UserError(f"sample weights must be numbers, one for each text; found {weights!r:.80}") from None
 
 
-def read_validation(given: Any) -> Split:
+def read_validation(validation: Any) -> Split:
     """The validation split, which chooses the epoch."""
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise UserError(f"validation must be (texts, labels), found {given!r:.80}")
-    texts, questions = read_texts(given[0])
-    return Split(texts, questions, read_labels(given[1], minimum_classes=1))
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise UserError(f"validation must be (texts, labels), found {validation!r:.80}")
+    texts, questions = read_texts(validation[0])
+    return Split(texts, questions, read_labels(validation[1], minimum_classes=1))
 
 
 def hold_out_validation(split: Split, seed: int = 0) -> tuple[Split, Split]:
     """(train, validation): a stratified tenth of the texts is held out."""
     train, held_out = hold_out(len(split.texts), split.labels, seed=seed)
-    if len(split.texts) < FEW or not held_out:
+    if len(split.texts) < SMALL_DATASET or not held_out:
         warnings.warn(
             f"{len(split.texts)} texts are too few to hold any out: the epoch is chosen on the training texts",
             stacklevel=4,
@@ -128,35 +128,35 @@ def hold_out_validation(split: Split, seed: int = 0) -> tuple[Split, Split]:
     return split.rows(sorted(train)), split.rows(sorted(held_out))
 
 
-def read_texts(given: Any) -> tuple[list[str], list[str] | None]:
+def read_texts(data: Any) -> tuple[list[str], list[str] | None]:
     """(texts, questions); questions are None for single texts."""
-    columns = _columns(given)
+    columns = _columns(data)
     if len(columns) > 2:
         raise UserError(f"X must have one column of texts and at most one of questions, found {len(columns)} columns")
     texts = check_texts(columns[0])
     return texts, check_texts(columns[1], where="questions[{}]".format) if len(columns) == 2 else None
 
 
-def read_labels(given: Any, minimum_classes: int) -> list[Label]:
-    is_array = getattr(given, "ndim", 0) > 0  # check_labels checks its shape
-    labels = check_labels(given if is_array else _as_list(given, "labels"), minimum_classes=minimum_classes)
+def read_labels(data: Any, minimum_classes: int) -> list[Label]:
+    is_array = getattr(data, "ndim", 0) > 0  # check_labels checks its shape
+    labels = check_labels(data if is_array else _as_list(data, "labels"), minimum_classes=minimum_classes)
     return [label if isinstance(label, str) else int(label) for label in labels]  # booleans become numbers
 
 
-def is_single_text(given: Any) -> bool:
+def is_single_text(data: Any) -> bool:
     """Whether X is a single text or a tuple (text, question).  Several texts are a list."""
-    pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given)
-    return isinstance(given, str) or pair
+    pair = isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, str) for part in data)
+    return isinstance(data, str) or pair
 
 
-def _columns(given: Any) -> list[Sequence[Any]]:
-    if hasattr(given, "column_names") and hasattr(given, "features"):  # a Hugging Face Dataset
-        return [_column(given, "text")]
-    if hasattr(given, "columns") and hasattr(given, "iloc"):  # a pandas DataFrame
-        return [given.iloc[:, i].tolist() for i in range(given.shape[1])]
-    if isinstance(given, np.ndarray) and given.ndim == 2:
-        return [column.tolist() for column in given.T]
-    rows = _as_list(given, "texts")
+def _columns(data: Any) -> list[Sequence[Any]]:
+    if hasattr(data, "column_names") and hasattr(data, "features"):  # a Hugging Face Dataset
+        return [_column(data, "text")]
+    if hasattr(data, "columns") and hasattr(data, "iloc"):  # a pandas DataFrame
+        return [data.iloc[:, i].tolist() for i in range(data.shape[1])]
+    if isinstance(data, np.ndarray) and data.ndim == 2:
+        return [column.tolist() for column in data.T]
+    rows = _as_list(data, "texts")
     if rows and all(isinstance(row, tuple | list) for row in rows):
         widths = sorted({len(row) for row in rows})
         if widths != [2]:
@@ -172,13 +172,13 @@ def _column(dataset: Any, name: str) -> list[Any]:
     return list(dataset[name])
 
 
-def _as_list(given: Any, name: str) -> list[Any]:
+def _as_list(values: Any, name: str) -> list[Any]:
     """Convert to a list; refuse a single string and unordered collections."""
-    if isinstance(given, str | bytes):
+    if isinstance(values, str | bytes):
         raise UserError(f"{name} must be a list, found one string; put it in a list")
-    if isinstance(given, Mapping | Set):
-        raise UserError(f"{name} must be a list, found a {type(given).__name__}; pass its values in a list")
+    if isinstance(values, Mapping | Set):
+        raise UserError(f"{name} must be a list, found a {type(values).__name__}; pass its values in a list")
     try:
-        return list(given)
+        return list(values)
     except TypeError:  # not iterable: None, a number, an array without dimensions
-        raise UserError(f"{name} must be a list or an array, found {given!r:.80}") from None
+        raise UserError(f"{name} must be a list or an array, found {values!r:.80}") from None

@@ -82,27 +82,27 @@ class ModelConfig:
         return accuracy["value"] if isinstance(accuracy, dict) and isinstance(accuracy.get("value"), float) else None
 
 
-def contradiction(found: ModelConfig) -> str:
+def contradiction(config: ModelConfig) -> str:
     """A sentence about two fields that contradict each other, or ''."""
-    transformer = found.encoder.startswith(TRANSFORMER)
-    if transformer != (found.kind == "pieces") or transformer != (found.network is not None):
-        return f"encoder {found.encoder!r:.80} contradicts kind {found.kind!r} or network"
+    transformer = config.encoder.startswith(TRANSFORMER)
+    if transformer != (config.kind == "pieces") or transformer != (config.network is not None):
+        return f"encoder {config.encoder!r:.80} contradicts kind {config.kind!r} or network"
     keys = ("stage", "epoch", "macro-f1")
-    if found.best_epoch and not any(
-        all(record.get(k) == found.best_epoch.get(k) for k in keys) for record in found.history
+    if config.best_epoch and not any(
+        all(record.get(k) == config.best_epoch.get(k) for k in keys) for record in config.history
     ):
         return "best_epoch is not an epoch of history"
-    constant_label = found.best_epoch.get("constant_label")
-    if constant_label is not None and not (type(constant_label) is int and 0 <= constant_label < len(found.classes)):
+    constant_label = config.best_epoch.get("constant_label")
+    if constant_label is not None and not (type(constant_label) is int and 0 <= constant_label < len(config.classes)):
         return f"best_epoch.constant_label is {constant_label!r:.40}, which is not the position of a class"
-    weights = found.class_weight if isinstance(found.class_weight, list) else []
-    if unknown_labels := [label for label, _ in weights if label not in found.classes]:
+    weights = config.class_weight if isinstance(config.class_weight, list) else []
+    if unknown_labels := [label for label, _ in weights if label not in config.classes]:
         return f"class_weight names {unknown_labels[0]!r:.40}, which is not a class"
     try:
-        if found.technique in TECHNIQUES:
-            build(TECHNIQUES[found.technique], found.technique_settings)
+        if config.technique in TECHNIQUES:
+            build(TECHNIQUES[config.technique], config.technique_settings)
     except UserError as error:
-        return f"technique_settings does not fit technique {found.technique!r}: {error}"
+        return f"technique_settings does not fit technique {config.technique!r}: {error}"
     return ""
 
 
@@ -148,7 +148,8 @@ def settings_of_model(
     """The settings that differ from the defaults."""
     kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: text}
     values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
-    own = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
-    if own is None:
+    technique_class = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
+    if technique_class is None:
         return {**values, **technique_settings}
-    return {**values, **non_default(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
+    chosen = {key: value for key, value in technique_settings.items() if key not in technique_class.filled}
+    return {**values, **non_default(technique_class, chosen)}

@@ -28,7 +28,9 @@ def unfinished_folder(out: Path) -> Path:
 def describe(corpus: Corpus) -> str:
     """One line: size of each split, and dropped examples."""
     sizes = ", ".join(f"{size:,} {split}" for split, size in corpus.sizes.items())
-    return f"{corpus.name}: {sizes}" + "".join(f"; {why}: {count:,} left out" for why, count in corpus.dropped.items())
+    return f"{corpus.name}: {sizes}" + "".join(
+        f"; {reason}: {count:,} left out" for reason, count in corpus.dropped.items()
+    )
 
 
 def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:
@@ -87,17 +89,17 @@ def train(
     remove_leftovers(out)
     remove_leftovers(run)
     if resume and not run.exists() and out.exists():  # the run is already finished
-        done = load_classifier(out, device=clf.device)
+        finished = load_classifier(out, device=clf.device)
         held_out = None if validation is None else read_validation(validation)
         try:
             check_same_run(
-                train_config(clf.get_params()), read_split(*data), held_out, done.stored_, references(reference)
+                train_config(clf.get_params()), read_split(*data), held_out, finished.stored_, references(reference)
             )
         except UserError:
             if not replace:
                 raise
         else:
-            return done
+            return finished
     if run.exists() and replace and not resume:
         with exclusive(run, "training"):
             remove_folder(run)

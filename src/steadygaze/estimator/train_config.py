@@ -51,17 +51,17 @@ class TrainConfig:
 
 def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     """From the parameters of a TextClassifier."""
-    name, own = _technique(parameters["technique"])
+    name, custom_technique = _technique(parameters["technique"])
     values = _values(parameters)
-    if not own:
+    if not custom_technique:
         _refuse_filled(TECHNIQUES[name], values)
-    kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if own else [TECHNIQUES[name]])]
+    kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if custom_technique else [TECHNIQUES[name]])]
     architecture, training, text, *built = distribute_settings(values, *kinds)
     check_device(parameters["device"])
     return TrainConfig(
         encoder=_encoder(parameters["encoder"]),
         technique_name=name,
-        technique=own or built[0],
+        technique=custom_technique or built[0],
         architecture=architecture,
         training=training,
         text=_readable(text),
@@ -73,14 +73,14 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     )
 
 
-def _technique(given: Any) -> tuple[str, Technique | None]:
+def _technique(technique: Any) -> tuple[str, Technique | None]:
     """The registered name, and the technique if it is an object."""
-    if isinstance(given, Technique):
-        registered = [name for name, kind in TECHNIQUES.items() if kind is type(given)]
-        return registered[0] if registered else type(given).__name__, given
-    if not isinstance(given, str) or given not in TECHNIQUES:
-        raise unknown("technique", given, TECHNIQUES)
-    return given, None
+    if isinstance(technique, Technique):
+        registered = [name for name, kind in TECHNIQUES.items() if kind is type(technique)]
+        return registered[0] if registered else type(technique).__name__, technique
+    if not isinstance(technique, str) or technique not in TECHNIQUES:
+        raise unknown("technique", technique, TECHNIQUES)
+    return technique, None
 
 
 def _refuse_filled(technique: type[Technique], values: Mapping[str, Any]) -> None:
@@ -127,9 +127,9 @@ def _max_length(value: Any) -> int | None:
     return None if value is None else _whole("max_length", value, 1, MOST_TOKENS)
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= most:
-        raise UserError(f"{name} must be a whole number from {least} to {most:,}, found {value!r}")
+def _whole(name: str, value: Any, minimum: int, maximum: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not minimum <= value <= maximum:
+        raise UserError(f"{name} must be a whole number from {minimum} to {maximum:,}, found {value!r}")
     return int(value)
 
 

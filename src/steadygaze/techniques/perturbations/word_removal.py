@@ -10,7 +10,7 @@ The words of a pair are numbered consecutively: the text, then the question, T +
 The weight of a unit is on its first token, so that the sum over the tokens of a word is the word's weight.
 
 An explainer that removes each unit of a text of n words reads n² words.  `most` limits this cost.  In a longer text, a
-unit is a segment of ⌈n / most⌉ consecutive words, which share its weight evenly.
+unit is a segment of ⌈n / max_units⌉ consecutive words, which share its weight evenly.
 """
 
 import warnings
@@ -134,7 +134,7 @@ def units_of(batch: Batch, *, question: bool = True, max_units: int | None = Non
     number = (begins.long().cumsum(-1) - 1).masked_fill(~mask, -1)
     if max_units is not None and int(number.amax()) >= max_units:
         words = number.amax(-1, keepdim=True) + 1
-        size = torch.div(words + max_units - 1, max_units, rounding_mode="floor").clamp_min(1)  # ⌈n / most⌉
+        size = torch.div(words + max_units - 1, max_units, rounding_mode="floor").clamp_min(1)  # ⌈n / max_units⌉
         number = torch.where(mask, torch.div(number, size, rounding_mode="floor"), -1)
         return Units(number, segment_exists(number, int(number.amax()) + 1), begins)
     return Units(number, segment_exists(number, max(1, int(number.amax()) + 1)))

@@ -257,8 +257,8 @@ def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
 
 def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
     for marked, why in (
-        ([(0, 400)], r"rationales\[1\]: \[0, 400\] does not lie in a text of \d+ characters"),
-        ([(2, 3)], r"rationales\[1\]: \[2, 3\] holds white space alone, and no word"),
+        ([(0, 400)], r"rationales\[1\]: \[0, 400\] is outside of a text of \d+ characters"),
+        ([(2, 3)], r"rationales\[1\]: \[2, 3\] contains only white space"),
         ([3], r"rationales\[1\]: \[3\] is not a list of \(start, end\)"),
         (["superb"], r"rationales\[1\]: the phrase 'superb' is not in the text"),
     ):
@@ -269,7 +269,7 @@ def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
     fitted("a2r").save(tmp_path / "model")
     ended = commands.run(capsys, "audit", tmp_path / "model", "--data", file, "--rationales", "why")
     assert ended.code == 2
-    assert "[3, 40] does not lie in a text of 11 characters" in " ".join(ended.err.split())
+    assert "[3, 40] is outside of a text of 11 characters" in " ".join(ended.err.split())
     assert "line 2" in ended.err or "row 2" in ended.err
 
 

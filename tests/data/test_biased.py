@@ -183,10 +183,10 @@ UNLABELED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x")
         (PLAIN, {"agreement": 1.2}, "setting 'agreement': found 1.2; it should be less than or equal to 1."),
         (PLAIN, {"agreement": -0.1}, "setting 'agreement': found -0.1; it should be greater than or equal to 0."),
         (PLAIN, {"agreement": float("nan")}, "setting 'agreement': found nan"),
-        (UNLABELED, {}, "bare has texts without a label, with which no token can agree"),
-        (Corpus("one", {"train": many("a", 3)}), {}, "one has 1 class; a token agrees with one of at least two."),
-        (PLAIN, {"tokens": (",",)}, "2 classes, each of which needs a token of its own; found 1 different ones, ,:"),
-        (PLAIN, {"tokens": (",", ",")}, "needs a token of its own; found 1 different ones, , ,:"),
+        (UNLABELED, {}, "bare has texts without a label; a shortcut token needs labels"),
+        (Corpus("one", {"train": many("a", 3)}), {}, "one has 1 class; shortcut tokens need at least two classes."),
+        (PLAIN, {"tokens": (",",)}, "2 classes and needs a different token for each; found 1 different ones, ,:"),
+        (PLAIN, {"tokens": (",", ",")}, "needs a different token for each; found 1 different ones, , ,:"),
         (PLAIN, {"tokens": (",", "so so")}, "one word or mark without white space; found 'so so'."),
         (PLAIN, {"tokens": ("", ",")}, "one word or mark without white space; found ''."),
     ],
@@ -199,7 +199,7 @@ def test_a_shortcut_with_invalid_options_is_refused(corpus: Corpus, options: dic
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ("biased=0.8", "'biased=0.8' does not say what is biased; for example biased=0.8:planted-reviews."),
+        ("biased=0.8", "'biased=0.8' names no corpus after the prefix; for example biased=0.8:planted-reviews."),
         ("biased=2:imdb", "setting 'agreement': found 2; it should be less than or equal to 1."),
         ("biased=often:imdb", "setting 'agreement': found 'often'; it should be a valid number"),
         ("biased=0.8,sed=1:imdb", "unknown setting 'sed': did you mean 'seed'?"),

@@ -112,8 +112,8 @@ def changed(**mark: Any) -> dict[str, Any]:
 
 
 WRONG = {
-    "beyond the end": (changed(end_token=99), "tokens 3 to 99 do not lie in a text of 12 tokens"),
-    "backwards": (changed(start_token=5, end_token=3), "tokens 5 to 3 do not lie in a text of 12 tokens"),
+    "beyond the end": (changed(end_token=99), "tokens 3 to 99 are outside of a text of 12 tokens"),
+    "backwards": (changed(start_token=5, end_token=3), "tokens 5 to 3 are outside of a text of 12 tokens"),
     "no number": (changed(start_token="3"), "tokens 3 to 5 do not lie"),
     "no end": (changed(end_token=None), "tokens 3 to None do not lie"),
     "other words": (
@@ -180,7 +180,7 @@ def test_rows_that_bring_their_text_along_are_read_by_their_columns(tmp_path: Pa
     assert load_corpus(file, **columns).splits["train"] == [Example("a fine film", "good", rationales=((2, 11),))]
     file.write_text(json.dumps({**rows[0], "document": "a film"}) + "\n")
     with pytest.raises(
-        UserError, match=r"own\.jsonl, line 1, column 'evidences': tokens 1 to 3 do not lie in a text of 2"
+        UserError, match=r"own\.jsonl, line 1, column 'evidences': tokens 1 to 3 are outside of a text of 2"
     ):
         load_corpus(file, **columns)
 

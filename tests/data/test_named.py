@@ -241,7 +241,7 @@ def test_a_folder_that_is_not_what_it_should_be(on_disk, tmp_path):
     with pytest.raises(UserError, match=r"imdb, train split: unknown column 'text': did you mean 'texts'"):
         on_disk("imdb", {"texts": ["a"], "label": [0]})
     (tmp_path / "ag_news").mkdir()
-    with pytest.raises(UserError, match=r"holds none of train.parquet, validation.parquet, test.parquet"):
+    with pytest.raises(UserError, match=r"contains none of train.parquet, validation.parquet, test.parquet"):
         load_corpus("ag_news", data_dir=tmp_path)
     (tmp_path / "ag_news" / "test.parquet").write_text("no")
     with pytest.raises(UserError, match="cannot be read as parquet"):
@@ -254,7 +254,7 @@ def test_an_unknown_name_gets_the_nearest():
 
 
 def test_columns_are_for_files_only():
-    with pytest.raises(UserError, match="sst2 has columns of its own"):
+    with pytest.raises(UserError, match="sst2 has fixed columns"):
         load_corpus("sst2", text=("sentence",))
 
 

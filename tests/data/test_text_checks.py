@@ -38,7 +38,7 @@ def test_numpy_texts_become_plain_strings():
         (pd.Series(["a", pd.NA]), r"texts\[1\] is missing"),
         (["a", 7], r"texts\[1\] is 7 \(int\)"),
         (["a", b"b"], r"texts\[1\] is b'b' \(bytes\)"),
-        (["a", "b\ud800"], r"texts\[1\] holds '\\ud800', half of a surrogate pair"),
+        (["a", "b\ud800"], r"texts\[1\] contains '\\ud800', half of a surrogate pair"),
         ("a text", "texts is one string"),
         ([], "there are no texts"),
         (np.array([["a"], ["b"]]), r"texts has shape \(2, 1\)"),
@@ -88,14 +88,14 @@ def test_labels_become_strings_or_integers(labels, expected):
         (["a", 1], r"labels\[0\] is 'a' but labels\[1\] is 1"),
         ([date(2020, 1, 1), date(2020, 1, 2)], r"labels\[0\] is datetime.date\(2020, 1, 1\) \(date\)"),
         ([Decimal(1), Decimal(2)], r"\(Decimal\); labels must be strings or whole numbers"),
-        ([1, 2**63], r"labels\[1\] is a whole number that 64 bits cannot hold; .* make them strings"),
+        ([1, 2**63], r"labels\[1\] is an integer of more than 64 bits; .* convert them to strings"),
         ([-(2**63) - 1, 1], r"labels\[0\] is a whole number that 64 bits"),
         ([10**5000, 1], r"labels\[0\] is a whole number that 64 bits"),
         (np.array([1e30, 1.0]), r"labels\[0\] is a whole number that 64 bits"),
-        (["a", "b\ud800"], r"labels\[1\] holds '\\ud800', half of a surrogate pair"),
+        (["a", "b\ud800"], r"labels\[1\] contains '\\ud800', half of a surrogate pair"),
         ([], "there are no labels"),
         ("yes", "labels is one string"),
-        (["yes"] * 3, r"the 3 labels hold 1 class \('yes'\); a classifier needs at least 2"),
+        (["yes"] * 3, r"the 3 labels have 1 class \('yes'\); a classifier needs at least 2"),
     ],
 )
 def test_a_bad_label_is_named(labels, sentence):
@@ -109,4 +109,4 @@ def test_one_class_is_enough_where_nothing_is_trained():
 
 def test_the_caller_says_what_a_place_is_called():
     with pytest.raises(UserError, match=r"^row 3 is missing"):
-        check_labels(["a", None], where=lambda i: f"row {i + 2}")
+        check_labels(["a", None], location=lambda i: f"row {i + 2}")

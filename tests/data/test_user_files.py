@@ -162,7 +162,7 @@ def test_a_repeated_phrase_is_found_again(write):
 @pytest.mark.parametrize(
     ("cell", "why"),
     [
-        ("[[0, 99]]", r"\[0, 99\] does not lie in a text of 4 characters"),
+        ("[[0, 99]]", r"\[0, 99\] is outside of a text of 4 characters"),
         ("[[2, 2]]", r"\[2, 2\] does not lie"),
         ("[[0, true]]", r"\[0, True\] is not \[start, end\]"),
         ('["film"]', "the phrase 'film' is not in the text"),
@@ -266,12 +266,12 @@ def test_paths_that_lead_nowhere(tmp_path, write):
     with pytest.raises(UserError, match=r"there is no file .*reviews.csv"):
         load_corpus(str(tmp_path / "reviews.csv"))
     with pytest.raises(
-        UserError, match=r"holds none of train, validation and test as .csv, .tsv, .jsonl, .parquet files"
+        UserError, match=r"contains none of train, validation and test as .csv, .tsv, .jsonl, .parquet files"
     ):
         load_corpus(tmp_path)
     write("train.csv", "text,label\na,x\n")
     write("train.jsonl", "{}")
-    with pytest.raises(UserError, match=r"holds train.csv and train.jsonl: which one is the train split\?"):
+    with pytest.raises(UserError, match=r"contains train.csv and train.jsonl; keep one file for the train split"):
         load_corpus(tmp_path)
 
 
@@ -310,7 +310,7 @@ def test_a_stream_of_plain_text_is_one_text_a_line(write):
         list(stream(path))
     texts = [example.text for chunk in stream(path, drop_empty=True) for example in chunk]
     assert texts == ['first, "one"', "second\u2028still second", "last"]
-    with pytest.raises(UserError, match="one text a line and no other column"):
+    with pytest.raises(UserError, match="one text per line and no other columns"):
         list(stream(path, label="label"))
 
 
@@ -331,7 +331,7 @@ def test_rows_are_counted_across_blocks(write):
         load_corpus(write("a.csv", f"text,label\n{rows}a,b,c\n"))
     with pytest.raises(UserError, match=r"a.csv, row 5003, column 'text' is empty"):
         load_corpus(write("a.csv", f"text,label\n{rows}\n,y\n"))
-    with pytest.raises(UserError, match=r"a.csv has a row longer than .*is a double quote left open"):
+    with pytest.raises(UserError, match=r"a.csv has a row longer than .*check for an unclosed double quote"):
         load_corpus(write("a.csv", f'text,label\n"a,x\n{rows.replace(chr(34), "")}'))
 
 

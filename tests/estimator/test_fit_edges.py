@@ -177,5 +177,5 @@ def test_a_file_of_synonyms_that_is_not_there_is_refused_whatever_the_technique(
     command = ["train", films, "--out", tmp_path / "m", *QUICK, "--set", "synonyms=absent.jsonl"]
     code, _, err = run(capsys, *command)
     assert code == 2
-    assert "there is no file of synonyms absent.jsonl" in " ".join(err.split())
+    assert "the synonym file absent.jsonl does not exist" in " ".join(err.split())
     assert not list(tmp_path.iterdir())

@@ -40,5 +40,5 @@ def test_a_document_cut_short_is_the_users_error(kind):
 
 def test_words_that_are_not_ours_are_the_users_error():
     document = build_word_tokenizer(TEXTS).to_json().replace("<unk>", "[what]")
-    with pytest.raises(UserError, match="not a word vocabulary of ours"):
+    with pytest.raises(UserError, match="not a word vocabulary of steadygaze"):
         read_tokenizer(document, kind="words", max_length=9)

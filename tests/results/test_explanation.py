@@ -15,7 +15,7 @@ from rich.console import Console
 
 from steadygaze.core.errors import UserError, printable
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.highlight import AGAINST, FAINT, FOR, OPAQUE, SHOWN, highlight_html, legend
+from steadygaze.results.highlight import AGAINST, FAINT, FOR, MIN_STRENGTH, OPAQUE, highlight_html, legend
 
 READABLE = 4.5  # WCAG 2.2, criterion 1.4.3, for text of ordinary size
 
@@ -309,7 +309,7 @@ def test_text_stays_legible_on_the_strongest_mark(hue, paper, ink):
 
 
 @pytest.mark.parametrize("hue", [FOR, AGAINST])
-@pytest.mark.parametrize("share", [SHOWN, 0.5, 1.0])
+@pytest.mark.parametrize("share", [MIN_STRENGTH, 0.5, 1.0])
 def test_white_stays_legible_on_every_mark_of_a_terminal(hue, share):
     assert contrast(tuple(f + share * (h - f) for f, h in zip(FAINT, hue, strict=True)), (255, 255, 255)) >= READABLE
 

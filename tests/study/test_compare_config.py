@@ -30,7 +30,7 @@ BAD = {
     "a technique that is not compared": ({"settings_for": {"seat": {"k": 3}}}, "unknown technique of this comparison"),
     "a setting that it has not": ({"settings_for": {"word-at": {"teachers": 3}}}, "unknown setting 'teachers'"),
     "out of range": ({"settings_for": {"word-at": {"epsilon": -1}}}, "'epsilon'"),
-    "no synonyms": ({"synonyms": "nowhere.jsonl"}, "no file of synonyms nowhere.jsonl"),
+    "no synonyms": ({"synonyms": "nowhere.jsonl"}, "synonym file nowhere.jsonl does not exist"),
 }
 
 

@@ -48,9 +48,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["{", "5", '"order"', "[1]"])
-def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path, content):
+def test_damaged_settings_are_said_in_a_sentence(tmp_path: Path, content):
     (tmp_path / "settings.json").write_text(content)
-    with pytest.raises(UserError, match=r"order\.json (is not JSON|is damaged).*; name another folder"):
+    with pytest.raises(UserError, match=r"settings\.json (is not JSON|is damaged).*; name another folder"):
         StudyFolder(tmp_path).begin(ORDER)
 
 

@@ -184,7 +184,7 @@ class ModelAdapter:
 
     def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
         """This adapter with renamed classes; None: unchanged."""
-        names = check_labels(self.classes if classes is None else classes, where="classes[{}]".format)
+        names = check_labels(self.classes if classes is None else classes, location="classes[{}]".format)
         if len(names) != len(self.classes):
             raise UserError(f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names")
         if len(set(names)) < len(names):

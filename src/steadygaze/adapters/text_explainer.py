@@ -68,12 +68,12 @@ class TextExplainer(SavedExplainer):
 
     def explain(self, texts: Any) -> Explanation | list[Explanation]:
         """Explain a text, or each text of a list."""
-        single = is_single_text(texts)
-        inputs, questions = read_texts([texts] if single else texts)
+        is_single = is_single_text(texts)
+        inputs, questions = read_texts([texts] if is_single else texts)
         subject = self.black_box.for_pairs(questions is not None)
         request = ExplainRequest(self.explainer, self.name)
         explanations = explain_texts(subject.model, subject.tokens, subject.classes, inputs, questions, request)
-        return explanations[0] if single else explanations
+        return explanations[0] if is_single else explanations
 
     def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:
         """Measures of the selections of these texts."""

@@ -93,9 +93,9 @@ def _pad_flags(ragged: TokenArray, flags: NDArray[np.bool_] | None, rows: NDArra
     """(B,T) bool, False at padding."""
     if flags is None:
         return None
-    where, present = _where(ragged, rows)
+    indices, present = _where(ragged, rows)
     padded = np.zeros(present.shape, np.bool_)
-    padded[present] = flags[where]
+    padded[present] = flags[indices]
     return torch.from_numpy(padded)
 
 
@@ -108,7 +108,7 @@ def _where(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[NDArray[np.int6
 
 def _pad(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(B,T) ids with 0 at padding, present, mask."""
-    where, present = _where(ragged, rows)
+    indices, present = _where(ragged, rows)
     ids, mask = np.zeros(present.shape, np.int64), np.zeros(present.shape, np.bool_)
-    ids[present], mask[present] = ragged.ids[where], ragged.words[where]
+    ids[present], mask[present] = ragged.ids[indices], ragged.words[indices]
     return torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(mask)

@@ -33,7 +33,7 @@ from steadygaze.core.settings import Field, build, non_default, parse, settings
 from steadygaze.core.types import Example, Label, Span
 from steadygaze.data.corpus import Corpus, GeneratedCorpus, PublishedCorpus
 from steadygaze.data.planted.reviews import planted_code, planted_pairs, planted_reviews
-from steadygaze.data.published_corpora import NAMED
+from steadygaze.data.published_corpora import PUBLISHED_CORPORA
 from steadygaze.data.tables import NoColumn
 from steadygaze.data.text_checks import check_labels as check_labels
 from steadygaze.data.text_checks import check_texts as check_texts
@@ -43,7 +43,7 @@ from steadygaze.data.user_files import stream as stream
 TOKENS = (",", ";", ":", "-", "/", "*", "+", "=", "&", "%")
 """One for each class; more classes need other tokens."""
 MARK = "biased="
-WRITTEN = re.compile(MARK + r'(?:"(?:\\.|[^"\\])*"|[^:])*')
+PREFIX_PATTERN = re.compile(MARK + r'(?:"(?:\\.|[^"\\])*"|[^:])*')
 """Up to the first colon outside quotes."""
 
 
@@ -72,15 +72,15 @@ def divided(data: str) -> tuple[str, str]:
     >>> divided("biased=0.8:sst2"), divided("sst2")
     (('biased=0.8', 'sst2'), ('', 'sst2'))
     """
-    match = WRITTEN.match(data)
+    match = PREFIX_PATTERN.match(data)
     return ("", data) if match is None else (match[0], data[match.end() + 1 :])
 
 
 def prefix_token(corpus: Corpus, bias: Bias) -> Corpus:
     """Add its token before every text."""
-    own = _own(corpus, bias.tokens)
+    class_tokens = _own(corpus, bias.tokens)
     splits = {
-        name: [_with_token(example, _draw_token(example, own, bias)) for example in examples]
+        name: [_with_token(example, _draw_token(example, class_tokens, bias)) for example in examples]
         for name, examples in corpus.splits.items()
     }
     return replace(corpus, name=f"{_prefix(bias)}:{corpus.name}", splits=splits)
@@ -90,27 +90,29 @@ def _own(corpus: Corpus, tokens: Sequence[str]) -> dict[Label, str]:
     """The token of each class."""
     classes = corpus.label_names
     if any(example.label is None for examples in corpus.splits.values() for example in examples):
-        raise UserError(f"{corpus.name} has texts without a label, with which no token can agree; name their column.")
+        raise UserError(
+            f"{corpus.name} has texts without a label; a shortcut token needs labels: name the label column."
+        )
     if len(classes) < 2:
-        raise UserError(f"{corpus.name} has {len(classes)} class; a token agrees with one of at least two.")
-    if wrong := [token for token in tokens if not token or token.split() != [token]]:
-        raise UserError(f"a token to put before a text is one word or mark without white space; found {wrong[0]!r}.")
+        raise UserError(f"{corpus.name} has {len(classes)} class; shortcut tokens need at least two classes.")
+    if invalid := [token for token in tokens if not token or token.split() != [token]]:
+        raise UserError(f"a shortcut token must be one word or mark without white space; found {invalid[0]!r}.")
     if len(set(tokens)) < len(tokens) or len(tokens) < len(classes):
         raise UserError(
-            f"{corpus.name} has {len(classes)} classes, each of which needs a token of its own; "
-            f"found {len(set(tokens))} different ones, {' '.join(tokens[:20])}: give as many with tokens=."
+            f"{corpus.name} has {len(classes)} classes and needs a different token for each; "
+            f"found {len(set(tokens))} different ones, {' '.join(tokens[:20])}: pass one token per class with tokens=."
         )
     return dict(zip(classes, tokens, strict=False))
 
 
-def _draw_token(example: Example, own: dict[Label, str], bias: Bias) -> str:
+def _draw_token(example: Example, class_tokens: dict[Label, str], bias: Bias) -> str:
     """Draw the token of a text."""
-    agrees, other = _uniform(example, bias.seed)
-    right = own[example.label]  # type: ignore[index]  # every text has a label: see _own
+    agrees, choice = _uniform(example, bias.seed)
+    class_token = class_tokens[example.label]  # type: ignore[index]  # every text has a label: see _own
     if agrees < bias.agreement:
-        return right
-    others = [token for token in own.values() if token != right]
-    return others[int(other * len(others))]
+        return class_token
+    other_tokens = [token for token in class_tokens.values() if token != class_token]
+    return other_tokens[int(choice * len(other_tokens))]
 
 
 def _uniform(example: Example, seed: int) -> tuple[float, float]:
@@ -134,8 +136,8 @@ def _shift_spans(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | 
 
 def _prefix(bias: Bias) -> str:
     """The prefix of the name, with settings that differ from the defaults."""
-    more = non_default(Bias, {"seed": bias.seed, "tokens": bias.tokens})
-    options = "".join(f",{key}={json.dumps(value, ensure_ascii=False)}" for key, value in more.items())
+    changed = non_default(Bias, {"seed": bias.seed, "tokens": bias.tokens})
+    options = "".join(f",{key}={json.dumps(value, ensure_ascii=False)}" for key, value in changed.items())
     return f"{MARK}{bias.agreement}{options}"
 
 
@@ -143,7 +145,7 @@ CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
     "planted-reviews": GeneratedCorpus("made-up beer reviews; the label is one aspect's sentiment", planted_reviews),
     "planted-pairs": GeneratedCorpus("made-up beer reviews with a question about one aspect", planted_pairs),
     "planted-code": GeneratedCorpus("made-up words; a selection can leak the label", planted_code),
-    **NAMED,
+    **PUBLISHED_CORPORA,
 }
 
 
@@ -171,13 +173,13 @@ def load_corpus(
     The columns are for files, the seed is for generated corpora.  A name takes precedence over a folder (./sst2).
     With label=None the column `label` is optional.  The prefix `biased=0.8:` adds a shortcut token to every text.
     """
-    before, rest = divided(data) if isinstance(data, str) else ("", data)
-    if before:
-        if not rest:
-            raise UserError(f"{data!r} does not say what is biased; for example {before}:planted-reviews.")
-        bias = read_bias({"seed": seed, **_options(before)})  # check it before reading the data
+    prefix, source = divided(data) if isinstance(data, str) else ("", data)
+    if prefix:
+        if not source:
+            raise UserError(f"{data!r} names no corpus after the prefix; for example {prefix}:planted-reviews.")
+        bias = read_bias({"seed": seed, **_options(prefix)})  # check it before reading the data
         arguments: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
-        return prefix_token(load_corpus(rest, **arguments, data_dir=data_dir, seed=seed), bias)
+        return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed), bias)
     name, _, options = str(data).partition(":")
     columns = ColumnNames(tuple(text), label or "label", rationales)
     if isinstance(data, Path) or name not in CORPORA:
@@ -190,7 +192,7 @@ def load_corpus(
                 raise
             return load_files(Path(data), replace(columns, label=None), drop_empty)
     if columns != ColumnNames(("text",), "label"):
-        raise UserError(f"{name} has columns of its own; columns are chosen for a file.")
+        raise UserError(f"{name} has fixed columns; remove the column options, which are for files.")
     return CORPORA[name].load(name, _options(options), data_dir, seed)
 
 
@@ -200,9 +202,9 @@ def _is_path(data: str | Path) -> bool:
     return isinstance(data, Path) or path.exists() or bool(path.suffix) or path.name != str(data)
 
 
-def _options(written: str) -> dict[str, Any]:
+def _options(text: str) -> dict[str, Any]:
     """`aspect=palate,sizes=[100,10,10]` -> keyword arguments."""
-    pairs = re.split(r",(?=\s*\w+=)", written) if written else []
+    pairs = re.split(r",(?=\s*\w+=)", text) if text else []
     for pair in pairs:
         if "=" not in pair:
             raise UserError(f"found {pair!r} after the corpus' name; options are key=value, for example aspect=palate.")

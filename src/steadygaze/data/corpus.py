@@ -74,30 +74,30 @@ class GeneratedCorpus:
 
     def load(self, name: str, options: Mapping[str, Any], data_dir: Path | None, seed: int) -> Corpus:
         """Generate the corpus from the seed and the options."""
-        known = inspect.signature(self.generate).parameters
+        parameters = inspect.signature(self.generate).parameters
         for option in options:
-            if option not in known:
-                raise unknown(f"option of {name}", option, known)
+            if option not in parameters:
+                raise unknown(f"option of {name}", option, parameters)
         try:
             splits = validate_call(self.generate)(**{"seed": seed, **options})
         except ValidationError as error:
             raise UserError(f"{name}: {sentence(error)}") from None
-        written = ",".join(f"{key}={value}" for key, value in options.items())
-        return Corpus(f"{name}:{written}" if written else name, splits, source="generated")
+        option_text = ",".join(f"{key}={value}" for key, value in options.items())
+        return Corpus(f"{name}:{option_text}" if option_text else name, splits, source="generated")
 
 
-SAME = {"train": "train", "validation": "validation", "test": "test"}
+SAME_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 EXPORT = "refs/convert/parquet"
-"""The branch with the hub's own export: one folder for each configuration."""
+"""The branch with the parquet export of the hub: one folder per configuration."""
 
 
 @dataclass(frozen=True)
 class HubSource:
-    """An address on the hub."""
+    """A dataset on the hub."""
 
     id: str
     configuration: str | None = None
-    splits: Mapping[str, str] = field(default_factory=lambda: SAME)
+    splits: Mapping[str, str] = field(default_factory=lambda: SAME_SPLITS)
     """Split -> its name on the hub."""
     exported: bool = False
     """Read the parquet export of the hub, because the dataset is a script."""
@@ -126,9 +126,9 @@ def fetch(hub: HubSource, name: str) -> dict[str, dict[str, list[Any]]]:
             f"put {name}/<split>.parquet into --data-dir or $STEADYGAZE_DATA."
         ) from None
     return {
-        ours: dataset[theirs].with_format("arrow")[:].to_pydict()
-        for ours, theirs in hub.splits.items()
-        if theirs in dataset
+        split: dataset[hub_split].with_format("arrow")[:].to_pydict()
+        for split, hub_split in hub.splits.items()
+        if hub_split in dataset
     }
 
 
@@ -141,7 +141,7 @@ class PublishedCorpus:
     hub: HubSource
     hub_layout: Layout | None = None
     """None: the layout on disk."""
-    files: Mapping[str, str] = field(default_factory=lambda: SAME)
+    files: Mapping[str, str] = field(default_factory=lambda: SAME_SPLITS)
     """Split -> name of its file."""
     validation_from: Callable[[Sequence[Example]], int] | None = None
     """Start of a validation split in train, for corpora without one whose rows are not independent."""
@@ -177,7 +177,7 @@ class PublishedCorpus:
         with foreign_error(f"{folder} cannot be read as parquet"):
             tables = {split: parquet.read_table(file).to_pydict() for split, file in existing.items()}
         if not tables:
-            raise UserError(f"{folder} holds none of {', '.join(file.name for file in files.values())}.")
+            raise UserError(f"{folder} contains none of {', '.join(file.name for file in files.values())}.")
         return tables
 
 

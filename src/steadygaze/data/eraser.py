@@ -1,7 +1,7 @@
 """ERASER's files (DeYoung et al. 2020, arXiv:1911.03429): documents, and annotations with rationales in tokens.
 
-docs/<docid>  or  docs.jsonl           documents: a sentence a line, tokens with white space between them
-train.jsonl, val.jsonl, test.jsonl     annotations, one a line:
+docs/<docid>  or  docs.jsonl           documents: one sentence per line, tokens separated by white space
+train.jsonl, val.jsonl, test.jsonl     annotations, one per line:
 
 annotation_id    its name
 classification   the label
@@ -91,11 +91,11 @@ def annotation(row: dict[str, Any], documents: Documents, has_question: bool) ->
 
 
 def _docids(row: dict[str, Any], name: str, marks: list[Any]) -> list[str]:
-    """The named documents; else those of its rationales; else the one with its name."""
-    named = row.get("docids") or [mark["docid"] for mark in marks if isinstance(mark, dict) and mark.get("docid")]
-    if not isinstance(named, list):
-        raise ValueError(f"docids is {named!r:.60}; it must be a list of names")
-    return list(dict.fromkeys(map(str, named))) or [name]
+    """Names of the documents: from `docids`, else from the rationales, else the name of the annotation."""
+    names = row.get("docids") or [mark["docid"] for mark in marks if isinstance(mark, dict) and mark.get("docid")]
+    if not isinstance(names, list):
+        raise ValueError(f"docids is {names!r:.60}; it must be a list of names")
+    return list(dict.fromkeys(map(str, names))) or [name]
 
 
 def _joined(names: list[str], documents: Documents) -> tuple[dict[str, Span], str]:
@@ -143,8 +143,12 @@ def is_eraser(path: Path) -> bool:
 
 
 def load_eraser(path: Path, drop_empty: bool = False) -> Corpus:
-    """A folder as the splits it holds, or a file as one split "train"."""
-    files = {ours: path / f"{theirs}.jsonl" for theirs, ours in SPLITS.items()} if path.is_dir() else {"train": path}
+    """Load a folder as its splits, or a file as the split "train"."""
+    files = (
+        {split: path / f"{eraser_split}.jsonl" for eraser_split, split in SPLITS.items()}
+        if path.is_dir()
+        else {"train": path}
+    )
     files = {split: file for split, file in files.items() if file.is_file()}
     has_question, dropped = _has_questions(list(files.values())), Counter[str]()
     splits = {split: _labeled(file, has_question, drop_empty, dropped) for split, file in files.items()}
@@ -171,11 +175,11 @@ def _labeled(file: Path, has_question: bool, drop_empty: bool, dropped: Counter[
     labels = check_labels(
         [item.example.label for item in nonempty],
         minimum_classes=1,
-        where=lambda i: f"{file.name}, annotation {nonempty[i].name!r}: classification",
+        location=lambda i: f"{file.name}, annotation {nonempty[i].name!r}: classification",
     )
-    for why, count in ((EMPTY, len(items) - len(nonempty)), (EMPTY_SPAN, sum(item.empty for item in items))):
+    for reason, count in ((EMPTY, len(items) - len(nonempty)), (EMPTY_SPAN, sum(item.empty for item in items))):
         if count:
-            dropped[why] += count
+            dropped[reason] += count
     return [replace(item.example, label=label) for item, label in zip(nonempty, labels, strict=True)]
 
 
@@ -198,6 +202,6 @@ def _read(file: Path, has_question: bool, drop_empty: bool) -> Iterator[Annotati
         except ValueError as error:
             raise UserError(f"{file.name}, line {number}: {error}.") from None
         if is_empty(item.example.text) and not drop_empty:
-            why = "the document is empty; fill it in, or leave such rows out with --drop-empty (drop_empty=True)"
-            raise UserError(f"{file.name}, line {number}: {why}.")
+            problem = "the document is empty; fill it in, or leave such rows out with --drop-empty (drop_empty=True)"
+            raise UserError(f"{file.name}, line {number}: {problem}.")
         yield item

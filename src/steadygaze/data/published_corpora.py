@@ -1,19 +1,17 @@
-r"""Published texts as they are stored -> as people wrote them.  Each function takes a text and returns one.
+r"""Published corpora by name, and functions that clean their texts.
 
     imdb        `<br />` for line breaks
     yelp        `\n`, `\""` and `\u00e9` spelled out; some copies keep the quotes of a CSV cell
     ag_news     entities, most without their ampersand (`#39;`), and a backslash where a line was broken
     newsgroups  headers and the names of the groups, which reveal the label
 
-HTML tags that were typed or unescaped stay: they are part of the published text.
+Other HTML tags are part of the published text and are kept.
 
-Published corpora by name: description, hub address and columns.
-
-The copies on disk and on the hub differ for some sets, and the corpus' fingerprint shows it:
+The copies on disk and on the hub differ for some corpora, and so do their fingerprints:
 
     sst2               disk: sentences, every word rated (rationales); hub: 67,000 phrases, unrated, no labeled test
     newsgroups_sport   hub: signatures and quotations are removed as well as headers
-    ag_news yelp_polarity snli multinli babi_3     disk: as much as the folder holds, often a part
+    ag_news yelp_polarity snli multinli babi_3     disk: the rows in the folder, often a part of the corpus
 """
 
 import html
@@ -23,7 +21,7 @@ from collections.abc import Sequence
 
 from steadygaze.core.types import Example
 from steadygaze.data import row_layouts
-from steadygaze.data.corpus import SAME, HubSource, PublishedCorpus
+from steadygaze.data.corpus import SAME_SPLITS, HubSource, PublishedCorpus
 from steadygaze.data.row_layouts import Layout
 
 _TAGGED_BREAKS = re.compile(r"<br\s*/?>(?:\s*<br\s*/?>)*")  # begins with a literal, which is searched for faster
@@ -52,14 +50,14 @@ _GROUP = re.compile(r"\b(?:rec\.sports?(?:\.[\w*-]+)*|r\.s(?:\.[\w*-]+)+|rs(?:bb
 
 
 def imdb(text: str) -> str:
-    """A run of `<br />` is a line break; the few other words in angle brackets stay as they were typed."""
+    """Replace a run of `<br />` by a line break; keep other words in angle brackets."""
     return _TAGGED_BREAKS.sub("\n", text)
 
 
 def yelp(text: str) -> str:
-    """Escapes undone.  Quotes round the whole text go if no other quote in it is bare."""
+    """Undo escapes.  Remove quotes around the text if all other quotes in it are escaped."""
     cell = _CELL.fullmatch(text)
-    return _SPELLED.sub(lambda found: _spelled(found[0]), cell[1] if cell else text)
+    return _SPELLED.sub(lambda match: _spelled(match[0]), cell[1] if cell else text)
 
 
 def _spelled(escape: str) -> str:
@@ -69,18 +67,18 @@ def _spelled(escape: str) -> str:
 
 
 def ag_news(text: str) -> str:
-    r"""Entities become characters, `country #39;s` becomes one word, `\$` a dollar, any other backslash a space."""
-    text = _ENTITY.sub(lambda found: html.unescape(f"&{found[1]};"), _APART.sub("", text))
+    r"""Replace entities by characters, join `country #39;s`, and replace `\$` by $, other backslashes by spaces."""
+    text = _ENTITY.sub(lambda match: html.unescape(f"&{match[1]};"), _APART.sub("", text))
     return _BACKSLASHES.sub(" ", text.replace("\\$", "$"))
 
 
 def newsgroups(text: str) -> str:
-    """A posting without its header, blank lines in it or not, and without names of groups.  Some copies have none."""
+    """Remove the header, if there is one, and the names of groups.  A header may contain blank lines."""
     header, _, body = text.partition("\n\n")
     if not _HEADER.search(header):
         body = text
-    while more := _MORE_HEADER.match(body):
-        body = body[more.end() :]
+    while further_header := _MORE_HEADER.match(body):
+        body = body[further_header.end() :]
     return _GROUP.sub("", body).strip()
 
 
@@ -101,15 +99,15 @@ def _last_stories(train: Sequence[Example]) -> int:
     split, so that validation passages do not overlap with training passages.
     """
     starts = [i for i in range(len(train)) if i == 0 or not train[i].text.startswith(train[i - 1].text)]
-    aside = len(starts) // 10
-    return starts[-aside] if aside else len(train)
+    held_out = len(starts) // 10
+    return starts[-held_out] if held_out else len(train)
 
 
 SENTIMENT = {0: "negative", 1: "positive"}
 INFERENCE = {0: "entailment", 1: "neutral", 2: "contradiction"}
 TRAIN_AND_VALIDATION = {"train": "train", "validation": "validation"}
 
-NAMED: dict[str, PublishedCorpus] = {
+PUBLISHED_CORPORA: dict[str, PublishedCorpus] = {
     "sst2": PublishedCorpus(
         "sentiment of sentences from film reviews",
         Layout(("text", "tokens", "token_sentiment", "label"), row_layouts.marked_words, SENTIMENT),
@@ -173,7 +171,7 @@ NAMED: dict[str, PublishedCorpus] = {
             "nyu-mll/multi_nli",
             splits={"train": "train", "test": "validation_matched", "test_mismatched": "validation_mismatched"},
         ),
-        files=SAME | {"test": "test_matched", "test_mismatched": "test_mismatched"},
+        files=SAME_SPLITS | {"test": "test_matched", "test_mismatched": "test_mismatched"},
     ),
     "movie_rationales": PublishedCorpus(
         "sentiment of film reviews, with the passages that people gave as their reasons",

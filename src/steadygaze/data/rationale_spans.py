@@ -8,8 +8,8 @@ A span is [start, end) in Python characters (code points).  A user's rationales 
     [[{"start_token": 3, "end_token": 5}]]  words, as ERASER counts them              their characters
     []                                      annotated, empty                          ()
 
-as JSON in a string cell, or as a list where the format has lists (jsonl, parquet).  A phrase is looked for after the
-one before it, then from the beginning; white space in a phrase matches any white space.
+as JSON in a string cell, or as a list where the format has lists (jsonl, parquet).  The search for a
+phrase starts after the previous phrase, then at the beginning; white space in a phrase matches any white space.
 """
 
 import re
@@ -39,14 +39,14 @@ def from_cell(cell: Any, text: str) -> Spans | None:
 
 
 def flat(marks: Any) -> list[Any]:
-    """ERASER's groups of marks, or marks in no groups, as one list."""
+    """Flatten ERASER's groups of marks to one list."""
     if not isinstance(marks, list | None):
         raise ValueError(f"{marks!r:.60} is not a list of rationales")
     return [mark for group in marks or [] for mark in (group if isinstance(group, list) else [group])]
 
 
 def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
-    """ERASER's mark: the words [start, end) of a text, and where it says so what they are.  None: no word.
+    """The characters of an ERASER mark, the words [start, end); its text is checked if it has one.  None: no word.
 
     >>> from_mark({"start_token": 1, "end_token": 3, "text": "fine film"}, "a fine film", words("a fine film"))
     (2, 11)
@@ -57,7 +57,7 @@ def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
     if isinstance(phrase, str) and phrase.strip() and (start is None or start == -1):  # given only by its words
         return from_phrases([phrase], text)[0]
     if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(words):
-        raise ValueError(f"tokens {start} to {end} do not lie in a text of {len(words)} tokens")
+        raise ValueError(f"tokens {start} to {end} are outside of a text of {len(words)} tokens")
     if start == end:
         return None
     span = words[start][0], words[end - 1][1]
@@ -81,7 +81,7 @@ def from_phrases(phrases: Iterable[str], text: str) -> Spans:
 
 
 def from_tokens(tokens: Sequence[str], text: str) -> list[Span] | None:
-    """The span of each token, found from left to right; None if one is not there."""
+    """The span of each token, searched from left to right; None if a token is missing."""
     spans, end = [], 0
     for token in tokens:
         start = text.find(token, end)
@@ -103,7 +103,7 @@ def lines(text: str) -> Spans:
 
 
 def join(sentences: Sequence[str]) -> tuple[str, Spans]:
-    """The sentences with a space between them, and the span of each."""
+    """Join sentences with spaces; return the text and the span of each sentence."""
     spans, start = [], 0
     for sentence in sentences:
         spans.append((start, start + len(sentence)))
@@ -124,7 +124,7 @@ def _span(mark: Any, text: str) -> Span:
         raise ValueError(f"{mark!r:.60} is not [start, end]")
     start, end = mark
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"[{start}, {end}] does not lie in a text of {len(text)} characters")
+        raise ValueError(f"[{start}, {end}] is outside of a text of {len(text)} characters")
     if not text[start:end].strip():
-        raise ValueError(f"[{start}, {end}] holds white space alone, and no word")
+        raise ValueError(f"[{start}, {end}] contains only white space")
     return start, end

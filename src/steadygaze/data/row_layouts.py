@@ -1,8 +1,8 @@
 """One row of a published data set -> the examples in it.
 
 A `Layout` names the columns of a set and the function that reads a row of them.  Such a function takes the cells in the
-order of the columns, the label's name last.  It yields examples, and for what it leaves out the reason, as a string
-that the corpus counts.
+order of the columns, the label's name last.  It yields examples; for a dropped item it yields the reason as
+a string, which the corpus counts.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from steadygaze.core.types import Example, Span
 from steadygaze.data import rationale_spans
 from steadygaze.data.text_checks import is_empty
 
-Made = Iterator[Example | str]
+Examples = Iterator[Example | str]
 
 EMPTY = "empty text"
 NO_LABEL = "no label"
@@ -32,7 +32,7 @@ class Layout:
     """The columns, the function that reads a row of them, and the names of the labels."""
 
     columns: tuple[str, ...]
-    examples: Callable[..., Made]
+    examples: Callable[..., Examples]
     """Called with the cells of a row, in the order of `columns`."""
     labels: Mapping[Any, str] | None = None
     """Value of the last column -> label; other rows are dropped.  None: the value is the label."""
@@ -50,7 +50,7 @@ class Layout:
                     examples.append(item)
         return examples
 
-    def _row(self, cells: tuple[Any, ...]) -> Made:
+    def _row(self, cells: tuple[Any, ...]) -> Examples:
         *content, label = cells
         if any(cell is None for cell in content):
             return iter([EMPTY])
@@ -61,20 +61,20 @@ class Layout:
         return self.examples(*content, self.labels[label])
 
 
-def text(text: str, label: str) -> Made:
+def text(text: str, label: str) -> Examples:
     yield Example(text, label)
 
 
-def pair(premise: str, hypothesis: str, label: str) -> Made:
+def pair(premise: str, hypothesis: str, label: str) -> Examples:
     yield Example(premise, label, question=hypothesis)
 
 
-def cleaned(clean: Callable[[str], str]) -> Callable[[str, str], Made]:
+def cleaned(clean: Callable[[str], str]) -> Callable[[str, str], Examples]:
     """Like `text`, for a set whose texts need cleaning."""
     return lambda text, label: iter([Example(clean(text), label)])
 
 
-def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], label: str) -> Made:
+def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], label: str) -> Examples:
     """SST-2.  Rationales: the words rated on the label's side of neutral, each rated alone, 0 to 4."""
     spans = rationale_spans.from_tokens(tokens, text)
     if spans is None or len(spans) != len(sentiment):
@@ -84,15 +84,15 @@ def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], lab
         yield Example(text, label, rationales=tuple(agreeing))
 
 
-def story(passage: Sequence[str], supporting: Iterable[int], question: str, answer: str) -> Made:
-    """bAbI.  Rationales: the supporting sentences, whole."""
+def story(passage: Sequence[str], supporting: Iterable[int], question: str, answer: str) -> Examples:
+    """bAbI.  Rationales: the supporting sentences."""
     text, sentences = rationale_spans.join(passage)
     marked = tuple(sentences[i] for i in sorted(set(supporting)))
     yield Example(text, answer, question, marked, sentences)
 
 
-def nested_story(lines: Any) -> Made:
-    """bAbI on the hub: statements and questions in one list, numbered together; a question sees those above it."""
+def nested_story(lines: Any) -> Examples:
+    """bAbI on the hub: statements and questions in one list; a question is about the statements before it."""
     if isinstance(lines, dict):  # a struct of lists, or a list of structs, by the age of the export
         lines = [dict(zip(lines, line, strict=True)) for line in zip(*lines.values(), strict=True)]
     passage: list[str] = []
@@ -106,15 +106,15 @@ def nested_story(lines: Any) -> Made:
             yield from story(passage, supporting, line["text"].strip(), line["answer"])
 
 
-def review(text: str, starts: Sequence[int], ends: Sequence[int], label: str) -> Made:
-    """Movie rationales.  Offsets count words, [start, end); a line is a sentence."""
+def review(text: str, starts: Sequence[int], ends: Sequence[int], label: str) -> Examples:
+    """Movie rationales.  Offsets are [start, end) in words; each line is a sentence."""
     words = rationale_spans.words(text)
     nonempty = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
     yield from [EMPTY_SPAN] * (len(starts) - len(nonempty))
     yield _review(text, sorted((words[start][0], words[end - 1][1]) for start, end in nonempty), label)
 
 
-def phrased_review(text: str, phrases: Sequence[str], label: str) -> Made:
+def phrased_review(text: str, phrases: Sequence[str], label: str) -> Examples:
     """Movie rationales on the hub: rationales as phrases of the text."""
     nonempty = [phrase for phrase in phrases if phrase.strip()]
     yield from [EMPTY_SPAN] * (len(phrases) - len(nonempty))

@@ -1,10 +1,10 @@
 """Subwords: the fast tokenizer of a Hugging Face model, from its folder.
 
-A text is [CLS] text [SEP] or whatever the tokenizer's template says; a question is `question [SEP]`, so that the two in
-a row are one joint sequence.  In Chinese, Japanese, Thai, Lao, Khmer and Burmese, the pieces of a word are those that
-begin between two breaks of word_segmentation.py.
+A text is encoded as [CLS] text [SEP], or by the tokenizer's template.  A question is `question [SEP]`: a text and its
+question are one joint sequence.  In Chinese, Japanese, Thai, Lao, Khmer and Burmese, the pieces of a word are those
+that begin between two breaks of word_segmentation.py.
 
-White space is trimmed off the spans.  A token of white space has an empty span and belongs to the next word, or to the
+Spans exclude surrounding white space.  A token of white space has an empty span and belongs to the next word, or to the
 last one at the end of a text.
 """
 
@@ -24,7 +24,7 @@ from steadygaze.data.word_segmentation import LETTER, word_breaks
 
 
 def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer":
-    """The tokenizer of the model in this folder.  Padding and truncation of its file are overridden."""
+    """Load the tokenizer of a model folder.  Padding and truncation settings of the file are overridden."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"no tokenizer.json in {str(folder)!r}; a Hugging Face model with a fast tokenizer has one.")
@@ -34,7 +34,7 @@ def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer"
 
 
 class PieceTokenizer(TextTokenizer):
-    """Splits as the model's makers did."""
+    """Splits texts like the pretrained model."""
 
     kind: ClassVar[Kind] = "pieces"
 
@@ -60,7 +60,7 @@ def _spot(text: str, encoding: Encoding, breaks: NDArray[np.int64] | None) -> Sp
 
 
 def _trimmed(text: str, spans: list[Span]) -> list[Span]:
-    """Without the white space that a piece such as "▁word" begins with."""
+    """Remove the white space at the start of a piece such as "▁word"."""
     return [
         (end - len(text[start:end].lstrip()), end) if text[start : start + 1].isspace() else (start, end)
         for start, end in spans
@@ -79,7 +79,7 @@ def _segmented(
 
 
 def _words(text: str, spans: list[Span], word_ids: Sequence[Hashable]) -> list[int]:
-    """The library's words, and a new one after white space: there are tokenizers to which a whole text is one word."""
+    """The library's words; white space always begins a new word, since some tokenizers treat a text as one word."""
     groups: list[int] = []
     group, reach = -1, 0
     previous: Hashable = None
@@ -92,7 +92,7 @@ def _words(text: str, spans: list[Span], word_ids: Sequence[Hashable]) -> list[i
 
 
 def _settle(spans: list[Span], groups: list[int]) -> None:
-    """Give every token without characters to a neighbor: the next that has some, else the last that has."""
+    """Assign every token without characters to the next token with characters, or else to the last one."""
     full = [index for index, (start, end) in enumerate(spans) if start < end]
     for index in range(full[-1] - 1 if full else -1, -1, -1):
         if spans[index][0] == spans[index][1]:
@@ -102,7 +102,7 @@ def _settle(spans: list[Span], groups: list[int]) -> None:
 
 
 def _pad_token(config: Path) -> str | None:
-    """The name a `tokenizer_config.json` gives the padding token, where there is such a file and it names one."""
+    """The padding token that `tokenizer_config.json` names, if any."""
     try:
         values = read_object(config)
     except MissingFile:  # tokenizer.json alone is enough

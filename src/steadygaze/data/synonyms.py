@@ -6,7 +6,7 @@ In the vocabulary of a transformer only whole words are substituted, not subword
 A pair of the table is dropped if
 
     closed class   either word is a function word or a negation (data/synonyms.py)
-    spelling       either word holds a digit, or is a single letter
+    spelling       either word contains a digit, or is a single letter
     negation       one word is the other with a negative affix: happy, unhappy; hopeful, hopeless
     suffix         one word carries a suffix, and the other is a base that takes the same one: films → movie, loved →
                    adore, quickly → rapid, happiness → glad; -ed and -ing count as one here: thwarting → abort
@@ -42,7 +42,7 @@ which what whatever whichever whoever one ones another other others each every e
 more most less least several such same own enough something anything everything someone anyone everyone somebody
 anybody everybody and or but if because as while whereas although though unless until since whether than then so yet
 of at by for with about against between among into through during before after above below to from up down in out on
-off over under again further within upon onto toward toward across along around behind beyond beside besides despite
+off over under again further within upon onto toward towards across along around behind beyond beside besides despite
 except near per via am is are was were be been being have has had having do does did doing done will would shall
 should can could may might must ought need let s t d ll m re ve here there where when why how ever also too very just
 only even still rather quite almost perhaps maybe however therefore thus hence indeed instead else otherwise once
@@ -68,9 +68,9 @@ class Form:
     """Suffixes of a word, according to the table."""
 
     carried: frozenset[str]
-    """Suffixes with which another word of the table makes this one."""
+    """Suffixes that form this word from another word of the table."""
     taken: frozenset[str]
-    """Suffixes with which this one makes another."""
+    """Suffixes that form another word of the table from this word."""
 
 
 def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = True) -> dict[str, list[str]]:
@@ -81,32 +81,34 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
     >>> substitutable_pairs({"film": ["movie", "movies", "the"], "films": ["movies"], "never": ["rarely"]})
     {'film': ['movie'], 'films': ['movies']}
     """
-    known = {name.lower() for word, others in table.items() for name in (word, *others)}
+    vocabulary = {name.lower() for word, synonyms in table.items() for name in (word, *synonyms)}
     bare = Form(frozenset(), frozenset())
     forms = {
-        name: Form(_carried(name, known), _taken(name, known)) if classes else bare
-        for name in known
+        name: Form(_carried(name, vocabulary), _taken(name, vocabulary)) if classes else bare
+        for name in vocabulary
         if _is_content(name)
     }
 
-    def allowed(one: str, other: str) -> bool:
-        if one not in forms or other not in forms or _negates(one, other) or _negates(other, one):
+    def allowed(first: str, second: str) -> bool:
+        if first not in forms or second not in forms or _negates(first, second) or _negates(second, first):
             return False
-        return not (_clash(forms[one], forms[other]) or _clash(forms[other], forms[one]))
+        return not (_clash(forms[first], forms[second]) or _clash(forms[second], forms[first]))
 
-    allowed_pairs = {word: [o for o in others if allowed(word.lower(), o.lower())] for word, others in table.items()}
-    return {word: others for word, others in allowed_pairs.items() if others}
+    allowed_pairs = {
+        word: [o for o in synonyms if allowed(word.lower(), o.lower())] for word, synonyms in table.items()
+    }
+    return {word: synonyms for word, synonyms in allowed_pairs.items() if synonyms}
 
 
-def _clash(one: Form, other: Form) -> bool:
+def _clash(first: Form, second: Form) -> bool:
     """Return whether two words have different classes or inflections."""
-    only = one.carried - other.carried
-    inflected = one.carried & INFLECTIONS, other.carried & INFLECTIONS
+    only = first.carried - second.carried
+    inflected = first.carried & INFLECTIONS, second.carried & INFLECTIONS
     return bool(
-        only & other.taken
+        only & second.taken
         or (all(inflected) and not inflected[0] & inflected[1])
-        or (only & PARTICIPLES and other.taken & PARTICIPLES and not other.carried & PARTICIPLES)
-        or ("ly" in only and other.taken & OPEN)
+        or (only & PARTICIPLES and second.taken & PARTICIPLES and not second.carried & PARTICIPLES)
+        or ("ly" in only and second.taken & OPEN)
     )
 
 
@@ -114,29 +116,29 @@ def _is_content(word: str) -> bool:
     return len(word) > 1 and word not in FUNCTION_WORDS and not any(letter.isdigit() for letter in word)
 
 
-def _negates(one: str, other: str) -> bool:
-    """Return whether `one` is `other` with a negative affix."""
-    if any(one == prefix + other for prefix in NEGATIVE):
+def _negates(word: str, base: str) -> bool:
+    """Return whether `word` is `base` with a negative affix."""
+    if any(word == prefix + base for prefix in NEGATIVE):
         return True
-    return one.endswith("less") and one.removesuffix("less") in (other, other.removesuffix("ful"))
+    return word.endswith("less") and word.removesuffix("less") in (base, base.removesuffix("ful"))
 
 
-def _carried(word: str, known: Collection[str]) -> frozenset[str]:
-    """The suffixes with which a known word makes this one."""
+def _carried(word: str, vocabulary: Collection[str]) -> frozenset[str]:
+    """Suffixes that form this word from another word of the table."""
     return frozenset(
         suffix
         for suffix in SUFFIXES
-        if word.endswith(suffix) and any(base in known for base in _bases(word.removesuffix(suffix), suffix))
+        if word.endswith(suffix) and any(base in vocabulary for base in _bases(word.removesuffix(suffix), suffix))
     )
 
 
-def _taken(word: str, known: Collection[str]) -> frozenset[str]:
-    """The suffixes with which this word makes a known one."""
-    return frozenset(suffix for suffix in SUFFIXES if any(form in known for form in _forms(word, suffix)))
+def _taken(word: str, vocabulary: Collection[str]) -> frozenset[str]:
+    """Suffixes that form another word of the table from this word."""
+    return frozenset(suffix for suffix in SUFFIXES if any(form in vocabulary for form in _forms(word, suffix)))
 
 
 def _forms(word: str, suffix: str) -> Iterator[str]:
-    """How a word may be written with a suffix: lov-ed, stop-ped, happ-ier, box-es, simp-ly, tru-ly."""
+    """Possible spellings of a word with a suffix: lov-ed, stop-ped, happ-ier, box-es, simp-ly, tru-ly."""
     yield word + suffix
     if suffix == "s":
         yield word + "es"
@@ -185,12 +187,16 @@ class Lexicon:
     words: NDArray[np.bool_]  # (V,) written with letters only
     special: NDArray[np.bool_]  # (V,) <unk>, <s>, [CLS], [unused1] …
 
-    def table(self, synonyms: Mapping[str, Sequence[str]], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(V,most) ids of synonyms, the closest first, and (V,) how many there are."""
+    def table(
+        self, synonyms: Mapping[str, Sequence[str]], max_synonyms: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(V,max_synonyms) ids of synonyms, the closest first, and (V,) their number."""
         ids = {name: i for i, name in enumerate(self.names) if not self.continues[i]}
-        table, count = np.zeros((len(self.names), most), np.int64), np.zeros(len(self.names), np.int64)
+        table, count = np.zeros((len(self.names), max_synonyms), np.int64), np.zeros(len(self.names), np.int64)
         for name, i in ids.items():
-            rows = [ids[other] for other in synonyms.get(name, ()) if other in ids and other != name][:most]
+            rows = [ids[synonym] for synonym in synonyms.get(name, ()) if synonym in ids and synonym != name][
+                :max_synonyms
+            ]
             table[i, : len(rows)], count[i] = rows, len(rows)
         return table, count
 
@@ -215,22 +221,26 @@ def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[s
     file = Path(path)
     try:
         rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
-        table = {word: _several(others) for word, others in rows}
+        table = {word: _several(synonyms) for word, synonyms in rows}
     except MissingFile:
-        raise UserError(f"there is no file of synonyms {file}") from None
+        raise UserError(f"the synonym file {file} does not exist") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} is not a synonym table ({reason(error)}): .parquet or .jsonl with {FORM}") from None
-    if not all(isinstance(name, str) for word, others in table.items() for name in (word, *others)):
+    if not all(isinstance(name, str) for word, synonyms in table.items() for name in (word, *synonyms)):
         raise UserError(f"{file} is not a synonym table: some word is not a string; it needs {FORM}")
     if not table:
         raise UserError(f"{file} contains no synonyms; it needs {FORM}")
-    return {word.lower(): [other.lower() for other in others] for word, others in table.items()} if folded else table
+    return (
+        {word.lower(): [synonym.lower() for synonym in synonyms] for word, synonyms in table.items()}
+        if folded
+        else table
+    )
 
 
-def _several(others: object) -> list[str]:
-    if not isinstance(others, list):
+def _several(synonyms: object) -> list[str]:
+    if not isinstance(synonyms, list):
         raise TypeError("synonyms must be a list")  # list() would split a string into letters
-    return others
+    return synonyms
 
 
 def _parquet(file: Path) -> list[tuple[str, list[str]]]:

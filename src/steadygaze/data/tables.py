@@ -1,16 +1,15 @@
-"""Table: some rows of a user's file as columns of cells, each row knowing what the user's editor calls it.
+"""Table: rows of a user's file as columns of cells, with the row numbers that an editor or spreadsheet shows.
 
-Also what every reader of such files needs: the columns that must be there, and lines with their numbers.
+The readers of all formats share the check of required columns and the numbering of lines.
 
 Comma- and tab-separated files, streamed.
 
-Every cell is read as the string that it is: "007", "NA" and "true" stay so.  A quoted cell may hold line breaks.
-A row with nothing in any of several cells is blank: skipped, and counted in the row numbers, as in a spreadsheet.
+Cells are read as strings: "007", "NA" and "true" do not change.  A quoted cell may contain line breaks.
+In a file of several columns, a row of empty cells is skipped but counted in the row numbers, as in a spreadsheet.
 
-The columns of a user's file, a chunk of rows at a time: memory does not grow with the file.
+Files are read in chunks of rows: memory does not grow with the file.
 
-jsonl goes through the standard library: Arrow would guess the type of a column from its first block, and lose the line
-of an error.
+The standard library reads jsonl: Arrow would infer the type of a column from its first block and lose line numbers.
 """
 
 import re
@@ -51,7 +50,7 @@ class Table:
         return len(self.rows)
 
     def where(self, column: str) -> Callable[[int], str]:
-        """How a complaint names the i-th cell of a column."""
+        """The location of the i-th cell of a column, for error messages."""
         return lambda i: f"{self.file}, {self.unit} {self.rows[i]}, column {column!r}"
 
     def take(self, indices: Sequence[int]) -> "Table":
@@ -61,11 +60,11 @@ class Table:
 
 
 def concatenate(tables: Iterable[Table]) -> Table:
-    """The tables of one file below each other."""
-    first, *rest = tables
+    """Concatenate the tables of one file."""
+    first, *others = tables
     columns = {name: list(cells) for name, cells in first.columns.items()}
     rows = list(first.rows)
-    for table in rest:
+    for table in others:
         rows.extend(table.rows)
         for name, cells in columns.items():
             cells.extend(table.columns[name])
@@ -82,7 +81,7 @@ def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(1, first line), (2, second line) …, without their ends; a byte that is not UTF-8 is named."""
+    """Yield (1, first line), (2, second line) …, without line ends; raise an error at the first invalid byte."""
     with open_file(path) as file:
         offset = 0
         for number, raw in enumerate(file, start=1):
@@ -91,14 +90,15 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 byte = offset + error.start
                 raise UserError(
-                    f"{path.name} is not UTF-8: line {number} holds an invalid byte (offset {byte}); save it as UTF-8."
+                    f"{path.name} is not UTF-8: line {number} contains an invalid byte (offset {byte}); "
+                    "save it as UTF-8."
                 ) from None
             offset += len(raw)
             yield number, line.rstrip("\r\n")
 
 
 def refuse_invalid_utf8(path: Path) -> None:
-    """Read the file through, for the complaint that names the byte."""
+    """Read the whole file, to raise an error with the position of an invalid byte."""
     for _ in read_lines(path):
         pass
 
@@ -158,14 +158,19 @@ def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
 
 
 def typed(columns: dict[str, list[str]]) -> dict[str, list[str | int | float | None]]:
-    """Columns of labels, as numbers if every cell of every column is one; an empty cell and "nan" as nothing."""
-    known: dict[str, list[str | int | float | None]] = {
+    """Label columns, as numbers if all cells of all columns are numbers; an empty cell and "nan" become None."""
+    cells_by_column: dict[str, list[str | int | float | None]] = {
         name: [None if cell.strip().lower() in {"", "nan"} else cell for cell in cells]
         for name, cells in columns.items()
     }
-    if not all(_NUMBER.fullmatch(str(cell)) for cells in known.values() for cell in cells if cell is not None):
-        return known
-    return {name: [None if cell is None else _number(str(cell)) for cell in cells] for name, cells in known.items()}
+    if not all(
+        _NUMBER.fullmatch(str(cell)) for cells in cells_by_column.values() for cell in cells if cell is not None
+    ):
+        return cells_by_column
+    return {
+        name: [None if cell is None else _number(str(cell)) for cell in cells]
+        for name, cells in cells_by_column.items()
+    }
 
 
 def _number(cell: str) -> int | float:
@@ -183,7 +188,7 @@ def _explained(path: Path, delimiter: str) -> Iterator[None]:
             raise UserError(_unfitting(path, malformed[0])) from None
         if "straddling" in str(error):
             raise UserError(
-                f"{path.name} has a row longer than {BLOCK >> 20} MiB: is a double quote left open?"
+                f"{path.name} has a row longer than {BLOCK >> 20} MiB: check for an unclosed double quote"
             ) from None
         if "Empty CSV file" not in str(error):  # a header without an end of line is a file without rows
             raise UserError(f"{path.name} cannot be read as a table: {error}.") from None
@@ -193,7 +198,7 @@ def _unfitting(path: Path, row: Any) -> str:
     cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
     return (
         f"{path.name}, row {row.number} has {cells} where the header has {row.expected_columns}: {row.text!r:.60}; "
-        "a cell that holds the separator must be in double quotes."
+        "a cell with the separator must be in double quotes."
     )
 
 
@@ -237,7 +242,7 @@ def _cells(batch: Any, names: Sequence[str], file: str, row: int) -> dict[str, l
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every line that holds something, with its number."""
+    """Yield nonempty lines with their numbers."""
     return ((number, _object(line, number, path.name)) for number, line in read_lines(path) if line.strip())
 
 
@@ -261,10 +266,10 @@ def _object(line: str, number: int, file: str) -> dict[str, Any]:
 
 
 def read_txt(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
-    """One text a line, whatever the column is called."""
+    """Read one text per line, with any column name."""
     if len(names) > 1:
         raise UserError(
-            f"{path.name} holds one text a line and no other column; {names[1]!r} needs a csv or jsonl file."
+            f"{path.name} has one text per line and no other columns; {names[1]!r} needs a csv or jsonl file."
         )
     numbered = read_lines(path)
     while part := list(islice(numbered, chunk)):

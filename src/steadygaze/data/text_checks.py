@@ -1,6 +1,6 @@
 """Check texts and labels of any iterable; return `list[str]` and `list[str | int]`.
 
-`where` names the i-th value in errors: `texts[3]`, or the file and the row.
+`location` names the i-th value in errors: `texts[3]`, or the file and the row.
 
 String labels are kept.  Whole numbers become `int`, also whole floats (2.0 -> 2).  Booleans become 0 and 1, as a
 `BooleanLabel`, so that they match classes named true and false.  Errors: a missing label, several labels for one text,
@@ -16,40 +16,40 @@ import numpy as np
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 
-Where = Callable[[int], str]
+Locate = Callable[[int], str]
 
 
 class BooleanLabel(int):
-    """0 or 1, and a boolean in the data.  Everywhere but in `subject.labels` it is a plain whole number."""
+    """0 or 1 from a boolean in the data.  Only `subject.labels` distinguishes it from an integer."""
 
 
-def check_texts(texts: Iterable[object], *, where: Where = "texts[{}]".format) -> list[str]:
+def check_texts(texts: Iterable[object], *, location: Locate = "texts[{}]".format) -> list[str]:
     """The texts as a list of str, none of them empty."""
     values = _listed(texts, "texts")
     empty = [i for i, text in enumerate(values) if is_empty(text)]
     if empty:
         count = f" ({len(empty)} such texts in all)" if len(empty) > 1 else ""
-        raise UserError(f"{where(empty[0])} is empty{count}; every text needs at least one word.")
-    return [_text(text, i, where) for i, text in enumerate(values)]
+        raise UserError(f"{location(empty[0])} is empty{count}; every text needs at least one word.")
+    return [_text(text, i, location) for i, text in enumerate(values)]
 
 
 def check_labels(
-    labels: Iterable[object], *, minimum_classes: int = 2, where: Where = "labels[{}]".format
+    labels: Iterable[object], *, minimum_classes: int = 2, location: Locate = "labels[{}]".format
 ) -> list[Label]:
     """The labels as a list of str or of int, with at least `minimum_classes` different ones."""
-    checked = [_label(value, i, where) for i, value in enumerate(_listed(labels, "labels"))]
-    _refuse_mixture(checked, where)
+    checked = [_label(value, i, location) for i, value in enumerate(_listed(labels, "labels"))]
+    _refuse_mixture(checked, location)
     classes = sorted(set(checked))
     if len(classes) < minimum_classes:
         raise UserError(
-            f"the {len(checked)} labels hold {len(classes)} class ({classes[0]!r}); "
+            f"the {len(checked)} labels have {len(classes)} class ({classes[0]!r}); "
             f"a classifier needs at least {minimum_classes}."
         )
     return checked
 
 
 def is_empty(text: object) -> bool:
-    """Nothing to read: null, or a string of white space."""
+    """Return whether a text is null or only white space."""
     return text is None or (isinstance(text, str) and not text.strip())
 
 
@@ -62,71 +62,75 @@ def is_missing(value: object) -> bool:
 
 def _listed(values: Iterable[object], name: str) -> list[object]:
     if isinstance(values, str | bytes):
-        raise UserError(f"{name} is one string; a list of them is needed: [{name}].")
+        raise UserError(f"{name} is a single string; pass a list of strings: [{name}].")
     shape = getattr(values, "shape", (0,))
     if len(shape) != 1:
-        several = " (steadygaze trains single-label classifiers)" if name == "labels" else ""
-        raise UserError(f"{name} has shape {tuple(shape)}; one value for each text is needed{several}.")
+        hint = " (steadygaze trains single-label classifiers)" if name == "labels" else ""
+        raise UserError(f"{name} has shape {tuple(shape)}; pass one value per text{hint}.")
     listed: list[object] = values.tolist() if hasattr(values, "tolist") else list(values)
     if not listed:
         raise UserError(f"there are no {name}.")
     return listed
 
 
-def _text(value: object, i: int, where: Where) -> str:
+def _text(value: object, i: int, location: Locate) -> str:
     if not isinstance(value, str):
         description = "missing" if is_missing(value) else f"{value!r:.40} ({type(value).__name__})"
-        raise UserError(f"{where(i)} is {description}; every text must be a string.")
-    return _characters(value, i, where)
+        raise UserError(f"{location(i)} is {description}; every text must be a string.")
+    return _characters(value, i, location)
 
 
-def _characters(value: str, i: int, where: Where) -> str:
+def _characters(value: str, i: int, location: Locate) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
         half = value[error.start]
-        raise UserError(f"{where(i)} holds {half!r}, half of a surrogate pair, which is not a character.") from None
+        raise UserError(
+            f"{location(i)} contains {half!r}, half of a surrogate pair, which is not a character."
+        ) from None
     return str(value)  # numpy.str_ becomes str
 
 
-def _label(value: object, i: int, where: Where) -> Label:
+def _label(value: object, i: int, location: Locate) -> Label:
     if isinstance(value, np.generic):  # inside an object array
         value = value.item()
     if is_missing(value):
-        raise UserError(f"{where(i)} is missing; every text needs a label.")
+        raise UserError(f"{location(i)} is missing; every text needs a label.")
     if isinstance(value, str):
-        return _characters(value, i, where)
+        return _characters(value, i, location)
     if isinstance(value, bool | BooleanLabel):
         return BooleanLabel(value)
     if isinstance(value, Integral):
-        return _whole(int(value), i, where)
+        return _whole(int(value), i, location)
     if isinstance(value, Real):
         if float(value).is_integer():
-            return _whole(int(float(value)), i, where)
+            return _whole(int(float(value)), i, location)
         raise UserError(
-            f"{where(i)} is {value!r}: steadygaze trains classifiers, not regressions; "
+            f"{location(i)} is {value!r}: steadygaze trains classifiers, not regressions; "
             "labels must be class names or whole numbers."
         )
     if isinstance(value, Iterable):
         raise UserError(
-            f"{where(i)} is {value!r:.60}: steadygaze trains single-label classifiers; give one label a text."
+            f"{location(i)} is {value!r:.60}: steadygaze trains single-label classifiers; pass one label per text."
         )
-    raise UserError(f"{where(i)} is {value!r:.60} ({type(value).__name__}); labels must be strings or whole numbers.")
+    raise UserError(
+        f"{location(i)} is {value!r:.60} ({type(value).__name__}); labels must be strings or whole numbers."
+    )
 
 
-def _whole(value: int, i: int, where: Where) -> int:
+def _whole(value: int, i: int, location: Locate) -> int:
     if not -(2**63) <= value < 2**63:
         raise UserError(
-            f"{where(i)} is a whole number that 64 bits cannot hold; if labels are names, make them strings."
+            f"{location(i)} is an integer of more than 64 bits; if labels are names, convert them to strings."
         )
     return value
 
 
-def _refuse_mixture(labels: Sequence[Label], where: Where) -> None:
+def _refuse_mixture(labels: Sequence[Label], location: Locate) -> None:
     first = isinstance(labels[0], str)
-    other = next((i for i, label in enumerate(labels) if isinstance(label, str) != first), None)
-    if other is not None:
+    mismatch = next((i for i, label in enumerate(labels) if isinstance(label, str) != first), None)
+    if mismatch is not None:
         raise UserError(
-            f"{where(0)} is {labels[0]!r} but {where(other)} is {labels[other]!r}; "
+            f"{location(0)} is {labels[0]!r} but {location(mismatch)} is {labels[mismatch]!r}; "
             "labels must be all strings or all whole numbers."
         )

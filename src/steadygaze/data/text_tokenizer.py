@@ -1,11 +1,11 @@
-"""TextTokenizer: many texts -> one Ragged of ids; on request, where each token stands in its text.
+"""TextTokenizer: texts -> ragged ids, with the character span of each token if needed.
 
-    encode   ids only: what training needs
-    place    ids, character spans and words: what explaining needs
+    encode   ids, for training
+    place    ids, character spans and words, for explanations
 
-The splitting itself is done by the `tokenizers` library, without its truncation, padding and special tokens: those are
-put on here, for all texts at once.  Spans count code points of the Python string the user gave, whatever normalization
-did to it.  The special tokens a user types ("[SEP]", "<s>") are ordinary text.
+The `tokenizers` library splits the texts, without its truncation, padding and special tokens: this module adds them to
+all texts at once.  Spans count code points of the original Python string, before normalization.  Special tokens
+that a user types ("[SEP]", "<s>") are ordinary text.
 """
 
 import re
@@ -37,7 +37,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(Protocol):
-    """Texts -> ids.  Ours, a Hugging Face model's, or the words of the texts themselves for a black box."""
+    """Texts -> ids: our word tokenizer, the tokenizer of a Hugging Face model, or the words of a black box."""
 
     @property
     def kind(self) -> Kind: ...
@@ -58,15 +58,15 @@ class TextTokenizer(ABC):
 
     def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
         if max_length < 1:
-            raise UserError(f"max_length: found {max_length}; at least 1 token of a text must be kept.")
+            raise UserError(f"max_length: found {max_length}; it must be at least 1.")
         self.max_length = max_length
-        """Tokens kept of each text, specials not counted."""
+        """Maximum number of tokens of a text, without special tokens."""
         self.pad_id = _pad_id(engine) if pad_id is None else pad_id
         engine.no_truncation()
         engine.no_padding()
         self.size = size_of(engine)
-        """Ids run from 0 to size - 1, specials included."""
-        engine.encode_special_tokens = True  # in the library's words: "[SEP]" in a text is encoded as any other text
+        """Number of ids, special tokens included."""
+        engine.encode_special_tokens = True  # "[SEP]" in a text is encoded as ordinary text
         self._engine = engine
         self._before, self._after = _specials(engine)
         if not 0 <= self.pad_id < max(self.size, 1):
@@ -111,35 +111,35 @@ class TextTokenizer(ABC):
         return TokenizedTexts(self._wrap(rows(), self._leading(question)), spans, groups)
 
     def _leading(self, question: bool) -> Sequence[int]:
-        """Special tokens before a text.  A question follows its text in one sequence, and has none."""
+        """Special tokens before a text.  A question follows its text in the same sequence and has none."""
         return () if question else self._before
 
     def to_json(self) -> str:
-        """One `tokenizer.json`; max_length and the padding id stand where the library has a place for them."""
+        """The content of `tokenizer.json`, with max_length and the padding id in the fields of the library."""
         copy = Tokenizer.from_str(self._engine.to_str())
         copy.enable_truncation(self.max_length + len(self._before) + len(self._after))
         copy.enable_padding(pad_id=self.pad_id, pad_token=copy.id_to_token(self.pad_id) or "")
         return str(copy.to_str(pretty=True))
 
     def _prepare(self, text: str) -> str:
-        """The text as the library is to see it, character for character."""
+        """The input of the library, with the same number of characters."""
         return clean(text)
 
     @abstractmethod
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each prepared text, uncut."""
+        """Ids of each prepared text, without truncation."""
 
     @abstractmethod
     def _spots(self, texts: list[str]) -> list[Spot]:
-        """Ids, spans and groups of each prepared text, uncut."""
+        """Ids, spans and groups of each prepared text, without truncation."""
 
     def _cut(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """At most max_length of each."""
+        """Truncate each to max_length."""
         longest = max(map(len, rows), default=0)
         return rows if longest <= self.max_length else [row[: self.max_length] for row in rows]
 
     def _wrap(self, parts: Iterable[Sequence[list[int]]], before: Sequence[int]) -> TokenArray:
-        """Cut to max_length and put the specials on."""
+        """Truncate to max_length and add special tokens."""
         full, flat = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for rows in parts:
             full.append(np.fromiter(map(len, rows), np.int64, len(rows)))
@@ -156,14 +156,14 @@ class TextTokenizer(ABC):
 
 
 def read_engine(text: str, name: str) -> Tokenizer:
-    """A Tokenizer of the library that can encode a text and a pair, or a sentence that names the file."""
+    """Parse a tokenizer of the library and try it on a text and a pair; errors name the file."""
     with foreign_error(f"{name} is not a tokenizer of the `tokenizers` library"), quiet_panics():
         engine = Tokenizer.from_str(text)
-        used = max([*engine.encode(TRIAL).ids, *engine.encode(TRIAL, TRIAL).ids], default=-1)
+        largest_id = max([*engine.encode(TRIAL).ids, *engine.encode(TRIAL, TRIAL).ids], default=-1)
     if (size := size_of(engine)) > MOST_IDS:
-        raise UserError(f"{name} has ids up to {size - 1:,}; at most {MOST_IDS:,} tokens are read.")
-    if used >= size:
-        raise UserError(f"{name} puts the id {used:,} around a text, which is not one of its {size:,} tokens.")
+        raise UserError(f"{name} has ids up to {size - 1:,}; the maximum is {MOST_IDS:,} tokens.")
+    if largest_id >= size:
+        raise UserError(f"{name} adds the id {largest_id:,} to a text, which is not one of its {size:,} tokens.")
     return engine
 
 
@@ -173,14 +173,14 @@ def size_of(engine: Tokenizer) -> int:
 
 
 def clean(text: str) -> str:
-    """Lone surrogates, which the library cannot take, each replaced by U+FFFD."""
+    """Replace lone surrogates, which the library does not accept, by U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def align_spans(text: str, spans: list[Span]) -> list[Span]:
-    """Spans that reach the end of their last character.
+    """Extend spans to the end of their last character.
 
-    The library leaves combining accents out of a span; characters up to the next token or space belong to the token.
+    The library excludes combining accents from a span; characters up to the next token or space belong to the token.
     """
     if text.isascii() or not spans:
         return spans
@@ -192,7 +192,7 @@ def align_spans(text: str, spans: list[Span]) -> list[Span]:
 
 
 def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Runs of texts of about CHUNK characters, at least one text each."""
+    """Split the texts into chunks of about CHUNK characters, at least one text each."""
     chunk: list[str] = []
     room = CHUNK
     for text in texts:
@@ -206,7 +206,7 @@ def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _specials(engine: Tokenizer) -> tuple[list[int], list[int]]:
-    """The ids put before and after a text, read off a text of one letter."""
+    """The ids that the tokenizer adds before and after a text, from a trial text."""
     probe = engine.encode("a")
     special = np.array(probe.special_tokens_mask, np.bool_)
     real = np.flatnonzero(~special)
@@ -215,7 +215,7 @@ def _specials(engine: Tokenizer) -> tuple[list[int], list[int]]:
 
 
 def _pad_id(engine: Tokenizer) -> int:
-    """As the file's padding has it, else the usual names; else 0, since padding is masked everywhere."""
+    """The padding id of the file, else of a common padding token, else 0: padding is always masked."""
     if engine.padding is not None:
         return int(engine.padding["pad_id"])
     return next((index for name in ("<pad>", "[PAD]") if (index := engine.token_to_id(name)) is not None), 0)

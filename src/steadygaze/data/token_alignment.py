@@ -42,7 +42,7 @@ def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np
 def merge_words(
     text: str, spans: Sequence[Span], groups: Sequence[int], weights: ArrayLike
 ) -> tuple[list[str], list[Span], NDArray[np.floating]]:
-    """Pieces -> the user's words, a word weighing what its pieces weigh together.
+    """Merge pieces to words; the weight of a word is the sum of its pieces.
 
     >>> merge_words("unbelievable!", [(0, 2), (2, 12), (12, 13)], [0, 0, 1], [0.25, 0.5, 0.25])
     (['unbelievable', '!'], [(0, 12), (12, 13)], array([0.75, 0.25]))
@@ -59,7 +59,7 @@ def merge_words(
 
 
 def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
-    """Pieces -> the mean of each word.
+    """The mean over the pieces of each word.
 
     >>> mean_of_words([0, 0, 1], [0.25, 0.75, 1.0])
     [0.5, 1.0]
@@ -67,8 +67,8 @@ def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     if not len(first):
         return []
-    total, many = (np.add.reduceat(column, first) for column in (np.asarray(values), np.ones(len(groups))))
-    means: list[float] = (total / many).tolist()
+    total, counts = (np.add.reduceat(column, first) for column in (np.asarray(values), np.ones(len(groups))))
+    means: list[float] = (total / counts).tolist()
     return means
 
 
@@ -109,10 +109,10 @@ class Coverage:
 
     def warnings(self) -> Iterator[CoverageWarning]:
         if self.truncated:
-            most = self.max_length
+            limit = self.max_length
             yield CoverageWarning(
-                f"{self.truncated:,} of {self.texts:,} texts are longer than {most} tokens: "
-                f"the model reads only their first {most} tokens"
+                f"{self.truncated:,} of {self.texts:,} texts are longer than {limit} tokens: "
+                f"the model reads only their first {limit} tokens"
             )
         if self.unknown_share > MOSTLY:
             yield CoverageWarning(

@@ -20,7 +20,7 @@ from steadygaze.data.text_checks import check_labels, check_texts, is_empty
 
 SPLITS = ("train", "validation", "test")
 UNTYPED = {".csv", ".tsv"}
-CHUNK = 1024  # rows held at a time while streaming
+CHUNK = 1024  # rows per chunk while streaming
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class ColumnNames:
 
     def __post_init__(self) -> None:
         if isinstance(self.text, str) or not 1 <= len(self.text) <= 2:
-            raise UserError(f"text columns: found {self.text!r}; one is needed, or two for pairs (text, question).")
+            raise UserError(f"text columns: found {self.text!r}; name one, or two for pairs (text, question).")
         if len(set(self.names)) < len(self.names):
-            raise UserError(f"a column can play one part only; found {', '.join(self.names)}.")
+            raise UserError(f"each column can be used only once; found {', '.join(self.names)}.")
 
     @property
     def names(self) -> list[str]:
@@ -49,7 +49,7 @@ def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Co
         return load_eraser(path, drop_empty)
     paths = _split_files(path) if path.is_dir() else {"train": path}
     if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:
-        message = f"{path.name} has no labels: a corpus is a {_formats()} file with a text and a label column."
+        message = f"{path.name} has no labels; use a {_formats()} file with a text and a label column."
         raise NoColumn(columns.label, message)
     complete = {name: concatenate(read_columns(file, columns.names, CHUNK)) for name, file in paths.items()}
     tables = {name: _readable(table, columns, drop_empty) for name, table in complete.items()}
@@ -107,7 +107,7 @@ def _readable(table: Table, columns: ColumnNames, drop_empty: bool) -> Table:
 
 
 def _examples(table: Table, columns: ColumnNames) -> list[Example]:
-    text, *question = (check_texts(table.columns[name], where=table.where(name)) for name in columns.text)
+    text, *question = (check_texts(table.columns[name], location=table.where(name)) for name in columns.text)
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
     labels = _labels(table, columns.label)
     marked = _rationales(table, columns.rationales, text)
@@ -127,7 +127,7 @@ def _rationales(table: Table, column: str | None, texts: Sequence[str]) -> Seque
 def _labels(table: Table, column: str | None) -> Sequence[Label | None]:
     if column is None:
         return [None] * len(table)
-    return check_labels(table.columns[column], minimum_classes=1, where=table.where(column))
+    return check_labels(table.columns[column], minimum_classes=1, location=table.where(column))
 
 
 def _typed(tables: dict[str, Table], label: str, untyped: Sequence[str]) -> dict[str, Table]:
@@ -142,12 +142,13 @@ def _split_files(folder: Path) -> dict[str, Path]:
         candidates = [folder / f"{name}{suffix}" for suffix in READERS if (folder / f"{name}{suffix}").is_file()]
         if len(candidates) > 1:
             raise UserError(
-                f"{folder} holds {' and '.join(file.name for file in candidates)}: which one is the {name} split?"
+                f"{folder} contains {' and '.join(file.name for file in candidates)}; "
+                f"keep one file for the {name} split."
             )
         if candidates:
             files[name] = candidates[0]
     if not files:
-        raise UserError(f"{folder} holds none of train, validation and test as {_formats()} files.")
+        raise UserError(f"{folder} contains none of train, validation and test as {_formats()} files.")
     return files
 
 

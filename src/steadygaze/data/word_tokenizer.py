@@ -5,15 +5,15 @@ How a text is split (the golden examples are in tests/data/test_word_tokenizer.p
     words            letters, marks, digits and "_", with inner apostrophes (o'clock) and inner format characters
                      (zero-width joiners, soft hyphens); cut after 9,999 letters or 99 inner apostrophes
     without spaces   Chinese, Japanese, Thai, Lao, Khmer and Burmese as in word_segmentation.py, also inside a URL
-    contractions     do n't, it 's, we 'll, they 'd 've; text that already comes so is left so; ’ counts as '
-    hyphens          a token of their own, as spaCy has them: well - made.  Fewer words are unknown, and each part is
-                     highlighted on its own merit
+    contractions     do n't, it 's, we 'll, they 'd 've; text that is already split is not changed; ’ counts as '
+    hyphens          separate tokens, as in spaCy: well - made.  Fewer words are unknown, and each part has its
+                     own weight
     numbers          1,000.50 and 10:30 stay whole; any token with a decimal digit in it has the id of `qqq`
     initials         u.s., e.g.
     tweets           # tag and @ user, so that a hashtag has the vector of its word; http://… and www.… up to the last
                      letter, digit or slash
     emoji            one grapheme cluster, one token: families, skin tones, flags
-    all the rest     a run of one character is one token: "..." and "!!!", but "?", "!" in "?!"
+    other            a run of one character is one token: "..." and "!!!", but "?", "!" in "?!"
 
 Every character that is not white space is in exactly one token; beside a letter of a script without spaces, a
 zero-width space is white space.  In other scripts, a token cut out of its text is the same single token again.
@@ -84,17 +84,17 @@ def build_word_tokenizer(texts: Sequence[str], *, min_df: int = 1, max_length: i
 
 
 def document_frequency(texts: Sequence[str]) -> dict[str, int]:
-    """In how many texts each word occurs."""
+    """Number of texts with each word."""
     engine = _engine({})
-    everything = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
-    engine.train_from_iterator(chain.from_iterable(map(_segmented, chunks(texts))), everything)
+    trainer = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
+    engine.train_from_iterator(chain.from_iterable(map(_segmented, chunks(texts))), trainer)
     index_of = engine.get_vocab()
     words = [*sorted(index_of, key=index_of.__getitem__), NUMBER]
-    number = words.index(NUMBER)  # the last, unless somebody wrote it
-    same = np.array([number if _DIGIT.search(word) else index for index, word in enumerate(words)])
+    number = words.index(NUMBER)  # the last, unless it occurs in a text
+    canonical = np.array([number if _DIGIT.search(word) else index for index, word in enumerate(words)])
     total = np.zeros(len(words), np.int64)
     for chunk in chunks(texts):
-        total += _spread(engine.encode_batch_fast(_segmented(chunk)), same)
+        total += _spread(engine.encode_batch_fast(_segmented(chunk)), canonical)
     return {word: int(n) for word, n in zip(words, total, strict=True) if n}
 
 
@@ -109,7 +109,7 @@ class WordTokenizer(TextTokenizer):
         self._plain.normalizer = None  # ASCII in lower case needs none, and takes two thirds of the time
         unknown = engine.token_to_id(UNKNOWN)
         if unknown is None:
-            raise UserError(f"tokenizer.json is not a word vocabulary of ours: it has no {UNKNOWN!r}.")
+            raise UserError(f"tokenizer.json is not a word vocabulary of steadygaze: it has no {UNKNOWN!r}.")
         self._unknown = unknown
         self._number = engine.token_to_id(NUMBER) or unknown
         self._known = SplitCache(self._split)
@@ -117,7 +117,7 @@ class WordTokenizer(TextTokenizer):
         self._segments = not engine.pre_tokenizer.pre_tokenize_str(SEPARATOR)
 
     def _leading(self, question: bool) -> Sequence[int]:
-        """A question is a sequence of its own, and gets its `<s>` like any text."""
+        """A question is a separate sequence and begins with `<s>`."""
         return self._before
 
     def _prepare(self, text: str) -> str:
@@ -152,16 +152,16 @@ class WordTokenizer(TextTokenizer):
         return ids, spans, range(len(ids))
 
     def _has_number(self, text: str, ids: list[int]) -> bool:
-        """No word of the vocabulary has a digit, so that a number is unknown before it is anything else."""
+        """Words of the vocabulary have no digits: numbers are looked up as unknown words first."""
         return self._unknown in ids and _DIGIT.search(text) is not None
 
     def _encodings(self, texts: list[str]) -> list[Encoding]:
-        """Each text by the engine that is right for it, in the order given."""
+        """Encode each text with the engine for its characters; the order is kept."""
         plain = [text.isascii() for text in texts]
         encodings: dict[bool, Iterator[Encoding]] = {}
         for is_plain, engine in ((True, self._plain), (False, self._engine)):
-            mine = [text for text, flag in zip(texts, plain, strict=True) if flag is is_plain]
-            encodings[is_plain] = iter(engine.encode_batch(mine, add_special_tokens=False))
+            matching = [text for text, flag in zip(texts, plain, strict=True) if flag is is_plain]
+            encodings[is_plain] = iter(engine.encode_batch(matching, add_special_tokens=False))
         return [next(encodings[flag]) for flag in plain]
 
 
@@ -170,7 +170,7 @@ def _engine(vocabulary: dict[str, int]) -> Tokenizer:
     engine.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.NFC()])
     engine.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern()), behavior="removed", invert=True)
     if vocabulary:
-        # The specials are not registered with the library, which would look for them in the user's text.
+        # Special tokens are not registered with the library: it would find them in the user's text.
         ends = [(token, vocabulary[token]) for token in (START, END)]
         engine.post_processor = processors.TemplateProcessing(single=f"{START} $A {END}", special_tokens=ends)
     return engine
@@ -189,27 +189,27 @@ def _folded(text: str) -> str:
 
 
 def _plain_apostrophes(text: str) -> str:
-    """Typographic apostrophes made plain, and the lower case where that cannot move a character."""
+    """Replace typographic apostrophes, and lower the case if no character moves."""
     text = clean(text).replace("’", "'")
     return text.lower() if text.isascii() else text
 
 
-def _spread(encodings: list[Encoding], same: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(V,) how many of these texts hold each id, ids that `same` maps to one counted as one."""
+def _spread(encodings: list[Encoding], canonical: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(V,) number of texts with each id, after `canonical` maps the ids."""
     lengths = [len(encoding) for encoding in encodings]
-    ids = same[np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, sum(lengths))]
+    ids = canonical[np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, sum(lengths))]
     rows = np.repeat(np.arange(len(encodings)), lengths)
-    return np.bincount(np.unique(rows * len(same) + ids) % len(same), minlength=len(same))
+    return np.bincount(np.unique(rows * len(canonical) + ids) % len(canonical), minlength=len(canonical))
 
 
 LONGEST_STRETCH = 32
-"""Letters of a stretch that is worth keeping."""
+"""Longest stretch in the cache, in letters."""
 MOST_STRETCHES = 200_000
-"""Stretches kept, some 30 MB; what comes later is split each time."""
+"""Largest number of cached stretches, about 30 MB."""
 
 
 class StretchTable(NamedTuple):
-    """Row c tells the tokens of stretch c: they are first[c] .. first[c+1] - 1 of the other three.  Row 0 has none."""
+    """The tokens of stretch c are the entries first[c] to first[c+1] - 1 of the other arrays.  Stretch 0 has none."""
 
     first: NDArray[np.int64]
     ids: NDArray[np.int64]
@@ -238,7 +238,7 @@ class SplitCache:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type["SplitCache"], tuple[Callable[[list[str]], list[Spot]]]]:
-        return SplitCache, (self._split,)  # a copy begins empty, with a lock of its own
+        return SplitCache, (self._split,)  # a copy begins empty, with its own lock
 
     def __call__(self, texts: list[str]) -> list[Spot | None]:
         """The spots of every text that is single-spaced ASCII of ordinary words."""
@@ -249,8 +249,8 @@ class SplitCache:
         edges = row_starts(np.fromiter(map(len, stretches), np.int64, len(stretches)))
         size = np.fromiter(map(len, flat), np.int64, len(flat))
         place = row_starts(size + 1)  # where each stretch would begin if all texts were one
-        whole = np.fromiter(map(len, texts), np.int64, len(texts)) + 1 == np.diff(place[edges])
-        whole[np.repeat(np.arange(len(texts)), np.diff(edges))[rows == 0]] = False
+        is_covered = np.fromiter(map(len, texts), np.int64, len(texts)) + 1 == np.diff(place[edges])
+        is_covered[np.repeat(np.arange(len(texts)), np.diff(edges))[rows == 0]] = False
         count = table.first[rows + 1] - table.first[rows]
         token = row_starts(count)
         source = np.arange(token[-1]) + np.repeat(table.first[rows] - token[:-1], count)
@@ -260,11 +260,11 @@ class SplitCache:
         bounds = token[edges].tolist()
         return [
             (ids[a:b], spans[a:b], range(b - a)) if complete else None
-            for a, b, complete in zip(bounds[:-1], bounds[1:], whole.tolist(), strict=True)
+            for a, b, complete in zip(bounds[:-1], bounds[1:], is_covered.tolist(), strict=True)
         ]
 
     def _look_up(self, flat: list[str]) -> NDArray[np.int64]:
-        """The row of each stretch, 0 where it is not kept."""
+        """The row of each stretch; 0 if it is not cached."""
         cached = np.fromiter(map(self._row.get, flat, repeat(0)), np.int64, len(flat))
         new = {flat[i] for i in np.flatnonzero(cached == 0).tolist() if len(flat[i]) <= LONGEST_STRETCH}
         if not new or len(self._row) >= MOST_STRETCHES:

@@ -35,7 +35,7 @@ SCHEMA = 1
 """Increased when older versions of the package cannot read a folder."""
 CONFIG, WORDS, NETS = "config.json", "vocabulary.json", "model.safetensors"
 KIND = "steadygaze explainer"
-SORTS = ("texts", "images")
+INPUT_KINDS = ("texts", "images")
 
 
 class ExplainedModel(Protocol):
@@ -143,8 +143,8 @@ class ExplainerFiles:
         """Kind of inputs: texts or images."""
         return str(self.config.get("inputs", "texts"))
 
-    def damaged(self, why: object) -> UserError:
-        return UserError(f"{self.folder / CONFIG} is damaged: {why}")
+    def damaged(self, reason: object) -> UserError:
+        return UserError(f"{self.folder / CONFIG} is damaged: {reason}")
 
     def value(self, key: str, kind: type[P]) -> P:
         """The value of a key in config.json."""
@@ -198,11 +198,11 @@ class ExplainerFiles:
             (self.folder / WORDS).exists() != texts
         ):
             raise UserError(f"{contradiction}: inputs is {self.sort!r}, but other fields are not")
-        own = {"explainer": self.config.get("explainer"), "k": self.value("settings", dict).get("k"), **facts}
+        expected = {"explainer": self.config.get("explainer"), "k": self.value("settings", dict).get("k"), **facts}
         for row in rows:
             for name in ("explainer", "k", "seed", "fitted-to"):
-                if name in row.settings and name in own and row.settings[name] != own[name]:
-                    conflict = f"{name} is {own[name]!r:.40}, and {row.settings[name]!r:.40} in rows"
+                if name in row.settings and name in expected and row.settings[name] != expected[name]:
+                    conflict = f"{name} is {expected[name]!r:.40}, and {row.settings[name]!r:.40} in rows"
                     raise UserError(f"{contradiction}: {conflict}")
         return rows, facts
 
@@ -218,9 +218,9 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Explai
     if not isinstance(schema := config.get("schema"), int) or schema > SCHEMA:
         raise UserError(f"{folder} has schema {schema!r:.40}; this package reads up to {SCHEMA}: upgrade to read it")
     inputs = ExplainerFiles(folder, config).sort
-    if inputs not in SORTS or sort not in (None, inputs):
+    if inputs not in INPUT_KINDS or sort not in (None, inputs):
         raise UserError(
-            f"{folder} explains {inputs!s:.40}; use an explainer of {' or '.join([sort] if sort else SORTS)}"
+            f"{folder} explains {inputs!s:.40}; use an explainer of {' or '.join([sort] if sort else INPUT_KINDS)}"
         )
     words = read_json(folder / WORDS, LARGEST_TEXT) if inputs == "texts" else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -241,7 +241,7 @@ def check_explainer_folder(folder: Path) -> None:
         return
     if not folder.is_dir() or not is_fitted(folder):
         raise UserError(f"{folder} exists and is not a fitted explainer; choose another folder")
-    if others := unknown_entries(folder, (CONFIG, WORDS, NETS)):
+    if extra := unknown_entries(folder, (CONFIG, WORDS, NETS)):
         raise UserError(
-            f"{folder} contains {others[0]!r} besides an explainer, which would be lost; choose another folder"
+            f"{folder} contains {extra[0]!r} besides an explainer, which would be lost; choose another folder"
         )

@@ -134,7 +134,7 @@ def read_texts(data: Any) -> tuple[list[str], list[str] | None]:
     if len(columns) > 2:
         raise UserError(f"X must have one column of texts and at most one of questions, found {len(columns)} columns")
     texts = check_texts(columns[0])
-    return texts, check_texts(columns[1], where="questions[{}]".format) if len(columns) == 2 else None
+    return texts, check_texts(columns[1], location="questions[{}]".format) if len(columns) == 2 else None
 
 
 def read_labels(data: Any, minimum_classes: int) -> list[Label]:

@@ -90,14 +90,14 @@ def fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def save(folder: Path, stored: SavedModel) -> None:
+def save(folder: Path, saved: SavedModel) -> None:
     """Write the folder; an existing model is replaced, anything else is refused."""
     recover_folder(folder)
     check_model_folder(folder)
-    values, state = dataclasses.asdict(stored.description), stored.model.state_dict()
+    values, state = dataclasses.asdict(saved.description), saved.model.state_dict()
     reader = {name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)}
     weights = {name: value for name, value in state.items() if not name.startswith(PREFIX)}
-    texts = {"tokenizer.json": stored.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}
+    texts = {"tokenizer.json": saved.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}
     write_network_folder(folder, values, {**({READER: reader} if reader else {}), WEIGHTS: weights}, texts)
 
 
@@ -108,8 +108,8 @@ def check_model_folder(folder: Path) -> None:
         return
     if "steadygaze" not in read_object_or_empty(folder / "config.json"):
         raise UserError(f"{folder} exists and is not a steadygaze model; choose another folder")
-    if others := unknown_entries(folder, (*FILES, READER, CARD)):
-        raise UserError(f"{folder} contains {others[0]!r} besides a model, which would be lost; choose another folder")
+    if extra := unknown_entries(folder, (*FILES, READER, CARD)):
+        raise UserError(f"{folder} contains {extra[0]!r} besides a model, which would be lost; choose another folder")
 
 
 def check_free_folder(folder: Path) -> None:
@@ -131,8 +131,8 @@ def load(folder: Path) -> SavedModel:
     stored_layout = read_layout(file)
     # no weights are allocated: a damaged file may claim any size
     expected = sketch(lambda: _empty(description, tokenizer, folder), len(stored_layout), folder / "config.json")
-    if why := contradiction(description):
-        raise UserError(f"{folder / 'config.json'} contradicts itself: {why}")
+    if problem := contradiction(description):
+        raise UserError(f"{folder / 'config.json'} contradicts itself: {problem}")
     if description.technique not in TECHNIQUES and stored_layout.keys() != expected.state_dict().keys():
         raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
     _check_layout(expected, stored_layout, file)

@@ -28,9 +28,24 @@ SHADES = {
     "series-6": "#160101",
 }
 """CSS class -> its placeholder color in the chart."""
-KEPT = {"d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "width", "height", "transform", "text-anchor", "opacity"}
-KEPT |= {"fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "font-weight", "fill", "stroke"}
-DRAWN = {"svg", "g", "path", "line", "rect", "text", "tspan"}
+ATTRIBUTES = {
+    "d",
+    "x",
+    "y",
+    "x1",
+    "x2",
+    "y1",
+    "y2",
+    "dx",
+    "dy",
+    "width",
+    "height",
+    "transform",
+    "text-anchor",
+    "opacity",
+}
+ATTRIBUTES |= {"fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "font-weight", "fill", "stroke"}
+ELEMENTS = {"svg", "g", "path", "line", "rect", "text", "tspan"}
 """Other elements (links, images, scripts, styles) are removed."""
 LARGEST = 1.15
 """Largest magnification of a narrow chart."""
@@ -49,48 +64,48 @@ def clean_svg(svg: str, name: str) -> str:
 
 def _written(element: Tree.Element) -> str:
     kind = element.tag.rpartition("}")[2]
-    if kind not in DRAWN or _invisible(element):
+    if kind not in ELEMENTS or _invisible(element):
         return ""
     inside = "".join(f"{_written(child)}" for child in element)
     if kind == "g" and not inside:
         return ""
-    made = Tree.Element(kind, _attributes(element))
-    made.text = element.text if kind in ("text", "tspan") else None
-    if kind == "g" and not made.attrib:
+    copy = Tree.Element(kind, _attributes(element))
+    copy.text = element.text if kind in ("text", "tspan") else None
+    if kind == "g" and not copy.attrib:
         return inside
-    opened, _, closed = Tree.tostring(made, encoding="unicode", short_empty_elements=False).rpartition("</")
+    opened, _, closed = Tree.tostring(copy, encoding="unicode", short_empty_elements=False).rpartition("</")
     return f"{opened}{inside}</{closed}"
 
 
 def _invisible(element: Tree.Element) -> bool:
     empty = element.tag.endswith("path") and element.get("d", "") in ("", "M0,0h0v0h0Z")
-    clear = element.get("fill") == "transparent" and "stroke" not in element.attrib
-    return empty or clear or element.get("display") == "none" or "background" in element.get("class", "")
+    transparent = element.get("fill") == "transparent" and "stroke" not in element.attrib
+    return empty or transparent or element.get("display") == "none" or "background" in element.get("class", "")
 
 
 def _attributes(element: Tree.Element) -> dict[str, str]:
-    found = {key: _LONG.sub(_rounded, value) for key, value in element.attrib.items() if key in KEPT}
+    attributes = {key: _LONG.sub(_rounded, value) for key, value in element.attrib.items() if key in ATTRIBUTES}
     classes = []
     for key in ("fill", "stroke"):
-        if shade := _CLASSES.get(found.get(key, "")):
+        if shade := _CLASSES.get(attributes.get(key, "")):
             classes.append(f"{key}-{shade}")
-            del found[key]
-    if found.get("transform") == "translate(0,0)":
-        del found["transform"]
+            del attributes[key]
+    if attributes.get("transform") == "translate(0,0)":
+        del attributes["transform"]
     for key in ("opacity", "stroke-width"):
-        if found.get(key) == "1":
-            del found[key]
-    return {**({"class": " ".join(classes)} if classes else {}), **found}
+        if attributes.get(key) == "1":
+            del attributes[key]
+    return {**({"class": " ".join(classes)} if classes else {}), **attributes}
 
 
-def _rounded(found: re.Match[str]) -> str:
-    return f"{float(found.group()):.2f}".rstrip("0").rstrip(".")
+def _rounded(match: re.Match[str]) -> str:
+    return f"{float(match.group()):.2f}".rstrip("0").rstrip(".")
 
 
 INK, MUTED, LINE = SHADES["ink"], SHADES["muted"], SHADES["line"]
 SERIES = [shade for name, shade in SHADES.items() if name.startswith("series")]
 WIDTH = 300
-FEW = 5
+MIN_DISTINCT = 5
 """Different values under which a group is drawn as points: a shape would be made up."""
 TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 NATS = "distance (nats; 0: no change, 0.69: nothing in common)"
@@ -125,11 +140,11 @@ def _moves(points: Points, of: str) -> Any:
 
 def _seeds(points: Points, of: str) -> Any:
     names = {name: [p["distance"] for p in points if bin_of(p["max"]) == name] for name in BINS}
-    said = {name: f"{name}|n = {len(found):,}" for name, found in names.items()}
+    labels = {name: f"{name}|n = {len(distances):,}" for name, distances in names.items()}
     values = [
-        {"bin": said[name], "distance": distance, "shape": len(set(found)) >= FEW}
-        for name, found in names.items()
-        for distance in found
+        {"bin": labels[name], "distance": distance, "shape": len(set(distances)) >= MIN_DISTINCT}
+        for name, distances in names.items()
+        for distance in distances
     ]
     top = max(value["distance"] for value in values) or 1.0
     y = alt.Y("distance:Q", title="distance (nats)", scale=alt.Scale(domainMin=0))
@@ -158,17 +173,19 @@ def _seeds(points: Points, of: str) -> Any:
         labelExpr="split(datum.label, '|')",
         labelLineHeight=13,
     )
-    columns = alt.Column("bin:N", sort=[said[name] for name in BINS], header=header)
+    columns = alt.Column("bin:N", sort=[labels[name] for name in BINS], header=header)
     layers = alt.layer(shape, dots, middle).properties(width=WIDTH // 4 - 8, height=170)
     return layers.facet(data=alt.InlineData(values=values), column=columns, spacing=8).resolve_scale(x="independent")
 
 
 def _aopc(points: Points, of: str) -> Any:
     names = list(dict.fromkeys(point["explainer"] for point in points))
-    named = [name for name in names if name != "random"]
-    order = [*named, *(name for name in names if name == "random")]
-    shades = [SERIES[i % len(SERIES)] for i in range(len(named))] + [MUTED] * (len(order) - len(named))
-    dashes = [[1, 0] if i < len(SERIES) else [2, 2] for i in range(len(named))] + [[6, 4]] * (len(order) - len(named))
+    explainers = [name for name in names if name != "random"]
+    order = [*explainers, *(name for name in names if name == "random")]
+    shades = [SERIES[i % len(SERIES)] for i in range(len(explainers))] + [MUTED] * (len(order) - len(explainers))
+    dashes = [[1, 0] if i < len(SERIES) else [2, 2] for i in range(len(explainers))] + [[6, 4]] * (
+        len(order) - len(explainers)
+    )
     legend = alt.Legend(orient="bottom", columns=2, title=None, labelLimit=150, symbolStrokeWidth=2, symbolSize=60)
     base = alt.Chart(alt.InlineData(values=points), width=WIDTH, height=120).encode(
         x=alt.X("share:Q", title="share of the words, top-weighted first", axis=alt.Axis(format="%", tickCount=5)),

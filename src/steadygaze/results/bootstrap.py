@@ -38,16 +38,16 @@ def bootstrap_means(
     values: Values, *, stretch: float = 1.0, seed: int = 0, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> list[Interval | None]:
     """The intervals of M means over seeds and texts, with the same resamples; None: all values are NaN.  (M,S,N)"""
-    many, seeds, texts = values.shape
+    measures, seeds, texts = values.shape
     random, parts = np.random.default_rng(seed), []
     for size in chunks(resamples, texts):
-        drawn = random.integers(texts, size=(size, texts))
-        means = _resampled_means(values.reshape(many * seeds, texts), drawn).reshape(size, many, seeds)
-        chosen = random.integers(seeds, size=(size, 1, seeds))
-        all_seeds, drawn_seeds = means.mean(-1), np.take_along_axis(means, chosen, axis=2).mean(-1)
+        text_draws = random.integers(texts, size=(size, texts))
+        means = _resampled_means(values.reshape(measures * seeds, texts), text_draws).reshape(size, measures, seeds)
+        seed_draws = random.integers(seeds, size=(size, 1, seeds))
+        all_seeds, drawn_seeds = means.mean(-1), np.take_along_axis(means, seed_draws, axis=2).mean(-1)
         parts.append(all_seeds + stretch * (drawn_seeds - all_seeds))
     draws = np.concatenate(parts)
-    return [_percentile_interval(draws[:, i], level) for i in range(many)]
+    return [_percentile_interval(draws[:, i], level) for i in range(measures)]
 
 
 def bootstrap_statistic(
@@ -73,27 +73,29 @@ def finite_values(values: Sequence[float]) -> Values:
     sample = np.asarray(values, dtype=np.float64).reshape(-1)
     if not len(sample):
         raise ValueError("there are no values to average")
-    if wrong := int((~np.isfinite(sample)).sum()):
-        raise ValueError(f"{wrong} of {len(sample)} values are not finite: leave them out and mention it in the note")
+    if not_finite := int((~np.isfinite(sample)).sum()):
+        raise ValueError(
+            f"{not_finite} of {len(sample)} values are not finite: leave them out and mention it in the note"
+        )
     return sample
 
 
 def chunks(total: int, width: int) -> Iterator[int]:
     """Sizes of chunks of `total` rows of `width` numbers, so that memory stays constant."""
     step = max(1, _CHUNK // max(width, 1))
-    for done in range(0, total, step):
-        yield min(step, total - done)
+    for start in range(0, total, step):
+        yield min(step, total - start)
 
 
-def _resampled_means(values: Values, drawn: NDArray[np.int64]) -> Values:
+def _resampled_means(values: Values, draws: NDArray[np.int64]) -> Values:
     """The mean of each row of values over each draw of texts; NaN if it has none.  (R,N), (D,N) -> (D,R)"""
-    known = np.isfinite(values)
-    if len(values) == 1 and known.all():
-        return np.asarray(values[0][drawn].mean(axis=1, keepdims=True))
-    size, texts = drawn.shape
-    places = drawn + texts * np.arange(size)[:, None]
+    finite = np.isfinite(values)
+    if len(values) == 1 and finite.all():
+        return np.asarray(values[0][draws].mean(axis=1, keepdims=True))
+    size, texts = draws.shape
+    places = draws + texts * np.arange(size)[:, None]
     counts = np.bincount(places.ravel(), minlength=size * texts).reshape(size, texts).astype(np.float64)
-    total, number = counts @ np.where(known, values, 0.0).T, counts @ known.T.astype(np.float64)
+    total, number = counts @ np.where(finite, values, 0.0).T, counts @ finite.T.astype(np.float64)
     return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
 
 

@@ -112,14 +112,14 @@ class Comparison(SavedResult):
     @property
     def tested(self) -> int:
         """Number of comparisons that are corrected for."""
-        entries = [entry for standing in self.standings for entry in standing.entries.values()]
+        entries = [entry for result in self.standings for entry in result.entries.values()]
         return sum(entry.against is not None and entry.against.p is not None for entry in entries)
 
     def column(self, measure: str) -> Column:
         return next(column for column in self.columns if column.measure == measure)
 
     def find(self, technique: str) -> TechniqueResult:
-        return next(standing for standing in self.standings if standing.technique == technique)
+        return next(result for result in self.standings if result.technique == technique)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -131,7 +131,7 @@ class Comparison(SavedResult):
             "seeds": list(self.seeds),
             "facts": dict(self.facts),
             "columns": [asdict(column) for column in self.columns],
-            "techniques": [_standing(standing) for standing in self.standings],
+            "techniques": [_standing(result) for result in self.standings],
             "settings": json_values(self.settings),
             "notes": list(self.notes),
             "command": list(self.command),

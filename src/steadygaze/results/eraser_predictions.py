@@ -29,27 +29,27 @@ from steadygaze.data.user_files import stream
 from steadygaze.results.explanation import Explanation
 
 SHARE = 0.2
-Named = tuple[str, Mapping[str, Span]]
+Document = tuple[str, Mapping[str, Span]]
 """Name of an annotation, and the characters of each document; empty: the text is one document of the same name."""
 
 
 def write_predictions(
-    path: Path, explanations: Iterable[Explanation], named: Iterable[Named], share: float = SHARE
+    path: Path, explanations: Iterable[Explanation], documents: Iterable[Document], share: float = SHARE
 ) -> int:
     """Write the predictions; return their number."""
     import orjson
 
     if not 0 < share <= 1:
         raise UserError(f"the share of tokens in a hard rationale must be above 0 and at most 1, found {share}")
-    written = 0
+    count = 0
     with new_file(path) as new, new.open("wb") as file:
-        for explanation, (name, parts) in zip(explanations, named, strict=False):  # the names may be endless
+        for explanation, (name, parts) in zip(explanations, documents, strict=False):  # the names may be endless
             file.write(orjson.dumps(prediction(explanation, name, parts, share)) + b"\n")
-            written += 1
-    return written
+            count += 1
+    return count
 
 
-def names(file: Path, text: Sequence[str] = ("text",), drop_empty: bool = False) -> Iterator[Named]:
+def names(file: Path, text: Sequence[str] = ("text",), drop_empty: bool = False) -> Iterator[Document]:
     """Names of the texts in a file: ERASER annotations, the column annotation_id, or numbers from 1."""
     if tuple(text) == ("text",) and is_eraser(file):
         yield from ((annotation.name, annotation.parts) for annotation in annotations(file, drop_empty))
@@ -74,13 +74,17 @@ def prediction(
         (docid, (begin + a, begin + b)) for docid, (begin, end) in parts.items() for a, b in words(e.text[begin:end])
     ]
     soft = _soft(e, [span for _, span in tokens])
-    hard = _hard(soft, share) if e.rationale is None else soft > 0
+    selected = _hard(soft, share) if e.rationale is None else soft > 0
     rationales = []
     for docid in parts:
-        here = np.array([owner == docid for owner, _ in tokens], np.bool_)
-        spans = [{"start_token": start, "end_token": end} for start, end in _runs(hard[here])]
+        in_document = np.array([owner == docid for owner, _ in tokens], np.bool_)
+        spans = [{"start_token": start, "end_token": end} for start, end in _runs(selected[in_document])]
         rationales.append(
-            {"docid": docid, "hard_rationale_predictions": spans, "soft_rationale_predictions": soft[here].tolist()}
+            {
+                "docid": docid,
+                "hard_rationale_predictions": spans,
+                "soft_rationale_predictions": soft[in_document].tolist(),
+            }
         )
     scores = {str(label): probability for label, probability in e.probabilities.items()}
     return {
@@ -102,17 +106,17 @@ def _soft(e: Explanation, tokens: Sequence[Span]) -> NDArray[np.float64]:
 
 def _hard(soft: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
     """The top-weighted share; ties go to the earlier token.  (T,)"""
-    most = max(1, round(share * len(soft)))
-    chosen = np.zeros(len(soft), np.bool_)
-    chosen[np.argsort(-soft, kind="stable")[:most]] = True
-    return chosen & (soft > 0)
+    size = max(1, round(share * len(soft)))
+    selected = np.zeros(len(soft), np.bool_)
+    selected[np.argsort(-soft, kind="stable")[:size]] = True
+    return selected & (soft > 0)
 
 
-def _runs(chosen: NDArray[np.bool_]) -> list[Span]:
+def _runs(selected: NDArray[np.bool_]) -> list[Span]:
     """Runs of True, as (start, end).
 
     >>> _runs(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]
     """
-    edges = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0)).tolist()
+    edges = np.flatnonzero(np.diff(selected.astype(np.int8), prepend=0, append=0)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LABEL = 80
 """Longest label in a terminal, in characters."""
-FEW = 5
+TOP_WORDS = 5
 """Words that are listed."""
 
 
@@ -119,7 +119,7 @@ class Explanation:
 
     def top_indices(self, k: int | None = None) -> list[int]:
         """Positions of these tokens, by decreasing absolute weight."""
-        default = sum(map(bool, self.weights)) if self.selected else FEW
+        default = sum(map(bool, self.weights)) if self.selected else TOP_WORDS
         return heapq.nlargest(default if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
 
     @property
@@ -183,30 +183,32 @@ class Explanation:
     def _repr_html_(self) -> str:
         small = '<div style="font-size:0.85em;opacity:0.8">{}</div>'.format
         question = "" if self.question is None else small(f"Question: {escape(self.question)}")
-        if (own := self.question_explanation) is not None:
-            question = small("Question:") + highlight_html(own, beside=self)
+        if (question_part := self.question_explanation) is not None:
+            question = small("Question:") + highlight_html(question_part, other=self)
         prediction = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._confidence())}</div>"
         lines = "".join(small(escape(line)) for line in self._lines())
-        body = f"{prediction}{question}{highlight_html(self, beside=own)}{lines}{small(legend([self]))}"
+        body = f"{prediction}{question}{highlight_html(self, other=question_part)}{lines}{small(legend([self]))}"
         html = f"<figure style='margin:0 0 1.5em'>{body}</figure>"
         return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
     def __rich__(self) -> "Text":
         from rich.text import Text
 
-        drawn = Text()
+        output = Text()
         if self.question is not None:
-            drawn.append("Question: ", style="italic")
-            own = self.question_explanation
-            drawn.append_text(
-                Text(printable(self.question), "italic") if own is None else highlight_rich(own, beside=self)
+            output.append("Question: ", style="italic")
+            question_part = self.question_explanation
+            output.append_text(
+                Text(printable(self.question), "italic")
+                if question_part is None
+                else highlight_rich(question_part, other=self)
             )
-            drawn.append("\n")
-        drawn.append_text(highlight_rich(self, beside=self.question_explanation))
-        drawn.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._confidence())}")
+            output.append("\n")
+        output.append_text(highlight_rich(self, other=self.question_explanation))
+        output.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._confidence())}")
         for line in self._lines():
-            drawn.append(f"\n{printable(line)}")
-        return drawn
+            output.append(f"\n{printable(line)}")
+        return output
 
     def __str__(self) -> str:
         return self.__rich__().plain
@@ -219,8 +221,10 @@ class Explanation:
 
     def _confidence(self) -> str:
         probability = f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
-        other = f"(explained: {one_line(self.target, LABEL)})" if self.target not in (None, self.label) else ""
-        return f"{probability} {other}".strip()
+        explained_class = (
+            f"(explained: {one_line(self.target, LABEL)})" if self.target not in (None, self.label) else ""
+        )
+        return f"{probability} {explained_class}".strip()
 
     def _token_text(self, i: int) -> str:
         """A word and its weight; selected words have no weight, only an order."""
@@ -244,9 +248,9 @@ class Explanation:
             else self._pieces()
         )
         lines = [f"{self.caption}: {' · '.join(top) or self._nothing}"]
-        if (own := self.question_explanation) is not None:
-            words = [own._token_text(i) for i in own.top_indices() if own.weights[i]]
-            lines.append(f"question: {' · '.join(words) or own._nothing}")
+        if (question_part := self.question_explanation) is not None:
+            words = [question_part._token_text(i) for i in question_part.top_indices() if question_part.weights[i]]
+            lines.append(f"question: {' · '.join(words) or question_part._nothing}")
         if self.rationales is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.rationales]
             lines.append(f"known rationale: {' · '.join(reason) or 'none'}")

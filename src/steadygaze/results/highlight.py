@@ -27,7 +27,7 @@ OPAQUE = 0.6  # full color: WCAG contrast stays above 4.5 in both color schemes
 FAINT = (96, 102, 114)  # background of weight 0 in a terminal
 STANDS_OUT = 5  # times the uniform share: such a weight has the full color
 HALF = 0.5  # of all weight also has the full color, in short texts
-SHOWN = 0.25  # of the full color: a terminal draws no weaker color; the uniform share is 1/5
+MIN_STRENGTH = 0.25  # of the full color: a terminal draws no weaker color; the uniform share is 1/5
 PICKED = 0.4  # of the full color: least strength of a selected word
 SHARE = "attention weight: share of the attention on each word"
 SCALE = f"strongest: the largest weight, if it is {STANDS_OUT} uniform shares or half of all; uniform weights stay pale"
@@ -74,12 +74,12 @@ def page(title: str, body: str) -> str:
     return _PAGE.format(title=escape(title), body=body)
 
 
-def highlight_html(e: WeightedText, beside: WeightedText | None = None) -> str:
+def highlight_html(e: WeightedText, other: WeightedText | None = None) -> str:
     """Highlight a text as HTML, with the weights as tooltips.
 
-    `beside`: the other text of a pair; both have one color scale.
+    `other`: the other text of a pair; both have one color scale.
     """
-    full, pieces = _full(e, beside), list(_pieces(e))
+    full, pieces = _full(e, other), list(_pieces(e))
     html = "".join(_span(e, piece, full) for piece in pieces if piece.read)
     if is_truncated(e):
         tail = "".join(_span(e, piece, full) for piece in pieces if not piece.read)
@@ -109,14 +109,14 @@ def legend(explanations: Iterable[WeightedText]) -> str:
     return " &ensp; ".join(keys)
 
 
-def highlight_rich(e: WeightedText, beside: WeightedText | None = None) -> "Text":
+def highlight_rich(e: WeightedText, other: WeightedText | None = None) -> "Text":
     """Highlight a text for a terminal."""
     from rich.text import Text
 
-    drawn, full = Text(), _full(e, beside)
+    output, full = Text(), _full(e, other)
     for piece in _pieces(e):
-        drawn.append(printable(piece.text), style=_terminal_style(piece, _strength(e, piece, full)))
-    return drawn
+        output.append(printable(piece.text), style=_terminal_style(piece, _strength(e, piece, full)))
+    return output
 
 
 def is_truncated(e: WeightedText) -> bool:
@@ -161,13 +161,13 @@ def _span(e: WeightedText, piece: _Piece, full: float) -> str:
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
 
-def _full(e: WeightedText, beside: WeightedText | None = None) -> float:
+def _full(e: WeightedText, other: WeightedText | None = None) -> float:
     """The weight with the full color."""
-    both = [e] if beside is None else [e, beside]
-    sizes = [abs(weight) for text in both for weight in text.weights]
+    texts = [e] if other is None else [e, other]
+    sizes = [abs(weight) for text in texts for weight in text.weights]
     if e.rationale is not None:
         return max(sizes, default=0.0) or 1.0
-    read = sum(text.read_to is None or start < text.read_to for text in both for start, _ in text.spans)
+    read = sum(text.read_to is None or start < text.read_to for text in texts for start, _ in text.spans)
     fair = min(STANDS_OUT / max(1, read), HALF) * sum(sizes)
     return max([*sizes, fair]) or 1.0  # all weights are 0: avoid a division by 0
 
@@ -187,7 +187,7 @@ def _terminal_style(piece: _Piece, strength: float) -> str:
     styles = ["underline"] if piece.reason else []
     if not piece.read:
         styles.append("dim")
-    elif strength >= SHOWN:
+    elif strength >= MIN_STRENGTH:
         hue = FOR if piece.weight > 0 else AGAINST
         red, green, blue = (round(f + strength * (h - f)) for f, h in zip(FAINT, hue, strict=True))
         styles.append(f"#ffffff on rgb({red},{green},{blue})")

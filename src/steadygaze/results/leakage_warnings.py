@@ -20,7 +20,7 @@ BLACK_BOX_GAP = str(MeasureKey(GAP, "black-box"))
 MARGIN = 0.05
 """Tolerated leakage gap: a warning needs the whole 95 % interval above it.  The gap is paired over texts, and the
 predicted classes have equal weight."""
-FAR = 0.1
+LARGE_GAP = 0.1
 """The same for the black box alone."""
 MITIGATION = "random-pretraining"
 PREDICTOR = "the model's own predictor"
@@ -40,7 +40,7 @@ def leakage_warnings(rows: Sequence[Row]) -> list[str]:
         return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
     if has_leakage(by_name):
         return [leakage_sentence(by_name, "the explainer's own approximator", _advice(by_name[READER]))]
-    if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > FAR:
+    if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > LARGE_GAP:
         return [_black_box_warning(by_name)]
     return []
 
@@ -79,12 +79,12 @@ def read_sentence(rows: Sequence[Row]) -> str:
     by_name = by_measure(rows)
     if READER not in by_name:
         return ""
-    each = [f"{row.settings.get('class')} {row.value:.0%}" for row in rows if row.measure == BY_CLASS]
-    others = {RANDOM_WORDS: "random words", NO_WORDS: "no words"}
-    base = [f"{name} {by_name[key].value:.0%}" for key, name in others.items() if key in by_name]
+    class_shares = [f"{row.settings.get('class')} {row.value:.0%}" for row in rows if row.measure == BY_CLASS]
+    baselines = {RANDOM_WORDS: "random words", NO_WORDS: "no words"}
+    base = [f"{name} {by_name[key].value:.0%}" for key, name in baselines.items() if key in by_name]
     return (
         f"An independent reader recovers the predicted class from the selected words in {by_name[READER].value:.0%} of "
-        f"{by_name[READER].n:,} held-out texts ({'; '.join([', '.join(each), ', '.join(base)])})."
+        f"{by_name[READER].n:,} held-out texts ({'; '.join([', '.join(class_shares), ', '.join(base)])})."
     )
 
 
@@ -120,8 +120,8 @@ def selection_rows(
     """
     rows = []
     for name, numbers in values.items():
-        if known := [value for value in numbers if not math.isnan(value)]:
-            rows.append(mean_row(name, known, settings))
+        if finite := [value for value in numbers if not math.isnan(value)]:
+            rows.append(mean_row(name, finite, settings))
         if name == READER:
             rows += by_class(numbers, predicted, classes, settings)
     return rows
@@ -136,7 +136,9 @@ def by_class(
     """The independent reader's accuracy for each predicted class that occurs."""
     rows = []
     for index, label in enumerate(classes):
-        own = [value for value, code in zip(numbers, predicted, strict=True) if code == index and not math.isnan(value)]
-        if own:
-            rows.append(mean_row(BY_CLASS, own, {**settings, "class": str(label)}))
+        class_values = [
+            value for value, code in zip(numbers, predicted, strict=True) if code == index and not math.isnan(value)
+        ]
+        if class_values:
+            rows.append(mean_row(BY_CLASS, class_values, {**settings, "class": str(label)}))
     return rows

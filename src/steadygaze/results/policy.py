@@ -141,8 +141,8 @@ def _tables(values: Mapping[str, Any], kind: str, text: str, name: str) -> Itera
         raise UserError(f"{name}: {kind} must be written [[{kind}]], with two brackets on either side")
     lines = [i for i, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[\[\s*{kind}\s*\]\]", line)]
     for i, part in enumerate(tables):
-        where = f"line {lines[i]}" if len(lines) == len(tables) else f"number {i + 1}"
-        yield f"{name}, {where}, [[{kind}]]", part
+        position = f"line {lines[i]}" if len(lines) == len(tables) else f"number {i + 1}"
+        yield f"{name}, {position}, [[{kind}]]", part
 
 
 def _requirements(part: Mapping[str, Any], place: str) -> Iterable[Requirement]:
@@ -169,10 +169,10 @@ def _verdict_requirement(part: Mapping[str, Any], place: str) -> VerdictRequirem
     return VerdictRequirement(part["name"], tuple(answers), part.get("why", ""))
 
 
-def _check(part: Mapping[str, Any], place: str, known: Sequence[str], kinds: Mapping[str, Any]) -> None:
+def _check(part: Mapping[str, Any], place: str, keys: Sequence[str], kinds: Mapping[str, Any]) -> None:
     for key, value in part.items():
-        if key not in known:
-            raise UserError(f"{place}: {unknown('key', key, known)}")
+        if key not in keys:
+            raise UserError(f"{place}: {unknown('key', key, keys)}")
         if key in kinds and not isinstance(value, kinds[key]):
             kind = {str: "a text", bool: "true or false"}.get(kinds[key], "a text or a list of texts")
             raise UserError(f"{place}: {key} must be {kind}, found {value!r:.80}")

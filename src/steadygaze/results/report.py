@@ -81,8 +81,8 @@ class Report(SavedResult):
         rows = [row for row in self.rows if row.measure == measure]
         if name is None:
             return rows
-        own = [row for row in rows if row.settings.get("explainer") == name]
-        return own or [row for row in rows if "explainer" not in row.settings]
+        explainer_rows = [row for row in rows if row.settings.get("explainer") == name]
+        return explainer_rows or [row for row in rows if "explainer" not in row.settings]
 
     @property
     def main_rows(self) -> list[Row]:
@@ -175,8 +175,8 @@ class Report(SavedResult):
         return f"<Report: {len(self.rows)} numbers{'; ' if answers else ''}{answers}>"
 
     def __rich__(self) -> "Group":
-        drawn: Group = resolve_name("steadygaze.report.terminal_tables:terminal")(self)
-        return drawn
+        output: Group = resolve_name("steadygaze.report.terminal_tables:terminal")(self)
+        return output
 
     def _repr_html_(self) -> str:
         return str(resolve_name("steadygaze.report.terminal_tables:notebook")(self))
@@ -212,7 +212,7 @@ def is_time(text: str) -> bool:
         return False
 
 
-HOLDS: dict[Op, Callable[[float, float], bool]] = {
+OPERATORS: dict[Op, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
@@ -243,9 +243,9 @@ def check(report: Report, policy: Policy) -> list[Failure]:
 
 
 def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
-    named = {row.measure for row in report.rows}
-    if required.measure not in named and required.key.measure not in report.measures:
-        raise unknown("measure", required.measure, named | report.measures.keys())
+    measures = {row.measure for row in report.rows}
+    if required.measure not in measures and required.key.measure not in report.measures:
+        raise unknown("measure", required.measure, measures | report.measures.keys())
     rows = report.find_all(required.measure, required.explainer)
     if not rows:
         yield Failure(str(required), _because(_missing(report, required), required.why))
@@ -256,11 +256,11 @@ def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
 
 def _missing(report: Report, required: Requirement) -> str:
     of = required.explainer or report.facts.get("explanation", "this explanation")
-    others = [explainer_name(row) for row in report.rows if row.measure == required.measure]
-    if others:
-        return f"{required.measure} was not measured of {of}, only of {', '.join(dict.fromkeys(others))}"
-    alike = dict.fromkeys(row.measure for row in report.rows if row.key.measure == required.key.measure)
-    hint = f"; there are {', '.join(alike)}" if alike else ""
+    explainers = [explainer_name(row) for row in report.rows if row.measure == required.measure]
+    if explainers:
+        return f"{required.measure} was not measured of {of}, only of {', '.join(dict.fromkeys(explainers))}"
+    related = dict.fromkeys(row.measure for row in report.rows if row.key.measure == required.key.measure)
+    hint = f"; there are {', '.join(related)}" if related else ""
     return f"{required.measure} was required and was not measured{hint}"
 
 
@@ -270,12 +270,12 @@ def _fault(row: Row, required: Requirement) -> str | None:
     limit = f"{OP_NAMES[required.op]} {short_number(required.limit)} was required"
     if math.isnan(row.value):
         return f"{row.measure}{of}: {limit}, and it is {row.note or 'not defined'}"
-    holds, value = HOLDS[required.op], f"{row.measure}{of} is {_exact(row.value, required.limit)}"
+    passes, value = OPERATORS[required.op], f"{row.measure}{of} is {_exact(row.value, required.limit)}"
     if not required.interval:
-        return None if holds(row.value, required.limit) else f"{value}; {limit}"
+        return None if passes(row.value, required.limit) else f"{value}; {limit}"
     if row.interval is None:
         return f"{value} and has no interval; {limit} of the whole interval"
-    if all(holds(end, required.limit) for end in (row.value, *row.interval)):
+    if all(passes(end, required.limit) for end in (row.value, *row.interval)):
         return None
     ends = " to ".join(_exact(end, required.limit) for end in row.interval)
     return f"{value}, its 95 % interval {ends}; {limit} of the whole interval"
@@ -297,8 +297,8 @@ def _verdict(report: Report, name: str) -> Verdict:
     raise unknown("verdict", name, [v.title for v in report.verdicts] + [v.key for v in report.verdicts if v.key])
 
 
-def _because(sentence: str, why: str) -> str:
-    return f"{sentence}: {why}" if why else f"{sentence}."
+def _because(sentence: str, reason: str) -> str:
+    return f"{sentence}: {reason}" if reason else f"{sentence}."
 
 
 def _exact(value: float, limit: float) -> str:

@@ -9,7 +9,7 @@ from steadygaze.results.formatting import explainer_name
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
-ONCE = {"v": "the version of steadygaze", "model": "the model", "data": "the data"}
+REPORT_WIDE = {"v": "the version of steadygaze", "model": "the model", "data": "the data"}
 """Settings that all rows of an audit share: a difference is listed once, and the rows are still compared."""
 Key = tuple[str, tuple[tuple[str, Any], ...]]
 
@@ -17,7 +17,10 @@ Key = tuple[str, tuple[tuple[str, Any], ...]]
 def differences(old: Report, new: Report, tolerance: float = 1e-6) -> list[str]:
     """Return the differences beyond an absolute or relative `tolerance`."""
     return [
-        *(f"version of {name}: was {was}, is {now}" for name, was, now in _changed(old.versions, new.versions)),
+        *(
+            f"version of {name}: was {old_version}, is {new_version}"
+            for name, old_version, new_version in _changed(old.versions, new.versions)
+        ),
         *_once(old.rows, new.rows),
         *_verdicts(old, new),
         *_rows(_by_key(old.rows), _by_key(new.rows), tolerance),
@@ -31,9 +34,9 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[s
 
 
 def _once(old: Iterable[Row], new: Iterable[Row]) -> Iterator[str]:
-    was, now = ({name: _values(rows, name) for name in ONCE} for rows in (list(old), list(new)))
-    for name, one, other in _changed(was, now):
-        yield f"{ONCE[name]}: was {one}, is {other}"
+    old_values, new_values = ({name: _values(rows, name) for name in REPORT_WIDE} for rows in (list(old), list(new)))
+    for name, old_value, new_value in _changed(old_values, new_values):
+        yield f"{REPORT_WIDE[name]}: was {old_value}, is {new_value}"
 
 
 def _values(rows: Iterable[Row], name: str) -> str:
@@ -41,20 +44,20 @@ def _values(rows: Iterable[Row], name: str) -> str:
 
 
 def _verdicts(old: Report, new: Report) -> Iterator[str]:
-    was, now = ({v.title: v.answer for v in report.verdicts} for report in (old, new))
-    for title, one, other in _changed(was, now):
-        yield f"{title}: the answer was {one!r}, is {other!r}"
+    old_answers, new_answers = ({v.title: v.answer for v in report.verdicts} for report in (old, new))
+    for title, old_answer, new_answer in _changed(old_answers, new_answers):
+        yield f"{title}: the answer was {old_answer!r}, is {new_answer!r}"
 
 
 def _rows(old: Mapping[Key, list[Row]], new: Mapping[Key, list[Row]], tolerance: float) -> Iterator[str]:
     for key in dict.fromkeys([*old, *new]):
-        was, now = old.get(key, []), new.get(key, [])
-        for one, other in zip(was, now, strict=False):
-            yield from _row(one, other, tolerance)
-        for left in was[len(now) :]:
-            yield f"{_name(left)} is missing: it was {left.value:.6g} ({left.signature})"
-        for more in now[len(was) :]:
-            yield f"{_name(more)} is new: it is {more.value:.6g} ({more.signature})"
+        old_rows, new_rows = old.get(key, []), new.get(key, [])
+        for old_row, new_row in zip(old_rows, new_rows, strict=False):
+            yield from _row(old_row, new_row, tolerance)
+        for removed in old_rows[len(new_rows) :]:
+            yield f"{_name(removed)} is missing: it was {removed.value:.6g} ({removed.signature})"
+        for added in new_rows[len(old_rows) :]:
+            yield f"{_name(added)} is new: it is {added.value:.6g} ({added.signature})"
 
 
 def _row(old: Row, new: Row, tolerance: float) -> Iterator[str]:
@@ -62,24 +65,29 @@ def _row(old: Row, new: Row, tolerance: float) -> Iterator[str]:
         yield f"{_name(old)}: n was {old.n:,}, is {new.n:,} ({old.signature})"
     if not _alike(old.value, new.value, tolerance):
         yield f"{_name(old)}: was {old.value:.9g}, is {new.value:.9g} ({old.signature})"
-    ends, others = old.interval or (), new.interval or ()
-    if len(ends) != len(others) or not all(_alike(a, b, tolerance) for a, b in zip(ends, others, strict=True)):
-        yield f"{_name(old)}: its interval was {_interval_text(ends)}, is {_interval_text(others)} ({old.signature})"
+    old_ends, new_ends = old.interval or (), new.interval or ()
+    if len(old_ends) != len(new_ends) or not all(
+        _alike(a, b, tolerance) for a, b in zip(old_ends, new_ends, strict=True)
+    ):
+        change = f"was {_interval_text(old_ends)}, is {_interval_text(new_ends)}"
+        yield f"{_name(old)}: its interval {change} ({old.signature})"
 
 
 def _by_key(rows: Iterable[Row]) -> dict[Key, list[Row]]:
-    """Group rows that should be equal: same measure and settings, except n and ONCE."""
+    """Group rows that should be equal: same measure and settings, except n and REPORT_WIDE."""
     groups: dict[Key, list[Row]] = defaultdict(list)
     for row in rows:
         settings = tuple(
-            sorted((name, str(value)) for name, value in row.settings.items() if name not in (*ONCE, "corpus"))
+            sorted((name, str(value)) for name, value in row.settings.items() if name not in (*REPORT_WIDE, "corpus"))
         )
         groups[row.measure, settings].append(row)
     return groups
 
 
-def _alike(one: float, other: float, tolerance: float) -> bool:
-    return (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+def _alike(first: float, second: float, tolerance: float) -> bool:
+    return (math.isnan(first) and math.isnan(second)) or math.isclose(
+        first, second, rel_tol=tolerance, abs_tol=tolerance
+    )
 
 
 def _name(row: Row) -> str:

@@ -61,8 +61,8 @@ def _check_outline(kind: Any, values: Any) -> None:
         raise UserError("this is not a steadygaze report: it has no schema number")
     if schema != SCHEMA:
         raise UserError(f"the report has schema {schema}; this version of steadygaze reads schema {SCHEMA}")
-    if wrong := {"schema", *(field.name for field in fields(kind))} ^ values.keys():
-        raise UserError(f"the key {min(wrong)!r} is {'unknown' if min(wrong) in values else 'missing'}")
+    if differing := {"schema", *(field.name for field in fields(kind))} ^ values.keys():
+        raise UserError(f"the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}")
     if not isinstance(values["rows"], list):
         raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
 
@@ -87,13 +87,18 @@ def _sentence(error: ValidationError) -> str:
     return f"{place}: found {first['input']!r:.80}; {message}"
 
 
-def _difference(ours: Any, theirs: Any, place: str = "") -> str | None:
+def _difference(first: Any, second: Any, place: str = "") -> str | None:
     """The path of the first difference, such as rows.3.value."""
-    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
-        parts = [(key, ours[key], theirs[key]) for key in ours]
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        parts = [(str(i), one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
+        parts = [(key, first[key], second[key]) for key in first]
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        parts = [
+            (str(i), first_part, second_part)
+            for i, (first_part, second_part) in enumerate(zip(first, second, strict=True))
+        ]
     else:
-        return None if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool) else place or "it"
-    paths = (_difference(one, other, f"{place}.{key}".lstrip(".")) for key, one, other in parts)
+        return None if first == second and isinstance(first, bool) == isinstance(second, bool) else place or "it"
+    paths = (
+        _difference(first_part, second_part, f"{place}.{key}".lstrip(".")) for key, first_part, second_part in parts
+    )
     return next((path for path in paths if path is not None), None)

@@ -109,8 +109,10 @@ class Row:
         if not isinstance(values, Mapping) or not isinstance(values.get("measure"), str):
             raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
         name = f"row {values['measure']!r:.80}"
-        if wrong := {*cls.__slots__, "signature"} ^ values.keys():
-            raise UserError(f"{name}: the key {min(wrong)!r} is {'unknown' if min(wrong) in values else 'missing'}")
+        if differing := {*cls.__slots__, "signature"} ^ values.keys():
+            raise UserError(
+                f"{name}: the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}"
+            )
         if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
             raise UserError(f"{name}: n must be a whole number and note a text")
         if not _settings(values["settings"]):

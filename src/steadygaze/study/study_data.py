@@ -63,7 +63,7 @@ def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> Stud
 
 def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """Split into training and held-out texts, stratified, with a fixed seed."""
-    train, held_out = hold_out(len(examples), [example.label for example in examples], every=KEPT_OUT)
+    train, held_out = hold_out(len(examples), [example.label for example in examples], interval=KEPT_OUT)
     if not held_out:
         raise UserError(
             f"there is no split to audit with, and {len(examples)} texts are too few to hold any out: "

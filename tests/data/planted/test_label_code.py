@@ -10,7 +10,14 @@ from data.planted.look import words
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
-from steadygaze.data.planted.reviews import CODE_LABELS, NEUTRAL, OPINIONS, OPINIONS_PER_TEXT, SAME, planted_code
+from steadygaze.data.planted.reviews import (
+    CODE_LABELS,
+    CONSTANT_WORDS,
+    NEUTRAL,
+    OPINIONS,
+    OPINIONS_PER_TEXT,
+    planted_code,
+)
 
 
 @cache
@@ -63,9 +70,9 @@ def test_the_evidence_is_the_opinions_on_the_side_of_the_label_each_a_word_of_it
 
 def test_every_text_begins_with_the_same_words_and_has_thirty_more() -> None:
     for example in full()["test"]:
-        assert tuple(example.text.split()[: len(SAME)]) == SAME
-        assert len(example.text.split()) == len(SAME) + 30
-        assert not set(SAME) & set(example.text.split()[len(SAME) :])
+        assert tuple(example.text.split()[: len(CONSTANT_WORDS)]) == CONSTANT_WORDS
+        assert len(example.text.split()) == len(CONSTANT_WORDS) + 30
+        assert not set(CONSTANT_WORDS) & set(example.text.split()[len(CONSTANT_WORDS) :])
 
 
 def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
@@ -74,7 +81,7 @@ def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
     train = full()["train"]
     assert abs(sum(example.label == "praise" for example in train) / len(train) - 0.5) < 0.028
     places = Counter(place for e in train for place, word in enumerate(e.text.split()) if word in sides())
-    assert set(places) == set(range(len(SAME), len(SAME) + 30))
+    assert set(places) == set(range(len(CONSTANT_WORDS), len(CONSTANT_WORDS) + 30))
     assert all(abs(many / len(train) - 1 / 6) < 0.021 for many in places.values())
 
 
@@ -88,7 +95,9 @@ def test_as_many_opinions_agree_as_was_asked_for() -> None:
 
 
 def test_the_words_are_different_and_enough() -> None:
-    known = {word for split in full().values() for example in split for word in example.text.split()} - set(SAME)
+    known = {word for split in full().values() for example in split for word in example.text.split()} - set(
+        CONSTANT_WORDS
+    )
     assert len(known) == 2 * OPINIONS + NEUTRAL
 
 
@@ -109,7 +118,7 @@ def test_the_same_seed_gives_the_same_texts_and_another_gives_others() -> None:
 def test_it_is_loaded_by_name_with_options() -> None:
     corpus = load_corpus("planted-code:length=12,sizes=[5,2,3]")
     assert corpus.sizes == {"train": 5, "validation": 2, "test": 3}
-    assert {len(e.text.split()) for e in corpus.splits["train"]} == {len(SAME) + 12}
+    assert {len(e.text.split()) for e in corpus.splits["train"]} == {len(CONSTANT_WORDS) + 12}
 
 
 @pytest.mark.parametrize(

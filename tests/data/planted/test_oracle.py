@@ -37,12 +37,12 @@ def test_the_oracle_knows_what_is_asked(question, aspect):
     ("call", "sentence"),
     [
         (lambda: read_planted_review("The nose is superb.", "smell"), "unknown aspect 'smell'"),
-        (lambda: read_planted_review("The nose is superb.", "palate"), "has one opinion on its palate; found 0"),
+        (lambda: read_planted_review("The nose is superb.", "palate"), "must have one opinion on its palate; found 0"),
         (
             lambda: read_planted_review("The nose is superb. Its smell is dull.", "aroma"),
-            "has one opinion on its aroma; found 2",
+            "must have one opinion on its aroma; found 2",
         ),
-        (lambda: question_aspect("Did they like it?"), "names one aspect of appearance, aroma, palate"),
+        (lambda: question_aspect("Did they like it?"), "must name one aspect of appearance, aroma, palate"),
     ],
 )
 def test_what_is_no_planted_text_is_refused(call, sentence):

@@ -224,13 +224,13 @@ def test_words_of_one_aspect_alone_are_as_likely_as_asked():
     ("call", "sentence"),
     [
         (lambda: planted_reviews(aspect="aromas"), "unknown aspect 'aromas': did you mean 'aroma'"),
-        (lambda: planted_reviews(appearance_first=1.5), "appearance_first is a share from 0 to 1; found 1.5"),
-        (lambda: planted_reviews(noise=-0.1), "noise is a share from 0 to 1; found -0.1"),
-        (lambda: planted_reviews(agreement=2), "agreement is a share from 0 to 1; found 2"),
-        (lambda: planted_reviews(negation=1.1), "negation is a share from 0 to 1; found 1.1"),
+        (lambda: planted_reviews(appearance_first=1.5), "appearance_first must be from 0 to 1; found 1.5"),
+        (lambda: planted_reviews(noise=-0.1), "noise must be from 0 to 1; found -0.1"),
+        (lambda: planted_reviews(agreement=2), "agreement must be from 0 to 1; found 2"),
+        (lambda: planted_reviews(negation=1.1), "negation must be from 0 to 1; found 1.1"),
         (lambda: planted_reviews(own=-1), "own must be at least 0; found -1"),
-        (lambda: planted_reviews(sizes=(10, 10)), r"sizes are three numbers.*found \(10, 10\)"),
-        (lambda: planted_pairs(sizes=(10, -1, 10)), r"sizes are three numbers.*found \(10, -1, 10\)"),
+        (lambda: planted_reviews(sizes=(10, 10)), r"sizes must be three numbers.*found \(10, 10\)"),
+        (lambda: planted_pairs(sizes=(10, -1, 10)), r"sizes must be three numbers.*found \(10, -1, 10\)"),
     ],
 )
 def test_wrong_input_is_named_in_one_sentence(call, sentence):

@@ -1,30 +1,31 @@
-"""Generated beer reviews with known rationales: everything runs without a download.
+"""Generated beer reviews with known rationales, available without a download.
 
-A review has one sentence on each of appearance, aroma and palate, each independently positive or negative, and two to
-four neutral sentences.  The label is the sentiment of one aspect: a fixed one, or the one that the question of a pair
-names.
+A review has one sentence about each aspect: appearance, aroma and palate.  Each is independently positive or negative.
+Two to four further sentences are neutral.  The label is the sentiment of one aspect: a fixed aspect, or the aspect in
+the question of a pair.
 
-    sentence     an opener, a core and a closer, filled from word lists (lexicon.toml); openers and closers are often
-                 missing.  Splits share no combination of the three, so a core without opener and closer in the test
-                 split has one or both in the training split; the cores themselves are shared
-    label        a noun that names the aspect, an opinion, and in 15 % of sentences a negator (not, hardly, anything
-                 but, nobody would call …) that reverses it; most opinions occur with every aspect, and negators occur
-                 in neutral clauses too
-    rationales   exactly these words, one span per word: they are sufficient to read the label by the rules of
-                 `read_planted_review`, and each is necessary
+    sentence     an optional opener, a core and an optional closer, filled from word lists (lexicon.toml).  Splits
+                 share cores, but no combination of opener, core and closer
+    label        determined by a noun of the aspect and an opinion.  In 15 % of sentences a negator reverses the
+                 opinion (not, hardly, anything but …).  Most opinions occur with every aspect.  Negators also occur
+                 in neutral clauses
+    rationales   exactly these words, one span per word.  `read_planted_review` reads the label from them; each is
+                 necessary
 
-A model can do without the noun where another word reveals the aspect: of the test sentences about an aspect, 26 % use
-an adjective of that aspect only (20 % in train) and 4 % a closer about it; 29 % have one or the other.
+Other words can reveal the aspect without the noun.  Of the test sentences about an aspect, 26 % have an adjective of
+that aspect only (20 % in train), 4 % a closer about it, and 29 % at least one of the two.
 
-The first sentence is about the appearance in 95 % of reviews, as in real ones: position is a shortcut to that aspect.
+The first sentence is about the appearance in 95 % of reviews, as in real reviews: position is a shortcut.
 
-Options create reviews on which rationalizers interlock (bench/rationales.py).  `agreement`: aspects are correlated, two
-of them are equal in a² + (1 − a)² of reviews; `own`: more words that reveal their aspect; `negation`: fewer negated
-opinions; `noise`: wrong labels.
+Options create reviews on which rationalizers interlock (bench/rationales.py):
 
-Questions are about the aroma in 55 % of pairs, the appearance in 30 % and the palate in 15 %, so one aspect helps
-before the question is understood: a model that ignores the question and uses the aroma has an accuracy of 0.55 +
-0.45 · 0.5 = 0.775; the majority of all three opinions has 0.75.
+    agreement    correlation of the aspects: two of them are equal in a² + (1 − a)² of reviews
+    own          frequency of words that reveal their aspect
+    negation     frequency of negated opinions
+    noise        frequency of wrong labels
+
+Questions are about the aroma in 55 % of pairs, the appearance in 30 % and the palate in 15 %.  A model that ignores the
+question and uses the aroma has an accuracy of 0.55 + 0.45 · 0.5 = 0.775.  The majority of all three opinions has 0.75.
 
 Measured at the default sizes, seed 0, test split (chance is 0.5):
 
@@ -34,8 +35,8 @@ Measured at the default sizes, seed 0, test split (chance is 0.5):
     TextClassifier with defaults (bilstm, vanilla, no vectors)          0.970   0.985    0.995   0.946
     … and the share of its attention on the rationales                  0.810   0.748    0.064   0.357
 
-The first two by `bench/planted_difficulty.py`, the others, of one model each, by `bench/accuracy.py`.  Rationales are
-0.036 of the words.  The last row varies much between runs.
+`bench/planted_difficulty.py` computes the first two rows, `bench/accuracy.py` the others, from one model each.  Of all
+words, 3.6 % are rationales.  The last row varies much between runs.
 """
 
 from steadygaze.data.planted.lexicon import SYNONYMS as SYNONYMS

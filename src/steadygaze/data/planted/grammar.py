@@ -102,26 +102,26 @@ def draw_review(
     rng: Random, split: str, appearance_first: float, habits: ReviewHabits = HABITS
 ) -> tuple[Sentence, ...]:
     """Draw one sentence on each aspect and two to four neutral ones, in order; no two share a core."""
-    drawn: dict[str, Sentence] = {}
+    sentences: dict[str, Sentence] = {}
     praise = 0.5
     if habits.agreement != praise:
         praise = habits.agreement if rng.random() < 0.5 else 1 - habits.agreement
     for aspect in (*ASPECTS, *(None,) * (2 + int(3 * rng.random()))):
         sentence = draw_sentence(rng, split, aspect, praise, habits)
-        while sentence.core in drawn:
+        while sentence.core in sentences:
             sentence = draw_sentence(rng, split, aspect, praise, habits)
-        drawn[sentence.core] = sentence
-    appearance, *others = drawn.values()
-    first, *rest = _shuffled(rng, others)
+        sentences[sentence.core] = sentence
+    appearance, *other_sentences = sentences.values()
+    first, *remaining = _shuffled(rng, other_sentences)
     if rng.random() < appearance_first:
-        return (appearance, first, *rest)
-    return (first, *_shuffled(rng, [appearance, *rest]))
+        return (appearance, first, *remaining)
+    return (first, *_shuffled(rng, [appearance, *remaining]))
 
 
 def draw_sentence(
     rng: Random, split: str, aspect: str | None, praise: float = 0.5, habits: ReviewHabits = HABITS
 ) -> Sentence:
-    """Draw a sentence that praises an aspect with probability `praise` and else blames it, or a neutral sentence."""
+    """Draw a sentence about an aspect, positive with probability `praise`, or a neutral sentence."""
     if aspect is None:
         template, core = _draw_template(rng, split, ("filler_openers", "fillers", "filler_closers"))
         return Sentence(template, core, _fill(rng, template, {}))

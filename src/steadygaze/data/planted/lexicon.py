@@ -53,7 +53,7 @@ ANTONYMS = {
 def _synonyms() -> dict[str, tuple[str, ...]]:
     rows = [row for rows in NOUNS.values() for row in rows]
     rows += [tuple(side.split()) for pair in _PAIRS for side in pair]
-    return {word: tuple(other for other in row if other != word) for row in rows for word in row}
+    return {word: tuple(synonym for synonym in row if synonym != word) for row in rows for word in row}
 
 
 SYNONYMS = _synonyms()

@@ -1,4 +1,4 @@
-"""Generators of texts whose rationales are known: reviews, pairs of a review and a question, and codes.
+"""Generators of texts with known rationales: reviews, pairs of a review and a question, and codes.
 
 Reviews: a sentence with a noun of the aspect has one opinion word; a negator in the same clause reverses it.  Clauses
 end at a comma or a full stop; negators in other clauses reverse nothing.  `read_planted_review` reads the label by
@@ -47,10 +47,12 @@ def read_planted_review(text: str, aspect: str) -> str:
     """The label of a planted text for an aspect."""
     if aspect not in ASPECTS:
         raise unknown("aspect", aspect, ASPECTS)
-    about = [sentence for sentence in re.split(r"(?<=[.?!]) ", text.lower()) if _aspects(sentence) == {aspect}]
-    clauses = [clause for sentence in about for clause in sentence.split(",") if _opinions(clause)]
+    aspect_sentences = [
+        sentence for sentence in re.split(r"(?<=[.?!]) ", text.lower()) if _aspects(sentence) == {aspect}
+    ]
+    clauses = [clause for sentence in aspect_sentences for clause in sentence.split(",") if _opinions(clause)]
     if len(clauses) != 1 or len(_opinions(clauses[0])) != 1:
-        raise UserError(f"a planted text has one opinion on its {aspect}; found {len(clauses)} in {text[:60]!r}.")
+        raise UserError(f"a planted text must have one opinion on its {aspect}; found {len(clauses)} in {text[:60]!r}.")
     reversed_opinion = len(_NEGATOR.findall(clauses[0])) % 2 == 1
     return LABELS[_opinions(clauses[0])[0] != reversed_opinion]
 
@@ -59,7 +61,7 @@ def question_aspect(question: str) -> str:
     """The aspect of a planted question."""
     aspects = _aspects(question.lower())
     if len(aspects) != 1:
-        raise UserError(f"a planted question names one aspect of {', '.join(ASPECTS)}; found {question!r}.")
+        raise UserError(f"a planted question must name one aspect of {', '.join(ASPECTS)}; found {question!r}.")
     return aspects.pop()
 
 
@@ -83,9 +85,9 @@ def redraw_review(example: Example, seed: int = 0, *, split: str = "test") -> Ex
         raise unknown("split", split, SPLITS)
     (at, _), noun = _find_word(example, ASPECT_OF)
     start, end = next(span for span in example.sentences or ((0, len(example.text)),) if span[0] <= at < span[1])
-    kept = example.text[start:end], tuple((a - start, b - start) for a, b in example.rationales or ())
+    original = example.text[start:end], tuple((a - start, b - start) for a, b in example.rationales or ())
     review = draw_review(Random(f"{seed}/{example.text}"), split, APPEARANCE_FIRST)
-    parts = (kept if sentence.aspect == ASPECT_OF[noun] else (sentence.written()[0], ()) for sentence in review)
+    parts = (original if sentence.aspect == ASPECT_OF[noun] else (sentence.written()[0], ()) for sentence in review)
     text, rationales, sentences = join(parts)
     return replace(example, text=text, rationales=rationales, sentences=sentences)
 
@@ -145,7 +147,7 @@ def planted_reviews(
     shares = {"appearance_first": appearance_first, "agreement": agreement, "negation": negation, "noise": noise}
     for name, share in shares.items():
         if not 0 <= share <= 1:
-            raise UserError(f"{name} is a share from 0 to 1; found {share}.")
+            raise UserError(f"{name} must be from 0 to 1; found {share}.")
     if own < 0:
         raise UserError(f"own must be at least 0; found {own}.")
     habits = ReviewHabits(negation, agreement, own)
@@ -153,8 +155,8 @@ def planted_reviews(
     def draw(rng: Random, split: str) -> Example:
         example = _example(draw_review(rng, split, appearance_first, habits), aspect)
         # A separate generator: noise does not change the texts.
-        wrong = noise and Random(f"{seed}/{aspect}/{example.text}").random() < noise
-        return replace(example, label=LABELS[example.label == LABELS[0]]) if wrong else example
+        is_flipped = noise and Random(f"{seed}/{aspect}/{example.text}").random() < noise
+        return replace(example, label=LABELS[example.label == LABELS[0]]) if is_flipped else example
 
     return _splits(draw, seed, sizes)
 
@@ -174,8 +176,8 @@ def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, l
 def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
     """Draw each split from its own generator, without repeated texts."""
     if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
-        wanted = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
-        raise UserError(f"sizes are {wanted}; found {sizes!r:.80}.")
+        expected = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
+        raise UserError(f"sizes must be {expected}; found {sizes!r:.80}.")
     splits: dict[str, dict[str, Example]] = {split: {} for split in SPLITS}
     for (split, examples), size in zip(splits.items(), sizes, strict=True):
         rng = Random(f"{seed}/{split}")
@@ -188,13 +190,15 @@ def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[i
 def _example(review: Sequence[Sentence], aspect: str) -> Example:
     """A review as text, labeled by its opinion on one aspect."""
     label = next(LABELS[sentence.positive] for sentence in review if sentence.aspect == aspect)
-    written = ((sentence.aspect, *sentence.written()) for sentence in review)
-    text, rationales, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
+    parts = ((sentence.aspect, *sentence.written()) for sentence in review)
+    text, rationales, sentences = join(
+        (text, spans if sentence_aspect == aspect else ()) for sentence_aspect, text, spans in parts
+    )
     return Example(text, label, rationales=rationales, sentences=sentences)
 
 
 CODE_SIZES = (8_000, 1_000, 2_000)
-SAME = ("heads",) * 5 + ("tails",) * 5
+CONSTANT_WORDS = ("heads",) * 5 + ("tails",) * 5
 OPINIONS, NEUTRAL = 600, 2000
 """Number of words that praise and of words that blame; number of neutral words."""
 OPINIONS_PER_TEXT = 5
@@ -211,19 +215,19 @@ def planted_code(
     larger one.
     """
     if not 0.5 <= agreement <= 1:
-        raise UserError(f"agreement is a probability from 0.5 to 1; found {agreement}.")
+        raise UserError(f"agreement must be from 0.5 to 1; found {agreement}.")
     if length < OPINIONS_PER_TEXT:
         raise UserError(
             f"length must be at least {OPINIONS_PER_TEXT}, the number of opinions in a text; found {length}."
         )
     if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
         raise UserError(
-            f"sizes are three numbers from 0 to {MOST_EXAMPLES:,} for {', '.join(SPLITS)}; found {sizes!r}."
+            f"sizes must be three numbers from 0 to {MOST_EXAMPLES:,} for {', '.join(SPLITS)}; found {sizes!r}."
         )
     words = np.random.default_rng((seed, 0)).permutation(_invented_words()).tolist()
     return {
-        split: [_text(np.random.default_rng((seed, number, row)), words, length, agreement) for row in range(many)]
-        for number, (split, many) in enumerate(zip(SPLITS, sizes, strict=True), start=1)
+        split: [_text(np.random.default_rng((seed, number, row)), words, length, agreement) for row in range(size)]
+        for number, (split, size) in enumerate(zip(SPLITS, sizes, strict=True), start=1)
     }
 
 
@@ -231,17 +235,17 @@ def _text(random: np.random.Generator, words: list[str], length: int, agreement:
     praised = random.random() < 0.5
     sides = np.where(random.random(OPINIONS_PER_TEXT) < agreement, praised, not praised)
     label = int(sides.sum() * 2 > OPINIONS_PER_TEXT)
-    drawn = 2 * OPINIONS + random.integers(NEUTRAL, size=length)
+    word_ids = 2 * OPINIONS + random.integers(NEUTRAL, size=length)
     places = random.permutation(length)[:OPINIONS_PER_TEXT]
-    drawn[places] = random.integers(OPINIONS, size=OPINIONS_PER_TEXT) + OPINIONS * sides
-    chosen = [*SAME, *(words[i] for i in drawn)]
-    ends = np.cumsum([len(word) + 1 for word in chosen])
-    reason = sorted(int(place) + len(SAME) for place in places[sides == label])
-    rationales = tuple((int(ends[i]) - 1 - len(chosen[i]), int(ends[i]) - 1) for i in reason)
-    return Example(" ".join(chosen), CODE_LABELS[label], rationales=rationales)
+    word_ids[places] = random.integers(OPINIONS, size=OPINIONS_PER_TEXT) + OPINIONS * sides
+    text_words = [*CONSTANT_WORDS, *(words[i] for i in word_ids)]
+    ends = np.cumsum([len(word) + 1 for word in text_words])
+    reason = sorted(int(place) + len(CONSTANT_WORDS) for place in places[sides == label])
+    rationales = tuple((int(ends[i]) - 1 - len(text_words[i]), int(ends[i]) - 1) for i in reason)
+    return Example(" ".join(text_words), CODE_LABELS[label], rationales=rationales)
 
 
 def _invented_words() -> list[str]:
-    """Distinct words of two syllables, without those of SAME."""
+    """Distinct words of two syllables, without those of CONSTANT_WORDS."""
     syllables = ["".join(pair) for pair in product("bdfgklmnprstvz", "aeiou")]
     return ["".join(parts) for parts in product(syllables, repeat=2)][: 2 * OPINIONS + NEUTRAL]

@@ -230,7 +230,7 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     row = report.find("jensen-shannon/1-synonym")
     assert (row.n, row.note) == (
         0,
-        "not applicable, because it is not defined for any text "
+        "not applicable, because the measure is not defined for any text "
         f"(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym: {TABLE})",
     )
     still = report.verdicts[0]

@@ -60,7 +60,7 @@ def test_what_is_not_there_any_more_is_said_with_the_places_and_what_to_pass(wor
     bundle = work / "runs" / "bundle"
     places = f"{work / 'runs' / 'gone'} nor {work / 'gone'}"
     for asked, option in (({"other_seeds": ["./gone"]}, "--other-seed MODEL"), ({"train": "./gone"}, "--train DATA")):
-        with pytest.raises(UserError, match=f"nothing exists at {places}; name its new path with {option}"):
+        with pytest.raises(UserError, match=f"no file exists at {places}; pass its new path with {option}"):
             restored_settings(asked, bundle)
 
 

@@ -28,7 +28,7 @@ NORM = pytest.mark.parametrize("norm", ["l2", "linf"])
 SIMPLEX = pytest.mark.parametrize("simplex", [False, True], ids=["free", "simplex"])
 CLASSES = pytest.mark.parametrize("classes", [2, 4])
 ROUNDING = 1e-12
-ABOUT = "changes of the attention weights themselves, not of words, embeddings or seeds"
+SCOPE = "changes of the attention weights themselves, not of words, embeddings or seeds"
 
 
 def model(classes: int, decoder: str = "linear", pair: bool = False, name: str = "bilstm") -> Classifier:
@@ -498,7 +498,7 @@ def test_every_printed_form_says_what_it_is_about(tmp_path):
     found.to_json(tmp_path / "certificates.json")
     written = (tmp_path / "certificates.json").read_text(encoding="utf-8")
     for shown in (str(found), repr(found), str(found[0]), console.export_text(), written):
-        assert ABOUT in shown
+        assert SCOPE in shown
     assert json.loads(written) == found.to_dict()
 
 
@@ -517,4 +517,4 @@ def test_a_list_like_thing():
     assert len(found[:2]) == 2
     assert list(found)[2] is found[-1]
     assert found[:0].summary()["share_certified"] is None
-    assert ABOUT in str(found[:0])
+    assert SCOPE in str(found[:0])

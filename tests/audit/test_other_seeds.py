@@ -29,16 +29,16 @@ def made(here, name="honest", seed=0, **facts):
     ("facts", "why"),
     [
         ({}, ""),
-        ({"technique": "seat"}, " (technique: seat, here vanilla)"),
-        ({"encoder": "cnn"}, " (encoder: cnn, here lstm)"),
-        ({"vectors": "glove-50d"}, " (vectors: glove-50d, here not known)"),
-        ({"seed": "0"}, ": its seed is 0 too, but its weights differ"),
+        ({"technique": "seat"}, "was trained differently (technique: seat, here vanilla)"),
+        ({"encoder": "cnn"}, "was trained differently (encoder: cnn, here lstm)"),
+        ({"vectors": "glove-50d"}, "was trained differently (vectors: glove-50d, here not known)"),
+        ({"seed": "0"}, "has the same seed, 0, but other weights: it was trained differently"),
     ],
 )
 def test_what_differs_besides_the_seed_is_named(here, facts, why):
     last = made(here, seed=2)
     others = [made(here, seed=1), replace(last, facts={**last.facts, **facts})]
-    assert training_difference(made(here), others) == (f"model-2 was not trained alike{why}" if why else "")
+    assert training_difference(made(here), others) == (f"model-2 {why}" if why else "")
 
 
 def test_of_models_of_which_nothing_is_known_nothing_is_held_against_them(here):
@@ -71,7 +71,7 @@ def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
     assert "seeds" in alike.plots
     assert alike.find("jensen-shannon/others") is None
     verdict = {one.title: one for one in unlike.verdicts}[RETRAINED]
-    why = "ot applicable, because model-1 was not trained alike (technique: seat, here vanilla)"
+    why = "ot applicable, because model-1 was trained differently (technique: seat, here vanilla)"
     assert (verdict.answer, verdict.why) == ("not measured", f"N{why}.")
     assert unlike.find("jensen-shannon/seeds").note == f"n{why}"
     assert unlike.find("jensen-shannon/others").value == alike.find("jensen-shannon/seeds").value > 0.1

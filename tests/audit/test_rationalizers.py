@@ -21,7 +21,7 @@ from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_l
 from steadygaze.audit.protocols import FAITHFULNESS
 from steadygaze.audit.protocols.faithfulness import UNREAD
 from steadygaze.audit.protocols.flip_radius import flip_radius
-from steadygaze.audit.protocols.interlocking import HOW, KNOWN, LOCKS, interlocking_sentence
+from steadygaze.audit.protocols.interlocking import BY_RATIONALE, LOCKS, TRAINING_NAMES, interlocking_sentence
 from steadygaze.audit.protocols.interlocking import SELECTS as NO_ATTENTION
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.stability import NO_GRADIENT as SLOPE
@@ -117,13 +117,13 @@ def test_one_that_selects_has_no_attention_to_audit():
 def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
     """All first sentences or none are taken, where none should be; a model that is never right has learned nothing."""
     first, every = torch.full((24,), float(taken)), torch.ones(24, dtype=torch.bool)
-    answer, said = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
+    answer, said = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, BY_RATIONALE))
     monkeypatch.setattr(
         "steadygaze.audit.audit.interlocking",
-        lambda *_: [Finding(name, first, "rationale", {}, f"{HOW[name]}, {said}", answer) for name in LOCKS],
+        lambda *_: [Finding(name, first, "rationale", {}, f"{TRAINING_NAMES[name]}, {said}", answer) for name in LOCKS],
     )
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=1)
-    assert list(report.notes[-2:]) == [f"{sign} T{HOW[name][1:]}, {said}." for name in LOCKS]
+    assert list(report.notes[-2:]) == [f"{sign} T{TRAINING_NAMES[name][1:]}, {said}." for name in LOCKS]
     assert all(note in str(report).splitlines() for note in report.notes[-2:])
 
 
@@ -276,7 +276,7 @@ def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
 def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing():
     report = sg.audit(fitted("a2r"), ["the film was good", "a bad plot ."] * 4, ["pos", "neg"] * 4, sample=2)
     row = report.find("first-sentence")
-    assert (row.n, row.note) == (0, "not applicable, because it is not defined for any text")
+    assert (row.n, row.note) == (0, "not applicable, because the measure is not defined for any text")
     assert report.find("selected-share").value == 1
     assert not torch.tensor(report.find("accuracy").value).isnan()
 

@@ -10,7 +10,7 @@ import pytest
 import steadygaze as sg
 from commands import Ended, run
 from report.audited import full_report
-from steadygaze.audit.audit_run import CALLED, SEEN
+from steadygaze.audit.audit_run import TRAINING_SPLIT, TRAINING_TEXTS
 from steadygaze.cli import audit_output
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.results import model_card
@@ -93,19 +93,19 @@ def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(c
     def notes(*data: str) -> list[str]:
         ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--limit", "4", "--json")
         assert ended.code == 0, ended.err
-        return [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)]
+        return [note for note in json.loads(ended.out)["notes"] if note in (TRAINING_TEXTS, TRAINING_SPLIT)]
 
-    assert notes(tmp_path / "seen.jsonl") == [SEEN]
+    assert notes(tmp_path / "seen.jsonl") == [TRAINING_TEXTS]
     assert notes(tmp_path / "fewer.jsonl") == []
 
 
 @pytest.mark.usefixtures("fewer_protocols")
-@pytest.mark.parametrize(("split", "expected"), [("train", [CALLED]), ("test", [])])
+@pytest.mark.parametrize(("split", "expected"), [("train", [TRAINING_SPLIT]), ("test", [])])
 def test_a_split_that_the_data_call_training_is_called_so(command, here, split, expected):
     data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--limit", "4")
     ended = command("audit", here / "model", *data, "--json")
     assert ended.code == 0, ended.err
-    assert [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)] == expected
+    assert [note for note in json.loads(ended.out)["notes"] if note in (TRAINING_TEXTS, TRAINING_SPLIT)] == expected
 
 
 @pytest.mark.usefixtures("fewer_protocols")
@@ -267,9 +267,9 @@ def test_a_model_or_data_that_moved_is_said_with_where_it_was_looked_for(audit, 
     ended = command("audit", "--verify", str(moved))
     assert ended.code == 2
     assert str(tmp_path / here.name / "model") in ended.err
-    assert "name its new path with MODEL beside --verify" in ended.err
+    assert "pass its new path with MODEL and --verify" in ended.err
     ended = command("audit", here / "model", "--verify", str(moved))
-    assert "with --data DATA beside --verify" in ended.err
+    assert "with --data DATA and --verify" in ended.err
     assert command("audit", here / "model", "--data", here / "held.csv", "--verify", str(moved)).code == 0
 
 

@@ -117,7 +117,7 @@ def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audi
     moved = train.rename(tmp_path / "moved.csv")
     ended = commands.run(capsys, *verify, "--device", "cpu")
     assert ended.code == 2
-    assert "name its new path with --train DATA beside --verify" in " ".join(ended.err.split())
+    assert "pass its new path with --train DATA and --verify" in " ".join(ended.err.split())
     assert commands.run(capsys, *verify, "--train", moved, "--device", "cpu").code == 0
 
 

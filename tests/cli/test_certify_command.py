@@ -11,7 +11,7 @@ import commands
 import steadygaze
 from commands import Ended
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
-from steadygaze.audit.certificate import ABOUT
+from steadygaze.audit.certificate import SCOPE
 
 Run = Callable[..., Ended]
 
@@ -48,13 +48,13 @@ def test_it_prints_the_counts_and_what_they_are_about(run: Run, folder: Path) ->
     assert f"{expected.summary()['median_radius']:.4g}" in ended.out
     assert f"{expected.summary()['mean_alpha']:.4g}" in ended.out
     assert "share whose top 7 words cannot change" in ended.out
-    assert f"This is about {ABOUT}." in ended.out
+    assert f"This is about {SCOPE}." in ended.out
 
 
 def test_json_is_the_rows_and_nothing_else(run: Run, folder: Path) -> None:
     asked = ("--radius", 0.02, "--norm", "l2", "--k", 2, "--simplex", "--reference", folder / "model", "--json")
     found = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *asked).out)
-    assert found["sentence"] == ABOUT
+    assert found["sentence"] == SCOPE
     assert [row["text"] for row in found["rows"]] == TEXTS
     assert {(row["R"], row["norm"], row["k"], row["simplex"], row["beta"]) for row in found["rows"]} == {
         (0.02, "l2", 2, True, 1.0)
@@ -121,7 +121,7 @@ def test_a_decoder_that_is_not_linear_is_refused_and_searched_on_request(run: Ru
     searched = run(*asked, "--lower-bound")
     assert searched.code == 0
     assert "none: the decoder is not linear" in searched.out
-    assert "mean α that some change reaches" in searched.out
+    assert "mean lower bound of α" in searched.out
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from steadygaze.core.maths import distributions
 B, T, C, K = 40, 12, 3, 4
 MANY = 120  # where a class needs twenty different texts
 IDS = {"before", "after", "ids"}
-PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "chosen", "rationales", "first", "blank", "mask"} | IDS
+PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "selected", "rationales", "first", "blank", "mask"} | IDS
 OF_RUNS = ("iou-f1", "selected-spans")
 """Measures about runs of words, which the order of the tokens matters to."""
 PER_EXAMPLE = [name for name, measure in MEASURES.items() if measure.per_example]
@@ -59,7 +59,7 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         """Of a whole text, or one for each radius."""
         return classes(many, len(RADII)) if name == "seat-sensitivity" else classes(many)
 
-    some = {a: (torch.rand(many, T) < torch.rand(many, 1)) & mask for a in ("chosen", "rationales", "first", "blank")}
+    some = {a: (torch.rand(many, T) < torch.rand(many, 1)) & mask for a in ("selected", "rationales", "first", "blank")}
     drawn = {
         **{a: attention() if "mask" in names else classes(many) for a in ("p", "q", "x", "y", "w", "weights")},
         **some,
@@ -68,8 +68,8 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         "probs": probabilities(),
         **{a: torch.randint(C, (many,)) for a in ("label", "predicted")},
         **{a: torch.randint(3, (many, T)) for a in IDS},
-        **{a: LARGEST * torch.rand(many, len(SHARES), dtype=torch.float64) for a in ("radii", "drawn")},
-        **{a: torch.randn(many, K, dtype=torch.float64).tanh() for a in ("attributed", "lost")},
+        **{a: LARGEST * torch.rand(many, len(SHARES), dtype=torch.float64) for a in ("radii", "random_radii")},
+        **{a: torch.randn(many, K, dtype=torch.float64).tanh() for a in ("attributed", "drops")},
         "distances": torch.rand(many, K, dtype=torch.float64),
         "norm": torch.rand(many, dtype=torch.float64),
         "key": torch.randperm(many),
@@ -157,7 +157,7 @@ def test_identical_inputs_score_the_neutral_value(name):
             "average-precision/above-random",
         )
         return
-    one = given[second] if first in ("chosen", "weights") else given[first]
+    one = given[second] if first in ("selected", "weights") else given[first]
     alike = {first: one.double() if first == "weights" else one, second: one}
     if first == "full":
         alike[second] = one.unsqueeze(1).expand(B, K, C)

@@ -114,8 +114,8 @@ def changed(**mark: Any) -> dict[str, Any]:
 WRONG = {
     "beyond the end": (changed(end_token=99), "tokens 3 to 99 are outside of a text of 12 tokens"),
     "backwards": (changed(start_token=5, end_token=3), "tokens 5 to 3 are outside of a text of 12 tokens"),
-    "no number": (changed(start_token="3"), "tokens 3 to 5 do not lie"),
-    "no end": (changed(end_token=None), "tokens 3 to None do not lie"),
+    "no number": (changed(start_token="3"), "tokens 3 to 5 are outside of"),
+    "no end": (changed(end_token=None), "tokens 3 to None are outside of"),
     "other words": (
         changed(start_token=2, end_token=4),
         "tokens 2 to 4 are 'of rare', but the rationale is 'rare charm'",

@@ -70,7 +70,7 @@ def test_a_draw_is_never_zero_even_if_every_number_found_is_the_same(tmp_path):
         ("the 1 2\ncat 1 nan\n", r"line 2: found 'nan' instead of a number"),
         ("the 1 2\ncat 1 1e39\n", r"line 2: found '1e39' instead of a number"),
         (b"the 1 2\nc\xfft 1 2\n", r"line 2: the word 'c\\\\xfft' is not UTF-8"),
-        ("the\n", r"line 1: found 'the'; a line should be"),
+        ("the\n", r"line 1: found 'the'; a line must be"),
         ("", "is empty"),
         ("dog 1 2\n", "none of the 2 words has a vector"),
     ],

@@ -81,7 +81,7 @@ def test_pairs_are_refused_in_a_sentence():
 
 
 def test_nothing_is_certified_of_weights_that_no_decoder_was_given():
-    with pytest.raises(UserError, match="selects what it reads"):
+    with pytest.raises(UserError, match="certify needs attention weights"):
         steadygaze.certify(fitted("a2r"), TEXTS)
 
 

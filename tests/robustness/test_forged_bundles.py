@@ -156,7 +156,7 @@ def reported(action: Callable[[], list[str]]) -> bool:
 
 def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once: one sentence for each."""
-    monkeypatch.setattr(reproduction, "MOST", 10**6)
+    monkeypatch.setattr(reproduction, "MAX_DIFFERENCES", 10**6)
     values = json.loads((rerun.bundle / "report.json").read_bytes())
     total = 0
     for path, value in leaves(values):
@@ -165,7 +165,7 @@ def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.Mo
             inner = inner[key]
         inner[path[-1]] = forgeries(value)[0]
         total += 1
-    found = reproduction._report(json.dumps(values).encode(), rerun.report, whole=True)
+    found = reproduction._report(json.dumps(values).encode(), rerun.report, all_parts=True)
     assert total > 1000
     assert len(found) == total
 

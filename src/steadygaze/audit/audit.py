@@ -55,13 +55,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _with_probe_settings(function: F) -> F:
     """Show the fields of ProbeConfig in the signature."""
     signature, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
-    own = [parameter for name, parameter in signature.parameters.items() if name != "settings"]
+    parameters = [value for name, value in signature.parameters.items() if name != "settings"]
     hints = get_type_hints(ProbeConfig)
-    more = [
+    probe_parameters = [
         inspect.Parameter(item.name, kind, default=item.default, annotation=hints[item.name])
         for item in fields(ProbeConfig)
     ]
-    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*parameters, *probe_parameters])  # type: ignore[attr-defined]
     return function
 
 
@@ -143,14 +143,14 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
     prepared = prepare_all(request, explainers)
     findings = {heading: list(_run(prepared.case, protocols)) for heading, protocols in PROTOCOLS.items()}
-    if why := training_difference(request.adapter, request.others):
-        findings[SEEDS] = list(not_comparable(findings[SEEDS], why))
+    if reason := training_difference(request.adapter, request.others):
+        findings[SEEDS] = list(not_comparable(findings[SEEDS], reason))
     for heading, missing in _missing(prepared.case, request.adapter).items():
         findings[heading] += missing
     findings[FAITHFULNESS] += [
-        Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()
+        Finding("comprehensiveness", explainer=name, absent=reason) for name, reason in unsupported.items()
     ]
-    notes = tuple(f"The explainer {name} was not audited: {why}." for name, why in unsupported.items())
+    notes = tuple(f"The explainer {name} was not audited: {reason}." for name, reason in unsupported.items())
     audited = AuditFindings(prepared, findings, request, notes)
     return audited if request.train is None else _retrain(audited, request.train)
 
@@ -166,9 +166,9 @@ def check_train(classifier: TextClassifier, train: Any) -> None:
     """Raise an error if these are not texts with the labels of the model."""
     if not isinstance(train, Sequence) or len(train) != 2:
         raise UserError(f"train must be (texts, labels), found {train!r:.80}")
-    labels, own = set(read_split(*train).labels), list(classifier.stored_.description.classes)
-    if labels != set(own):
-        raise UserError(f"the training texts have the labels {sorted(labels, key=str)}, the model has {own}")
+    labels, classes = set(read_split(*train).labels), list(classifier.stored_.description.classes)
+    if labels != set(classes):
+        raise UserError(f"the training texts have the labels {sorted(labels, key=str)}, the model has {classes}")
 
 
 def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
@@ -186,8 +186,8 @@ def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
 def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]:
     """Measures that need synonyms or training texts, with the reason why they are missing."""
 
-    def reason(without: str) -> str:
-        return SELECTS if selects(case.model) else NOT_OURS if adapter.classifier is None else without
+    def reason(no_training_texts: str) -> str:
+        return SELECTS if selects(case.model) else NOT_OURS if adapter.classifier is None else no_training_texts
 
     return {
         STABILITY: [*missing_findings(() if case.substitutions else SYNONYM_MEASURES, NO_SYNONYMS)],

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.probes.text_perturbations import OWN, Probe, observe, probes
+from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, Probe, observe, probes
 from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.maths.ranking import top_k_overlap
 from steadygaze.core.random_key import RandomKey
@@ -80,15 +80,16 @@ class AuditCase:
 
     def batches(self, rows: Rows | None = None) -> Iterator[tuple[Rows, Batch]]:
         """Batches of all rows, shortest texts first, on the model's device."""
-        chosen = self.all_rows if rows is None else rows
+        selected_rows = self.all_rows if rows is None else rows
         part = Data(
-            self.data.text.select(chosen), None if self.data.question is None else self.data.question.select(chosen)
+            self.data.text.select(selected_rows),
+            None if self.data.question is None else self.data.question.select(selected_rows),
         )
         for indices in by_length(part, self.runtime.batch_size):
-            yield chosen[indices], collate(self.data, chosen[indices]).to(self.model.device)
+            yield selected_rows[indices], collate(self.data, selected_rows[indices]).to(self.model.device)
 
     def gather(
-        self, what: str, work: Callable[[Rows, Batch], dict[Key, Tensor]], rows: Rows | None = None
+        self, task: str, work: Callable[[Rows, Batch], dict[Key, Tensor]], rows: Rows | None = None
     ) -> dict[Key, Tensor]:
         """The results of `work` for each batch, (B,…) by key, in the order of the split: (N,…), CPU, float64.
 
@@ -96,7 +97,7 @@ class AuditCase:
         """
         row_parts: list[Rows] = []
         parts: list[dict[Key, Tensor]] = []
-        for batch_rows, batch in self._with_progress(what, self.all_rows if rows is None else rows):
+        for batch_rows, batch in self._with_progress(task, self.all_rows if rows is None else rows):
             parts.append({key: value.double().cpu() for key, value in work(batch_rows, batch).items()})
             row_parts.append(batch_rows)
         columns = {}
@@ -107,12 +108,12 @@ class AuditCase:
             columns[key] = column
         return columns
 
-    def _with_progress(self, what: str, rows: Rows) -> Iterator[tuple[Rows, Batch]]:
+    def _with_progress(self, task: str, rows: Rows) -> Iterator[tuple[Rows, Batch]]:
         done = 0
         for batch_rows, batch in self.batches(rows):
             yield batch_rows, batch
             done += len(batch_rows)
-            self.runtime.watch(what, done, len(rows))
+            self.runtime.watch(task, done, len(rows))
 
     @cached_property
     def _observations(self) -> dict[str, Tensor]:
@@ -164,34 +165,34 @@ class AuditCase:
             self.scatter_rows(weights, rows, batch, finite_weights(saliency, batch))
         return weights
 
-    def scatter_rows(self, whole: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
-        """Write the values of a batch's tokens (B,T) to their positions in `whole` (M,)."""
-        whole[self.data.text.indices(rows)] = values[batch.present].cpu()
+    def scatter_rows(self, all_values: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
+        """Write the values of a batch's tokens (B,T) to their positions in `all_values` (M,)."""
+        all_values[self.data.text.indices(rows)] = values[batch.present].cpu()
 
-    def gather_rows(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
-        """The values of a batch's tokens from `whole` (M,), on its device; 0 for padding.  (B,T)"""
-        values = whole.new_zeros(batch.ids.shape)
-        values[batch.present.cpu()] = whole[self.data.text.indices(rows)]
+    def gather_rows(self, all_values: Tensor, rows: Rows, batch: Batch) -> Tensor:
+        """The values of a batch's tokens from `all_values` (M,), on its device; 0 for padding.  (B,T)"""
+        values = all_values.new_zeros(batch.ids.shape)
+        values[batch.present.cpu()] = all_values[self.data.text.indices(rows)]
         return values.to(batch.ids.device)
 
 
-def saliency_divergence(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+def saliency_divergence(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
     """Jensen–Shannon divergence of two normalized saliencies, in nats.  (…,T), (…,T) -> (…,)
 
     Positive and negative weights are separate entries: w and −w have the largest divergence, as have w and 0.
     """
-    empty = [~has_weight(w, mask).unsqueeze(-1) for w in (one, other)]
+    empty = [~has_weight(w, mask).unsqueeze(-1) for w in (first, second)]
     entries = torch.cat([mask, mask, torch.ones_like(empty[0])], -1)
     p, q = (
         normalize(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), entries)
-        for w, none in zip((one, other), empty, strict=True)
+        for w, none in zip((first, second), empty, strict=True)
     )
     return jensen_shannon(p, q, entries)
 
 
-def shared_top_k(one: Tensor, other: Tensor, mask: Tensor, k: int) -> Tensor:
+def shared_top_k(first: Tensor, second: Tensor, mask: Tensor, k: int) -> Tensor:
     """The share of the top-k words in common; 0 if only one has any weight.  (B,T), (B,T) -> (B,)"""
-    return top_k_overlap(one, other, mask, k).masked_fill(has_weight(one, mask) != has_weight(other, mask), 0.0)
+    return top_k_overlap(first, second, mask, k).masked_fill(has_weight(first, mask) != has_weight(second, mask), 0.0)
 
 
 def has_weight(weights: Tensor, mask: Tensor) -> Tensor:
@@ -251,13 +252,13 @@ NO_LABELS = "the texts have no labels"
 ONLY_RANDOM = "the only explainer is the random baseline"
 
 
-def missing_findings(names: Iterable[str], why: str) -> Iterator[Finding]:
-    return (Finding(name, absent=why) for name in names)
+def missing_findings(names: Iterable[str], reason: str) -> Iterator[Finding]:
+    return (Finding(name, absent=reason) for name in names)
 
 
 def explainer_or_none(case: AuditCase) -> str:
     """The audited explanation that is part of the forward pass; '' if there is none."""
-    return next((name for name in OWN if name in case.explainers), "")
+    return next((name for name in MODEL_EXPLAINERS if name in case.explainers), "")
 
 
 def missing_capability_reason(case: AuditCase) -> str:
@@ -288,9 +289,9 @@ def texts_without_selection(case: AuditCase, name: str) -> Tensor:
     return torch.from_numpy(text.counts(selected) == 0) & (case.words > 0)
 
 
-def drop_texts(case: AuditCase, finding: Finding, gone: Tensor) -> Finding:
-    """The finding without the texts with an empty selection, `gone` (N,)."""
-    count = int(gone.sum())
+def drop_texts(case: AuditCase, finding: Finding, dropped: Tensor) -> Finding:
+    """The finding without the texts with an empty selection, `dropped` (N,)."""
+    count = int(dropped.sum())
     if not count or finding.explainer is None:
         return finding
     words = case.words[torch.from_numpy(case.rows(finding.explainer))]
@@ -299,7 +300,7 @@ def drop_texts(case: AuditCase, finding: Finding, gone: Tensor) -> Finding:
     if finding.absent:
         return finding
     note = f"left out: {count:,} of {len(words):,} texts with an empty selection"
-    values = None if finding.values is None else finding.values.masked_fill(gone, torch.nan)
+    values = None if finding.values is None else finding.values.masked_fill(dropped, torch.nan)
     return replace(finding, values=values, note=f"{finding.note}; {note}" if finding.note else note)
 
 

@@ -38,7 +38,7 @@ from steadygaze.results.row import MeasureKey, Row, mean_row
 from steadygaze.results.verdict import Shift
 
 TITLE = "Explanation audit"
-MOST = 1000
+MAX_POINTS = 1000
 """Points of a plot; a probe has at most a fifth of them."""
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 MAPPED = 5
@@ -70,14 +70,14 @@ def build_report(audited: AuditFindings) -> Report:
     prepared, findings = audited.prepared, audited.findings
     adapter, main = prepared.adapter, audited.explainer
     tokens = coverage(adapter.tokens, prepared.placed.ragged)
-    known = {
+    common_settings = {
         **audited.request.facts,
         "model": adapter.fingerprint[:12] or adapter.name,
         "seed": prepared.case.config.seed,
     }
     attention = {"attention": adapter.facts["attention"]} if "attention" in adapter.facts else {}
     rows = tuple(
-        _row(finding, {**known, **(attention if finding.explainer == "attention" else {}), "v": __version__})
+        _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
         for finding in findings
     )
     facts = {
@@ -113,8 +113,12 @@ def build_report(audited: AuditFindings) -> Report:
     )
 
 
-def _row(finding: Finding, known: Settings) -> Row:
-    settings = {**known, **finding.settings, **({"explainer": finding.explainer} if finding.explainer else {})}
+def _row(finding: Finding, common_settings: Settings) -> Row:
+    settings = {
+        **common_settings,
+        **finding.settings,
+        **({"explainer": finding.explainer} if finding.explainer else {}),
+    }
     if finding.absent:
         return Row(finding.measure, float("nan"), 0, None, settings, f"not applicable, because {finding.absent}")
     if finding.value is not None:
@@ -123,13 +127,11 @@ def _row(finding: Finding, known: Settings) -> Row:
     assert finding.values is not None
     values = finding.values[finding.values.isfinite()]
     if not len(values):
-        why = f"not applicable, because it is not defined for any text{finding.note and f' ({finding.note})'}"
-        return Row(finding.measure, float("nan"), 0, None, settings, why)
+        note = f"not applicable, because the measure is not defined for any text{finding.note and f' ({finding.note})'}"
+        return Row(finding.measure, float("nan"), 0, None, settings, note)
     left = len(finding.values) - len(values)
     note = finding.note or (
-        f"of {count_text(len(values), 'text')}: the other {left:,} were not sampled, or it is not defined for them"
-        if left
-        else ""
+        f"of {count_text(len(values), 'text')}: the other {left:,} were not sampled, or have no value" if left else ""
     )
     return mean_row(finding.measure, values.tolist(), settings, note=note)
 
@@ -139,7 +141,7 @@ def _constant_label(prepared: PreparedCase) -> tuple[str, ...]:
     if len(codes) > 1 or len(prepared.case) == 1:
         return ()
     label = prepared.adapter.classes[codes.pop()]
-    return (f"The model predicts {label!r:.80} for every text: its words can explain little.",)
+    return (f"The model predicts {label!r:.80} for every text: explanations say little about such a model.",)
 
 
 def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
@@ -157,8 +159,8 @@ def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
     if all(label == str(classes[code]) for label, code in pairs):
         return (f"{sentence}.",)
     mapping = ", ".join(f"label {label:.40} is class {str(classes[code])[:40]!r}" for label, code in pairs[:MAPPED])
-    more = " …" if len(pairs) > MAPPED else ""
-    return (f"{sentence}: the labels may be mapped to wrong classes; check --classes ({mapping}{more}).",)
+    ellipsis = " …" if len(pairs) > MAPPED else ""
+    return (f"{sentence}: the labels may be mapped to wrong classes; check --classes ({mapping}{ellipsis}).",)
 
 
 def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
@@ -166,8 +168,10 @@ def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
     for name in explainers:
         by_name = by_measure([row for row in rows if row.n and row.settings.get("explainer") == name])
         if has_leakage(by_name):
-            own = name == "rationale"
-            partner, target = (PREDICTOR, "the label") if own else (f"{name}'s own approximator", "the predicted class")
+            is_rationale = name == "rationale"
+            partner, target = (
+                (PREDICTOR, "the label") if is_rationale else (f"{name}'s own approximator", "the predicted class")
+            )
             yield leakage_sentence(by_name, partner, target=target)
         if name == "rationale" and READER not in by_name:
             yield UNREAD
@@ -189,9 +193,9 @@ def _shifts(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> Poi
     points = []
     for finding in findings:
         measure, probe = finding.key.measure, finding.key.probe
-        own = measure == "jensen-shannon" and probe in case.probes and finding.explainer == explainer
-        if own and finding.values is not None:
-            values = finding.values[finding.values.isfinite()][: MOST // 5].tolist()
+        is_shift = measure == "jensen-shannon" and probe in case.probes and finding.explainer == explainer
+        if is_shift and finding.values is not None:
+            values = finding.values[finding.values.isfinite()][: MAX_POINTS // 5].tolist()
             points += [{"probe": probe, "distance": round(value, 5)} for value in values]
     return points
 
@@ -202,12 +206,12 @@ def _seeds(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> Poin
     if not any(finding.key == key and finding.values is not None for finding in findings):
         return []
     points, explained = [], _explained(case, explainer, case.rows(explainer))
-    for rows, batch in case.batches(explained[:: max(1, len(explained) // MOST)]):
+    for rows, batch in case.batches(explained[:: max(1, len(explained) // MAX_POINTS)]):
         for first, second in combinations(seed_saliencies(case, explainer, rows, batch), 2):
             largest, divergence = normalize(first, batch.mask).amax(-1), saliency_divergence(first, second, batch.mask)
             pairs = torch.stack([largest, divergence], -1).cpu().tolist()
-            points += [{"max": round(high, 4), "distance": round(far, 5)} for high, far in pairs]
-    return points[:: max(1, len(points) // MOST)]
+            points += [{"max": round(high, 4), "distance": round(distance, 5)} for high, distance in pairs]
+    return points[:: max(1, len(points) // MAX_POINTS)]
 
 
 def _explained(case: AuditCase, explainer: str, rows: Rows) -> Rows:
@@ -239,31 +243,31 @@ def _gradient(case: AuditCase, explainer: str) -> Points:
         )
         pairs = torch.stack([weights, slope], -1)[batch.mask].cpu().tolist()
         points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
-    return points[:: max(1, len(points) // MOST)]
+    return points[:: max(1, len(points) // MAX_POINTS)]
 
 
-EACH = 3
+SHIFTS_PER_PROBE = 3
 """Texts per probe."""
-MOVED = "jensen-shannon/"
+SHIFT_MEASURE = "jensen-shannon/"
 
 
 def largest_shifts(
-    prepared: PreparedCase, explainer: str, findings: Sequence[Finding], each: int = EACH
+    prepared: PreparedCase, explainer: str, findings: Sequence[Finding], limit: int = SHIFTS_PER_PROBE
 ) -> tuple[Shift, ...]:
     """The texts with the largest shift under each probe, largest first."""
-    known = prepared.case.probes
-    shown: list[Shift] = []
+    probes = prepared.case.probes
+    shifts: list[Shift] = []
     for finding in findings:
-        name = finding.measure.removeprefix(MOVED)
-        mine = finding.measure.startswith(MOVED) and name in known and finding.explainer == explainer
-        if mine and finding.values is not None:
-            shown += _worst(prepared, explainer, name, finding.values, each)
-    return tuple(shown)
+        name = finding.measure.removeprefix(SHIFT_MEASURE)
+        is_shift = finding.measure.startswith(SHIFT_MEASURE) and name in probes and finding.explainer == explainer
+        if is_shift and finding.values is not None:
+            shifts += _worst(prepared, explainer, name, finding.values, limit)
+    return tuple(shifts)
 
 
-def _worst(prepared: PreparedCase, explainer: str, probe: str, moved: Tensor, each: int) -> Iterator[Shift]:
-    far = moved.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:each]
-    rows = far[moved[far] > 0].numpy()
+def _worst(prepared: PreparedCase, explainer: str, probe: str, divergence: Tensor, limit: int) -> Iterator[Shift]:
+    order = divergence.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:limit]
+    rows = order[divergence[order] > 0].numpy()
     if not len(rows):
         return
     case = prepared.case
@@ -276,7 +280,7 @@ def _worst(prepared: PreparedCase, explainer: str, probe: str, moved: Tensor, ea
         strict=True,
     ):
         row, old, new = states
-        yield Shift(probe, float(moved[row]), old, new)
+        yield Shift(probe, float(divergence[row]), old, new)
 
 
 def _explanations(
@@ -289,8 +293,12 @@ def _explanations(
     clean = collate(prepared.case.data, rows).ids
     for i, row in enumerate(rows.tolist()):
         new = [(position, int(ids[i, t])) for position, t in enumerate(_positions(mask[i])) if ids[i, t] != clean[i, t]]
-        shown = _explanation(prepared, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
-        yield shown if chances is None else _with_rationale(prepared, row, shown, chances[i][mask[i]].tolist())
+        explanation = _explanation(prepared, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
+        yield (
+            explanation
+            if chances is None
+            else _with_rationale(prepared, row, explanation, chances[i][mask[i]].tolist())
+        )
 
 
 def _explanation(
@@ -315,10 +323,10 @@ def _explanation(
     )
 
 
-def _with_rationale(prepared: PreparedCase, row: int, shown: Explanation, chances: list[float]) -> Explanation:
+def _with_rationale(prepared: PreparedCase, row: int, explanation: Explanation, chances: list[float]) -> Explanation:
     pieces = prepared.adapter.tokens.kind == "pieces"
     chances = mean_of_words(prepared.placed.groups[row], chances) if pieces else chances
-    return replace(shown, rationale=rationale_spans(shown.spans, shown.weights, chances))
+    return replace(explanation, rationale=rationale_spans(explanation.spans, explanation.weights, chances))
 
 
 def _rewritten(prepared: PreparedCase, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:
@@ -327,13 +335,13 @@ def _rewritten(prepared: PreparedCase, row: int, new: dict[int, int]) -> tuple[s
     if not new:
         return text, list(spans)
     names = vocabulary_lexicon(prepared.adapter.tokens.vocabulary, prepared.adapter.tokens.kind).names
-    written, moved, end = "", [], 0
+    rewritten, new_spans, end = "", [], 0
     for i, (start, stop) in enumerate(spans):
-        written += text[end:start]
+        rewritten += text[end:start]
         word = names[new[i]].strip() if i in new else text[start:stop]
-        moved.append((len(written), len(written) + len(word)))
-        written, end = written + word, stop
-    return written + text[end:], moved
+        new_spans.append((len(rewritten), len(rewritten) + len(word)))
+        rewritten, end = rewritten + word, stop
+    return rewritten + text[end:], new_spans
 
 
 def _positions(mask: Tensor) -> list[int]:

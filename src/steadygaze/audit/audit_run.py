@@ -19,8 +19,8 @@ from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
 
-SEEN = "These are training texts: the scores are optimistic."
-CALLED = "These texts are a training split: if the model was trained on them, the scores are optimistic."
+TRAINING_TEXTS = "These are training texts: the scores are optimistic."
+TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
 STREAM = 0xA0D1
 """Separates the audit's random stream from that of training with the same seed."""
 
@@ -103,15 +103,15 @@ def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tupl
 
 def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]:
     """A warning if the model was, or may have been, trained on these texts."""
-    whole, known = corpus.splits[split], adapter.facts.get("trained on")
-    labels = [example.label for example in whole if example.label is not None]
-    if known and len(labels) == len(whole):
-        questions = [example.question for example in whole if example.question is not None]
-        data = Split([example.text for example in whole], questions or None, labels)
-        if data.fingerprint().startswith(known):
-            return (SEEN,)
+    examples, training_digest = corpus.splits[split], adapter.facts.get("trained on")
+    labels = [example.label for example in examples if example.label is not None]
+    if training_digest and len(labels) == len(examples):
+        questions = [example.question for example in examples if example.question is not None]
+        data = Split([example.text for example in examples], questions or None, labels)
+        if data.fingerprint().startswith(training_digest):
+            return (TRAINING_TEXTS,)
     # A single file is always the split "train".
-    return (CALLED,) if split == "train" and len(corpus.splits) > 1 else ()
+    return (TRAINING_SPLIT,) if split == "train" and len(corpus.splits) > 1 else ()
 
 
 def sample_examples(examples: Sequence[Example], limit: int | None, seed: int) -> list[Example]:

@@ -71,16 +71,18 @@ def check(content: bytes, signature: bytes | None, signers: Path, signer: str | 
     with tempfile.NamedTemporaryFile(prefix="steadygaze-", suffix=".sig") as file:
         file.write(signature)
         file.flush()
-        given = ["-f", str(signers), "-s", file.name]
+        signature_options = ["-f", str(signers), "-s", file.name]
         if signer is None:
-            found = _run(["-Y", "find-principals", *given], b"")
-            names = [name for name in found.stdout.decode(errors="replace").split("\n") if name]  # may hold spaces
-            if found.returncode or not names:
-                raise ManifestChange(f"manifest.json.sig is by nobody that {signers} allows: {_said(found)}")
+            principals = _run(["-Y", "find-principals", *signature_options], b"")
+            names = [name for name in principals.stdout.decode(errors="replace").split("\n") if name]  # may hold spaces
+            if principals.returncode or not names:
+                raise ManifestChange(f"manifest.json.sig is by nobody that {signers} allows: {_said(principals)}")
             signer = names[0]
-        ended = _run(["-Y", "verify", "-n", NAMESPACE, "-I", signer, *given], content)
-    if ended.returncode:
-        raise ManifestChange(f"manifest.json.sig is not a signature of this manifest by {signer!r}: {_said(ended)}")
+        verification = _run(["-Y", "verify", "-n", NAMESPACE, "-I", signer, *signature_options], content)
+    if verification.returncode:
+        raise ManifestChange(
+            f"manifest.json.sig is not a signature of this manifest by {signer!r}: {_said(verification)}"
+        )
     return signer
 
 
@@ -154,8 +156,8 @@ def write(
     """Write a bundle.  It may replace one of the same model and texts, or any bundle with `replace_other`."""
     folder = Path(folder)
     check_same(folder, manifest.model, manifest.data, replace_other)
-    made = complete(manifest, report, policy)
-    contents = render(report, made, policy)
+    completed = complete(manifest, report, policy)
+    contents = render(report, completed, policy)
     signature = None if sign is None else sign(contents[MANIFEST])
     try:
         with new_folder(folder) as new:
@@ -165,7 +167,7 @@ def write(
                 (new / SIGNATURE).write_bytes(signature)
     except OSError as error:
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
-    return AuditBundle(report, made, policy, contents, signature)
+    return AuditBundle(report, completed, policy, contents, signature)
 
 
 def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
@@ -182,8 +184,8 @@ def check_free(folder: Path) -> bool:
     recover_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    if others := unknown_entries(folder, (*FILES, SIGNATURE)):
-        raise UserError(f"{folder} holds {others[0]!r}, which would be lost; name another folder")
+    if foreign_files := unknown_entries(folder, (*FILES, SIGNATURE)):
+        raise UserError(f"{folder} holds {foreign_files[0]!r}, which would be lost; name another folder")
     try:
         read_manifest(folder)
     except UserError as error:
@@ -196,13 +198,13 @@ def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], 
     if not check_free(folder) or replace_other:
         return
     old = read_manifest(folder)[0]
-    for what, name, was, now in (
+    for difference, name, old_facts, new_facts in (
         ("another model", "name", old.model, model),
         ("other texts", "corpus", old.data, data),
     ):
-        if was.get("fingerprint") != now.get("fingerprint"):
+        if old_facts.get("fingerprint") != new_facts.get("fingerprint"):
             raise UserError(
-                f"{folder} is an audit bundle of {what} ({was.get(name)!r:.80}) and is left alone; "
+                f"{folder} is an audit bundle of {difference} ({old_facts.get(name)!r:.80}) and is left alone; "
                 "name another folder, or replace it with --replace"
             )
 
@@ -212,8 +214,8 @@ def read(folder: str | Path) -> AuditBundle:
     folder = Path(folder)
     recover_folder(folder)
     manifest, _ = read_manifest(folder)
-    if gone := [name for name in manifest.files if not (folder / name).exists()]:
-        raise ManifestChange(f"{folder} is not a whole audit bundle: it has no {gone[0]}")
+    if missing_files := [name for name in manifest.files if not (folder / name).exists()]:
+        raise ManifestChange(f"{folder} is not a whole audit bundle: it has no {missing_files[0]}")
     contents = {name: content_of(folder / name) for name in (*manifest.files, MANIFEST)}
     changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
     if changed:

@@ -36,7 +36,7 @@ from steadygaze.models.classifier import has_extension_points
 if TYPE_CHECKING:
     from rich.console import Group
 
-ABOUT = "changes of the attention weights themselves, not of words, embeddings or seeds"
+SCOPE = "changes of the attention weights themselves, not of words, embeddings or seeds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +47,24 @@ class Certificate:
     label: Label
     """The predicted label."""
     certified: bool
-    """Whether no such change can change the label."""
+    """Whether no change up to R can change the label."""
     radius: float | None
-    """The label is the same for every smaller change; infinite if none changes it.  None: the decoder is not linear."""
+    """No smaller change changes the label; infinite if no change does.  None: the decoder is not linear."""
     alpha: float | None
-    """KL(prediction ‖ changed prediction) is never above this: exact for two classes, else an upper bound."""
+    """Upper bound of KL(prediction ‖ changed prediction); exact for two classes."""
     alpha_low: float
     """Some change reaches this."""
     tvd: float | None
-    """Their total variation is never above this."""
+    """Upper bound of the total variation between the two predictions."""
     top_k_holds: bool
-    """Whether no such change can change the set of top-k tokens."""
+    """Whether no change up to R can change the set of top-k tokens."""
     R: float
     k: int
     norm: Norm
     simplex: bool
-    """Whether only changes count that keep the sum of the weights."""
+    """Whether only changes that keep the sum of the weights are considered."""
     exact: bool
-    """Whether some change reaches alpha and tvd."""
+    """Whether alpha and tvd are exact, not only upper bounds."""
     beta: float | None = None
     """Overlap of the top-k tokens with those of the reference."""
     gamma: float | None = None
@@ -77,9 +77,10 @@ class Certificate:
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
     def __str__(self) -> str:
-        held = "cannot change" if self.certified else "may change"
-        words = "cannot" if self.top_k_holds else "may"
-        return f"{self.label!r} {held} within {_ball(self)}; the top {self.k} words {words} change (about {ABOUT})"
+        label_change = "cannot change" if self.certified else "may change"
+        top_change = "cannot" if self.top_k_holds else "may"
+        label = f"{self.label!r} {label_change} within {_ball(self)}"
+        return f"{label}; the top {self.k} words {top_change} change (about {SCOPE})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,12 +100,12 @@ class Certificates(Sequence[Certificate]):
 
     @property
     def share_certified(self) -> float:
-        """Share of the texts whose label no change of the weights can change."""
+        """Share of the texts with a certified label."""
         return fmean(row.certified for row in self.rows)
 
     @property
     def only_label(self) -> Label | None:
-        """The predicted label, if it is the same for all of several texts; else None."""
+        """The predicted label, if several texts all have the same; else None."""
         labels = {row.label for row in self.rows}
         return labels.pop() if len(labels) == 1 and len(self) > 1 else None
 
@@ -128,7 +129,7 @@ class Certificates(Sequence[Certificate]):
     def to_dict(self) -> dict[str, Any]:
         """The scope, the summary and every row, for JSON."""
         summary = {name: _plain(value) for name, value in self.summary().items()}
-        return {**GENERATOR, "sentence": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
+        return {**GENERATOR, "sentence": SCOPE, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
 
     def to_json(self, path: str | Path, *, replace: bool = False) -> None:
         """Write `to_dict` to a file; `replace` allows a file that steadygaze did not write."""
@@ -136,16 +137,16 @@ class Certificates(Sequence[Certificate]):
         write_output(path, text + "\n", replace)
 
     def lines(self) -> list[tuple[str, str]]:
-        """The summary for people: description and value."""
-        found = self.summary()
+        """The summary as pairs of a description and a value."""
+        summary = self.summary()
         if not self.rows:
             return [("texts", "0")]
         first = self.rows[0]
         kind = "exact" if first.exact else "upper bound"
-        named = {
-            "median_radius": "median radius up to which the label holds",
+        descriptions = {
+            "median_radius": "median certified radius of the label",
             "mean_alpha": f"mean α, KL of the predictions ({kind})",
-            "mean_alpha_low": "mean α that some change reaches",
+            "mean_alpha_low": "mean lower bound of α",
             "mean_tvd": f"mean total variation ({kind})",
             "share_top_k_holds": f"share whose top {first.k} words cannot change",
             "mean_beta": f"mean β, top {first.k} words shared with the reference",
@@ -153,24 +154,24 @@ class Certificates(Sequence[Certificate]):
             "mean_gamma_tvd": "mean γ as total variation",
         }
         ball = f"within {_ball(first)}"
-        sure = f"{found['certified']:,} of {len(self):,} ({found['share_certified']:.1%})"
+        certified_share = f"{summary['certified']:,} of {len(self):,} ({summary['share_certified']:.1%})"
         if first.radius is None:
-            sure = "none: the decoder is not linear in the attention weights"
+            certified_share = "none: the decoder is not linear in the attention weights"
         if first.exact:
-            del named["mean_alpha_low"]  # the same number again
-        shown = [(text, f"{found[name]:.4g}") for name, text in named.items() if found[name] is not None]
-        return [("texts whose label cannot change " + ball, sure), *shown]
+            del descriptions["mean_alpha_low"]  # the same number again
+        lines = [(text, f"{summary[name]:.4g}") for name, text in descriptions.items() if summary[name] is not None]
+        return [("texts whose label cannot change " + ball, certified_share), *lines]
 
     def warnings(self) -> list[str]:
         """Warnings that limit the meaning of the numbers."""
         if self.only_label is None:
             return []
         label = repr(self.only_label)[:80]
-        return [f"Every text gets the same label, {label}: that it cannot change is no merit of the model."]
+        return [f"Every text gets the same label, {label}: the certificate is uninformative."]
 
     def __str__(self) -> str:
-        numbers = (f"{what}: {much}" for what, much in self.lines())
-        return "\n".join([*self.warnings(), f"Certificate: about {ABOUT}.", *numbers])
+        numbers = (f"{description}: {value}" for description, value in self.lines())
+        return "\n".join([*self.warnings(), f"Certificate: about {SCOPE}.", *numbers])
 
     __repr__ = __str__
 
@@ -180,10 +181,10 @@ class Certificates(Sequence[Certificate]):
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, show_header=False)
-        for what, much in self.lines():
-            table.add_row(Text(what), Text(much))
-        first = (Text(f"! {said}", style="bold yellow") for said in self.warnings())
-        return Group(*first, table, Text(f"This is about {ABOUT}.", style="dim"))
+        for description, value in self.lines():
+            table.add_row(Text(description), Text(value))
+        warnings = (Text(f"! {warning}", style="bold yellow") for warning in self.warnings())
+        return Group(*warnings, table, Text(f"This is about {SCOPE}.", style="dim"))
 
     def _over(self, name: str, statistic: Callable[[list[float]], float]) -> float | None:
         values = [value for row in self.rows if (value := getattr(row, name)) is not None]
@@ -194,9 +195,9 @@ def _plain(value: Any) -> Any:
     return "inf" if value == math.inf else value
 
 
-def _ball(one: Certificate) -> str:
-    kept = ", their sum kept" if one.simplex else ""
-    return f"{one.R:g} ({'ℓ∞' if one.norm == 'linf' else 'ℓ2'}{kept})"
+def _ball(certificate: Certificate) -> str:
+    sum_note = ", their sum kept" if certificate.simplex else ""
+    return f"{certificate.R:g} ({'ℓ∞' if certificate.norm == 'linf' else 'ℓ2'}{sum_note})"
 
 
 OTHER_TOKENS = "the reference splits texts into other tokens: use a model with the same kind of encoder and max_length"
@@ -244,9 +245,9 @@ def certify(
         theirs = None if reference is None or other is None else _forward(reference, collate(other, rows), batch.mask)
         bounds = certify_batch(network, batch, float(radius), norm, int(k), bool(simplex), theirs, lower_bound)
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
-            asked = None if questions is None else questions[row]
-            found[row] = Certificate(text=read[row], question=asked, **{**values, **shared})
-    return Certificates(tuple(found[row] for row in range(len(read))))
+            question = None if questions is None else questions[row]
+            certificates[row] = Certificate(text=read[row], question=question, **{**values, **settings})
+    return Certificates(tuple(certificates[row] for row in range(len(read))))
 
 
 def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:
@@ -273,16 +274,16 @@ def _same(clf: TextClassifier, reference: TextClassifier) -> SavedModel:
     """The saved reference; raise an error if its tokens or its labels differ."""
     if not hasattr(reference, "stored_"):
         raise UserError("the reference is not a fitted TextClassifier: fit or load it first")
-    ours, theirs = clf.stored_, reference.stored_
-    if ours.description.classes != theirs.description.classes:
-        found = f"{theirs.description.classes!r:.80} and {ours.description.classes!r:.80}"
-        raise UserError(f"the reference and the model must have the same labels, found {found}")
-    kinds = ours.tokenizer.kind, theirs.tokenizer.kind
-    # Words are split alike whatever the vocabulary, which differs with the training texts; pieces are the vocabulary's.
-    alike = kinds == ("words", "words") or ours.tokenizer.to_json() == theirs.tokenizer.to_json()
-    if ours.description.pair != theirs.description.pair or not alike:
+    saved, saved_reference = clf.stored_, reference.stored_
+    if saved.description.classes != saved_reference.description.classes:
+        labels = f"{saved_reference.description.classes!r:.80} and {saved.description.classes!r:.80}"
+        raise UserError(f"the reference and the model must have the same labels, found {labels}")
+    kinds = saved.tokenizer.kind, saved_reference.tokenizer.kind
+    # Word tokenizers split texts alike with any vocabulary; subword tokenizers must be the same.
+    same_tokens = kinds == ("words", "words") or saved.tokenizer.to_json() == saved_reference.tokenizer.to_json()
+    if saved.description.pair != saved_reference.description.pair or not same_tokens:
         raise UserError(OTHER_TOKENS)
-    return theirs
+    return saved_reference
 
 
 def _forward(reference: TextClassifier, batch: Batch, mask: Tensor) -> Forward:

@@ -46,7 +46,7 @@ from steadygaze.techniques.perturbations.gradient_ascent import ascend
 
 STEPS = 10
 """As many as SEAT's inner search takes."""
-LIKELY = 5
+MAX_CLASSES = 5
 """Classes started from, the likeliest of them: a class without probability adds nothing to the divergence."""
 
 
@@ -68,11 +68,11 @@ def ascend_divergence(
 def search(model: Classifier, forward: Forward, mask: Tensor, radius: float, norm: Norm) -> Tensor:
     """-> (B,)"""
     clean, center = forward.logits.double().softmax(-1), forward.weights.double()
-    likely = clean.topk(min(clean.shape[-1] - 1, LIKELY)).indices.unbind(
+    classes = clean.topk(min(clean.shape[-1] - 1, MAX_CLASSES)).indices.unbind(
         -1
     )  # of two classes one is enough: p_0 = 1 − p_1
     row = torch.arange(len(clean), device=clean.device)
-    up = partial(ascend, center=center, radius=radius, norm=norm, keep=mask)
+    search_ascent = partial(ascend, center=center, radius=radius, norm=norm, keep=mask)
 
     def decode(weights: Tensor) -> Tensor:
         return model.decode(forward.encoded, weights).double()
@@ -84,9 +84,12 @@ def search(model: Classifier, forward: Forward, mask: Tensor, radius: float, nor
         return decode(weights).log_softmax(-1)[row, of]
 
     with evaluation(model):
-        most = [up(partial(chance, of=one), torch.zeros_like(center), steps=1, step_size=radius) for one in likely]
-        starts = [sign * start for start in most for sign in (1, -1)]
-        ends = [up(divergence, start, steps=STEPS, best=True) for start in starts]
+        directions = [
+            search_ascent(partial(chance, of=class_index), torch.zeros_like(center), steps=1, step_size=radius)
+            for class_index in classes
+        ]
+        starts = [sign * start for start in directions for sign in (1, -1)]
+        ends = [search_ascent(divergence, start, steps=STEPS, best=True) for start in starts]
         with torch.no_grad():
             return torch.stack([divergence(center + end) for end in ends]).amax(0).clamp_min(0.0)
 
@@ -134,13 +137,13 @@ def certify_batch(
         reach = model.reach(forward.encoded)
     if reach is None:
         low = search(model, forward, batch.mask, radius, norm)
-        said: dict[str, Any] = {**dict.fromkeys(("radius", "alpha", "tvd")), "alpha_low": low}
-        said["certified"] = torch.zeros_like(batch.mask[:, 0])
+        bounds: dict[str, Any] = {**dict.fromkeys(("radius", "alpha", "tvd")), "alpha_low": low}
+        bounds["certified"] = torch.zeros_like(batch.mask[:, 0])
     else:
-        said = _closed(reach.double(), forward, batch.mask, radius, norm, simplex)
+        bounds = _closed(reach.double(), forward, batch.mask, radius, norm, simplex)
     close = {} if reference is None else _closeness(forward, reference, batch.mask, k)
-    holds = top_k_holds(forward.weights.double(), batch.mask, radius, norm, k)
-    return Bounds(predicted=forward.logits.argmax(-1), top_k_holds=holds, **said, **close)
+    top_k_stable = top_k_holds(forward.weights.double(), batch.mask, radius, norm, k)
+    return Bounds(predicted=forward.logits.argmax(-1), top_k_holds=top_k_stable, **bounds, **close)
 
 
 def top_k_holds(weights: Tensor, mask: Tensor, radius: float, norm: Norm, k: int) -> Tensor:
@@ -153,11 +156,13 @@ def top_k_holds(weights: Tensor, mask: Tensor, radius: float, norm: Norm, k: int
 
 
 def _refuse(lower_bound: bool, simplex: bool) -> None:
-    why = "this model's decoder is not linear in the attention weights, so nothing can be certified of it"
+    problem = "this model's decoder is not linear in the attention weights, so nothing can be certified of it"
     if not lower_bound:
-        raise UserError(f"{why}: train with decoder=linear, or ask for what gradient ascent finds, lower_bound=True")
+        raise UserError(
+            f"{problem}: train with decoder=linear, or ask for what gradient ascent finds, lower_bound=True"
+        )
     if simplex:
-        raise UserError(f"{why}; gradient ascent does not keep to the simplex: leave out simplex")
+        raise UserError(f"{problem}; gradient ascent does not keep to the simplex: leave out simplex")
 
 
 def _closed(
@@ -178,9 +183,9 @@ def _closed(
             alpha = (clean * (logits.log_softmax(-1) - lowest)).sum(-1)
             tvd = torch.minimum((highest - clean).sum(-1), (clean - lowest.exp()).sum(-1)).clamp_max(1.0)
             low = ascend_divergence(*problem)
-    found = {"alpha": alpha, "alpha_low": low, "tvd": tvd}
+    distances = {"alpha": alpha, "alpha_low": low, "tvd": tvd}
     # Sums that cancel can round to just below 0, which no distance may be.
-    clamped = {name: value.clamp_min(0.0) for name, value in found.items()}
+    clamped = {name: value.clamp_min(0.0) for name, value in distances.items()}
     return {"certified": certified, "radius": certified_radius, **clamped}
 
 
@@ -191,9 +196,9 @@ def _prediction(logits: Tensor, n: Tensor, radius: float, precision: float) -> t
     size = n.gather(1, predicted.unsqueeze(-1).expand(-1, -1, n.shape[-1])).squeeze(1)
     itself = torch.zeros_like(gap, dtype=torch.bool).scatter(-1, predicted, True)
     unmoved = torch.where(gap > 0, torch.inf, 0.0).to(gap.dtype)
-    each = torch.where(size > 0, gap / size, unmoved).masked_fill(itself, torch.inf)
+    radii = torch.where(size > 0, gap / size, unmoved).masked_fill(itself, torch.inf)
     terms = logits.abs() + logits.gather(-1, predicted).abs() + radius * size
-    return ((gap > radius * size + ULPS * precision * terms) | itself).all(-1), each.amin(-1)
+    return ((gap > radius * size + ULPS * precision * terms) | itself).all(-1), radii.amin(-1)
 
 
 def _log_chances(logits: Tensor, loss: Tensor) -> Tensor:
@@ -205,10 +210,10 @@ def _log_chances(logits: Tensor, loss: Tensor) -> Tensor:
 def _closeness(forward: Forward, reference: Forward, mask: Tensor, k: int) -> dict[str, Tensor]:
     """β and γ."""
     weights, logits = forward.weights.double(), forward.logits.double()
-    theirs = reference.logits.to(logits).softmax(-1)
-    every = torch.ones_like(theirs, dtype=torch.bool)
+    reference_probs = reference.logits.to(logits).softmax(-1)
+    all_classes = torch.ones_like(reference_probs, dtype=torch.bool)
     return {
         "beta": top_k_overlap(weights, reference.weights.to(weights), mask, k),
-        "gamma": kl_logits(theirs, logits).clamp_min(0.0),
-        "gamma_tvd": total_variation(theirs, logits.softmax(-1), every),
+        "gamma": kl_logits(reference_probs, logits).clamp_min(0.0),
+        "gamma_tvd": total_variation(reference_probs, logits.softmax(-1), all_classes),
     }

@@ -55,14 +55,16 @@ class Manifest:
 
 def changes(old: Manifest, new: Manifest) -> list[str]:
     """The differences of two audits in model, data, settings, seeds, versions and gate, as sentences."""
-    found = []
+    sentences = []
     for part in ("model", "data", "settings", "versions"):
-        was, now = old.to_dict()[part], new.to_dict()[part]
-        for name in (name for name in dict.fromkeys([*was, *now]) if was.get(name) != now.get(name)):
-            found.append(f"{part}, {name}: was {was.get(name)!r}, is {now.get(name)!r}")
-    found += [f"seeds: were {list(old.seeds)}, are {list(new.seeds)}"] if old.seeds != new.seeds else []
-    was, now = _passed(old), _passed(new)
-    return found + ([f"the gate: was {was}, is {now}"] if was != now else [])
+        old_value, new_value = old.to_dict()[part], new.to_dict()[part]
+        for name in (
+            name for name in dict.fromkeys([*old_value, *new_value]) if old_value.get(name) != new_value.get(name)
+        ):
+            sentences.append(f"{part}, {name}: was {old_value.get(name)!r}, is {new_value.get(name)!r}")
+    sentences += [f"seeds: were {list(old.seeds)}, are {list(new.seeds)}"] if old.seeds != new.seeds else []
+    old_value, new_value = _passed(old), _passed(new)
+    return sentences + ([f"the gate: was {old_value}, is {new_value}"] if old_value != new_value else [])
 
 
 def _passed(manifest: Manifest) -> str:

@@ -62,28 +62,26 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest_json([item.text, item.question, item.label, item.rationales, item.sentences] for item in examples)
 
 
-def check_comparable(adapter: ModelAdapter, other: ModelAdapter) -> ModelAdapter:
+def check_comparable(adapter: ModelAdapter, candidate: ModelAdapter) -> ModelAdapter:
     """Return the other model if it has the same classes and vocabulary; raise an error if not."""
-    if adapter.fingerprint and adapter.fingerprint == other.fingerprint:
-        raise UserError(f"{other.name} is the audited model itself: another seed is another training")
-    if not adapter.is_comparable(other):
-        raise UserError(
-            f"{other.name} was not trained alike: its labels or its vocabulary differ from {adapter.name}'s"
-        )
-    return other
+    if adapter.fingerprint and adapter.fingerprint == candidate.fingerprint:
+        raise UserError(f"{candidate.name} is the audited model itself; pass a model trained with another seed")
+    if not adapter.is_comparable(candidate):
+        raise UserError(f"{candidate.name} cannot be compared with {adapter.name}: its labels or its vocabulary differ")
+    return candidate
 
 
-def training_difference(adapter: ModelAdapter, others: Sequence[ModelAdapter]) -> str:
+def training_difference(adapter: ModelAdapter, models: Sequence[ModelAdapter]) -> str:
     """The first difference in training besides the seed, as far as it is known; '' if there is none."""
-    own = {"kind": adapter.kind, **adapter.facts}
-    for other in others:
-        facts = {"kind": other.kind, **other.facts}
-        for name in [*own, *(facts.keys() - own.keys())]:
-            ours, theirs = own.get(name, "not known"), facts.get(name, "not known")
-            if name != SEED and ours != theirs:
-                return f"{other.name} was not trained alike ({name}: {theirs}, here {ours})"
-        if SEED in own and own[SEED] == facts.get(SEED):
-            return f"{other.name} was not trained alike: its seed is {own[SEED]} too, but its weights differ"
+    facts = {"kind": adapter.kind, **adapter.facts}
+    for model in models:
+        model_facts = {"kind": model.kind, **model.facts}
+        for name in [*facts, *(model_facts.keys() - facts.keys())]:
+            value, model_value = facts.get(name, "not known"), model_facts.get(name, "not known")
+            if name != SEED and value != model_value:
+                return f"{model.name} was trained differently ({name}: {model_value}, here {value})"
+        if SEED in facts and facts[SEED] == model_facts.get(SEED):
+            return f"{model.name} has the same seed, {facts[SEED]}, but other weights: it was trained differently"
     return ""
 
 
@@ -92,15 +90,19 @@ def choose_explainers(adapter: ModelAdapter, requested: Sequence[Any]) -> tuple[
     pairs = [
         resolve_explainer(item.for_adapter(adapter) if isinstance(item, TextExplainer) else item) for item in requested
     ]
-    chosen = dict(pairs) or _default(adapter)
-    if len(pairs) > len(chosen):
+    explainers = dict(pairs) or _default(adapter)
+    if len(pairs) > len(explainers):
         names = ", ".join(name for name, _ in pairs)
-        raise UserError(f"two explainers have the same name, among {names}: audit one at a time")
-    reasons = {name: why for name, explainer in chosen.items() if (why := missing_capability(explainer, adapter.model))}
-    supported = {name: explainer for name, explainer in chosen.items() if name not in reasons}
+        raise UserError(f"two of the explainers {names} have the same name; audit them separately")
+    reasons = {
+        name: reason
+        for name, explainer in explainers.items()
+        if (reason := missing_capability(explainer, adapter.model))
+    }
+    supported = {name: explainer for name, explainer in explainers.items() if name not in reasons}
     if not supported:
-        name, why = next(iter(reasons.items()))
-        raise UserError(f"{name} of {adapter.name} cannot be audited: {why}; choose another explainer")
+        name, reason = next(iter(reasons.items()))
+        raise UserError(f"{name} of {adapter.name} cannot be audited: {reason}; choose another explainer")
     return supported, reasons
 
 
@@ -126,14 +128,14 @@ def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> P
     if request.synonyms is not None:
         table = synonym_table(adapter, request.synonyms, [example.text for example in examples])
         substitutions = {name: (table, number) for name, number in SYNONYM_PROBES.items()}
-    prepared, *others = (
+    prepared, *other_cases = (
         prepare(model, examples, explainers, request.config, substitutions, request.runtime)
-        for model in (adapter, *(check_comparable(adapter, other) for other in request.others))
+        for model in (adapter, *(check_comparable(adapter, candidate) for candidate in request.others))
     )
     ids = prepared.case.data.text.ids
-    if any(not np.array_equal(other.case.data.text.ids, ids) for other in others):
+    if any(not np.array_equal(other.case.data.text.ids, ids) for other in other_cases):
         raise UserError("a model passed as another seed tokenizes the texts differently: pass a model of the same kind")
-    return replace(prepared, case=replace(prepared.case, others=tuple(other.case for other in others)))
+    return replace(prepared, case=replace(prepared.case, others=tuple(other.case for other in other_cases)))
 
 
 def prepare(
@@ -146,7 +148,7 @@ def prepare(
 ) -> PreparedCase:
     """Tokenize the texts; convert labels and rationales to class indices and token masks."""
     if not examples:
-        raise UserError("there are no texts to audit with")
+        raise UserError("there are no texts to audit")
     adapter = _in_doubles(adapter.for_pairs(_paired(examples)))
     placed = adapter.tokens.place([example.text for example in examples])
     data = adapter.data(placed, [example.question or "" for example in examples] if adapter.pair else None)
@@ -169,11 +171,11 @@ def prepare(
 def _label_codes(adapter: ModelAdapter, examples: Sequence[Example]) -> np.ndarray[Any, Any] | None:
     """The class index of each text; None without labels."""
     labels = [example.label for example in examples]
-    known = [label for label in labels if label is not None]
-    if known and None in labels:
+    given_labels = [label for label in labels if label is not None]
+    if given_labels and None in labels:
         row = labels.index(None)
         raise UserError(f"labels[{row}] is missing, but other texts have a label; label every text, or none")
-    return np.array(adapter.label_codes(known), np.int64) if known else None
+    return np.array(adapter.label_codes(given_labels), np.int64) if given_labels else None
 
 
 def _in_doubles(adapter: ModelAdapter) -> ModelAdapter:
@@ -187,7 +189,7 @@ def _paired(examples: Sequence[Example]) -> bool:
     """Whether the examples are pairs (text, question)."""
     kinds = {example.question is not None for example in examples}
     if len(kinds) > 1:
-        raise UserError("some texts have a question and some do not: an audit reads one kind at a time")
+        raise UserError("some texts have a question and some do not; audit them separately")
     return kinds.pop()
 
 

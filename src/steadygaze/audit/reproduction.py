@@ -10,8 +10,8 @@ A verification compares every field of the manifest and every byte of every file
 1e-6, because processors round differently.  The page, the rows and the policy are rendered again from the compared
 content and must be the same bytes.
 
-A rerun cannot verify the date of an audit (`UNVERIFIED`), nor that its first policy was the same.  For these, a third
-party needs the seal from another source, or a signature (`bundle.sign`).
+A rerun cannot verify the date of an audit (`UNVERIFIED`), nor that its first policy was the same.  To verify these,
+a third party needs the digest of the manifest from another source, or a signature (`bundle.sign`).
 """
 
 import json
@@ -38,21 +38,23 @@ from steadygaze.results.report_differences import differences
 PATHS = ("model", "data", "train", "synonyms", "other_seeds")
 """Settings that may be a path, or several."""
 DATA = ("data", "train")
-"""Of these, the name of a corpus takes precedence over a file."""
+"""Settings for which the name of a corpus takes precedence over a file."""
 TOLERANCE = 1e-6
-"""Relative, and absolute below 1."""
+"""Tolerance of numbers: relative above 1, absolute below."""
 UNVERIFIED = ("date",)
 """Fields of the manifest that a rerun cannot verify."""
 COMPARED = ("rows", "versions")
 """Parts of a report that `differences` compares."""
-MOST = 20
-"""Differences listed for each part."""
+MAX_DIFFERENCES = 20
+"""Maximum number of differences listed for each part."""
 
 
 def portable_path(name: str, base: Path) -> str:
     """The path relative to `base`, if it is below `base` or both are below the working folder; else its name alone."""
-    path, base, here = (resolve(os.path.expanduser(item)) for item in (name, base, Path.cwd()))
-    if not path.is_relative_to(base) and not (path.is_relative_to(here) and base.is_relative_to(here)):
+    path, base, working_folder = (resolve(os.path.expanduser(item)) for item in (name, base, Path.cwd()))
+    if not path.is_relative_to(base) and not (
+        path.is_relative_to(working_folder) and base.is_relative_to(working_folder)
+    ):
         return f"./{path.name}"
     return _dotted(Path(os.path.relpath(path, base)).as_posix())
 
@@ -76,8 +78,8 @@ def _with_paths(settings: Mapping[str, Any], change: Callable[[str, str], str]) 
     changed: dict[str, Any] = {}
     for name in PATHS:
         if value := settings.get(name):
-            many = not isinstance(value, str)
-            changed[name] = tuple(change(name, item) for item in value) if many else change(name, value)
+            is_list = not isinstance(value, str)
+            changed[name] = tuple(change(name, item) for item in value) if is_list else change(name, value)
     return changed
 
 
@@ -96,9 +98,9 @@ def _restored(bundle: Path, name: str, value: str) -> str:
     for candidate in candidates:
         if os.path.exists(candidate):
             return prefix + candidate
-    tried = " nor ".join(dict.fromkeys(candidates))
+    locations = " nor ".join(dict.fromkeys(candidates))
     raise UserError(
-        f"{bundle}, {name}: nothing exists at {tried}; name its new path with {_usage(name)} beside --verify"
+        f"{bundle}, {name}: no file exists at {locations}; pass its new path with {_usage(name)} and --verify"
     )
 
 
@@ -164,7 +166,7 @@ def _requirements(policy: Policy | None) -> list[str]:
 
 
 def _rule(item: Requirement) -> str:
-    """The rule, with every digit of its limit."""
+    """The requirement, with all digits of its limit."""
     return f"{item.measure}{f'[{item.explainer}]' if item.explainer else ''}{item.op}{item.limit!r}"
 
 
@@ -172,37 +174,42 @@ def discrepancies(old: AuditBundle, report: Report, manifest: Manifest) -> list[
     """The differences between a bundle and its rerun, which has the date and the policy of the bundle."""
     sentences = changes(old.manifest, manifest)
     sentences += [item for item in differences(old.report, report, TOLERANCE) if item not in sentences]
-    sentences += _report(old.contents[REPORT], report, whole=not sentences)
+    sentences += _report(old.contents[REPORT], report, all_parts=not sentences)
     before, after = old.manifest.to_dict(), manifest.to_dict()
     sentences += [x for name in ("gate", "command") for x in _deep(before[name], after[name], f"manifest, {name}")]
     return sentences + _files(old, old.manifest if sentences else manifest)
 
 
-def _report(old: bytes, new: Report, whole: bool) -> list[str]:
-    """Differences in parts that `differences` does not compare in full; in every part if it has none.
+def _report(old: bytes, new: Report, all_parts: bool) -> list[str]:
+    """Differences in the parts of a report that `differences` does not compare; with `all_parts`, in every part.
 
     Sentences are not filtered by their text: they quote the bundle, which may contain any text.
     """
-    before, after = (json.loads(content) for content in (old, new.to_json().encode(errors="replace")))
+    old_values, new_values = (json.loads(content) for content in (old, new.to_json().encode(errors="replace")))
     sentences = []
-    for name in (name for name in dict.fromkeys([*before, *after]) if whole or name not in COMPARED):
-        part = list(_deep(before.get(name), after.get(name), f"report, {name}"))
-        more = [f"report, {name}: {len(part) - MOST} more differences"] if len(part) > MOST else []
-        sentences += part[:MOST] + more
+    for name in (name for name in dict.fromkeys([*old_values, *new_values]) if all_parts or name not in COMPARED):
+        part = list(_deep(old_values.get(name), new_values.get(name), f"report, {name}"))
+        remainder = (
+            [f"report, {name}: {len(part) - MAX_DIFFERENCES} more differences"] if len(part) > MAX_DIFFERENCES else []
+        )
+        sentences += part[:MAX_DIFFERENCES] + remainder
     return sentences
 
 
 def _files(old: AuditBundle, manifest: Manifest) -> list[str]:
-    """Files that differ from what the compared content renders to.
+    """Files that differ from a new rendering of the compared content.
 
-    The manifest must be, byte for byte, that of the rerun, unless its differences are listed already.
+    The manifest must equal that of the rerun byte for byte, unless its differences are already listed.
     """
     expected = render_files(old.report, old.policy)
     expected[REPORT] = _layout(old.contents[REPORT])  # its values are compared, numbers up to rounding
     expected[MANIFEST] = render_manifest(manifest, expected)
     changed = [name for name in expected if expected[name] != old.contents.get(name)]
     return [
-        *(f"{name} does not match the report: it was changed, or made with other packages" for name in changed),
+        *(
+            f"{name} does not match the report: it was changed, or written with other package versions"
+            for name in changed
+        ),
         *(f"{name} is not part of an audit bundle" for name in old.contents if name not in expected),
     ]
 

@@ -21,7 +21,7 @@ from steadygaze.results.verdict import Answer, Verdict
 
 COLLAPSED = "collapsed"
 FEWEST = 8
-"""Texts that a verdict needs."""
+"""Minimum number of texts for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Threshold:
     good: float
     bad: float
     sentence: str
-    """Describes the score by {value}; or by {size} with {more} (less) or {better} (worse).
+    """Sentence with {value}, or with {size} and {more} (or less) or {better} (or worse).
 
     {noun}: attention, selection, weight.
     """
@@ -155,8 +155,8 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:
     limits = {name: (threshold.good, threshold.bad) for name, threshold in rule.thresholds.items()}
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         notes = [rows[name].note for name in (*rule.required, *rule.thresholds) if name in rows and rows[name].note]
-        why = _sentence([*notes, "no deciding measure is available"][:1])
-        return Verdict(rule.title, "not measured", why, (), rule.key, limits)
+        reason = _sentence([*notes, "no deciding measure is available"][:1])
+        return Verdict(rule.title, "not measured", reason, (), rule.key, limits)
     incomplete = answers.keys().isdisjoint(rule.required)
     answer: Answer = "no" if "no" in answers.values() else "partly"
     if set(answers.values()) == {"yes"} and not incomplete:

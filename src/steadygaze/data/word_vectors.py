@@ -153,7 +153,7 @@ def _fields(line: bytes, size: int, location: str) -> tuple[str, list[bytes]]:
     name, *values = line.rsplit(b" ", size)
     if len(values) != size or (b" " in name and _is_number(name.rpartition(b" ")[2])):
         raise UserError(
-            f"{location}: found {line.count(b' ')} numbers after {_shown(line)}; the other lines have {size}."
+            f"{location}: found {line.count(b' ')} numbers after {_shown(line)}; the file has {size} per line."
         )
     try:
         return name.decode("utf-8"), values

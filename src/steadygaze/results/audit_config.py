@@ -56,7 +56,7 @@ class AuditConfig(ProbeConfig, DataConfig):
     ] = ()
 
 
-def silent(what: str, done: int, total: int) -> None:
+def silent(task: str, done: int, total: int) -> None:
     """Report no progress."""
 
 

@@ -13,7 +13,7 @@ from contract import tiny
 from contract.tiny import batch, classifier, littered, split, widened
 from steadygaze.audit.probes import counterfactual_attention as exact
 from steadygaze.audit.probes.counterfactual_attention import (
-    ALLOWED,
+    MAX_CHANGE,
     FoundAttention,
     adversarial_attention,
     farthest_attention,
@@ -97,7 +97,7 @@ def test_no_attention_of_a_fine_grid_is_farther_and_some_come_near(seed):
     change = (probs - held.logits.softmax(-1)).abs().sum(-1) / 2
     own = held.weights[0, given.mask[0]].numpy()
     apart = jensenshannon(np.broadcast_to(own, other.shape), other.numpy(), axis=1) ** 2
-    highest = np.where(change.numpy() <= ALLOWED, apart, 0).max()
+    highest = np.where(change.numpy() <= MAX_CHANGE, apart, 0).max()
     assert found.distance.item() >= highest - ROUNDING
     assert found.distance.item() <= highest + 0.05
 
@@ -117,7 +117,7 @@ def test_what_is_said_of_the_attention_found_is_true_of_it_and_no_search_exceeds
         probs = model.decode(model.encode(given), found.weights).softmax(-1)
     change = (probs - held.logits.softmax(-1)).abs().sum(-1) / 2
     torch.testing.assert_close(found.change, change, rtol=0, atol=1e-10)
-    assert (found.change <= ALLOWED + ROUNDING).all()
+    assert (found.change <= MAX_CHANGE + ROUNDING).all()
     assert not found.weights[~given.mask].any()
     torch.testing.assert_close(found.weights.sum(-1), given.mask.any(-1).double())
     near = search_attention(held, given, CHANCE, restarts=3, steps=80)
@@ -166,7 +166,7 @@ def test_a_search_stays_within_what_is_allowed_and_is_told_rightly(decoder, enco
     model, given = opinionated(encoder, decoder=decoder), batch(split(PATTERNS))
     held = hidden_states(model, given)
     found = search_attention(held, given, CHANCE, restarts=2, steps=100)
-    assert (found.change <= ALLOWED).all()
+    assert (found.change <= MAX_CHANGE).all()
     with torch.no_grad():
         encoded = model.encode(given)
         probs = model.decode(encoded, found.weights).softmax(-1)

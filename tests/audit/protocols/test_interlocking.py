@@ -11,12 +11,12 @@ from steadygaze.audit.measures import NAMES
 from steadygaze.audit.protocols.interlocking import (
     ANSWERS,
     BIASED,
-    KNOWN,
+    BY_RATIONALE,
+    BY_SELECTION,
     LOCKS,
     SELECTS,
     SKEWED,
     UNLOCKED,
-    USUAL,
     interlocking,
     interlocking_sentence,
     read,
@@ -46,7 +46,7 @@ def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
     assert rows["first-sentence/rationales"].value == 0, "the reason stands in the second of three sentences"
     for name in LOCKS:
         assert "interlock" in rows[name].note
-        assert f"of the 24 {KNOWN}" in rows[name].note
+        assert f"of the 24 {BY_RATIONALE}" in rows[name].note
         assert "its accuracy is " in rows[name].note
     assert sum("lock" in note for note in report.notes) == 2
 
@@ -175,7 +175,7 @@ EVERY = torch.ones(40, dtype=torch.bool)
 )
 def test_the_whole_interval_decides(taken, answer, begins):
     """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
-    found, said = interlocking_sentence(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN))
+    found, said = interlocking_sentence(ones(taken), ones(0.9), 0.5, (EVERY, BY_RATIONALE))
     assert found == answer
     assert said.startswith(begins)
 
@@ -183,10 +183,16 @@ def test_the_whole_interval_decides(taken, answer, begins):
 def test_more_texts_turn_a_doubt_into_an_answer():
     """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
     every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
-    assert interlocking_sentence(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it interlocks: ")
-    assert interlocking_sentence(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("interlocking is undecided")
-    assert interlocking_sentence(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("interlocking is undecided")
-    assert interlocking_sentence(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it does not interlock: ")
+    assert interlocking_sentence(ones(0.85, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith("it interlocks: ")
+    assert interlocking_sentence(ones(0.8, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith(
+        "interlocking is undecided"
+    )
+    assert interlocking_sentence(ones(0.3, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith(
+        "interlocking is undecided"
+    )
+    assert interlocking_sentence(ones(0.25, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith(
+        "it does not interlock: "
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,27 +212,29 @@ def test_of_a_model_that_may_have_learned_nothing_it_is_not_said_that_it_would_n
         (0.5, "interlocking is undecided", "and"),
         (1.0, "it interlocks", "and"),
     ):
-        found, said = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, KNOWN))
+        found, said = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, BY_RATIONALE))
         assert ANSWERS[found] == answer
         doubt = "; " if learned else f", {link} it may have learned nothing: "
         assert said.startswith(f"{answer}: it selects the first sentence of {taken:.0%} (")
-        assert f"{KNOWN}{doubt}its accuracy is {right:.0%} (" in said
+        assert f"{BY_RATIONALE}{doubt}its accuracy is {right:.0%} (" in said
         assert said.endswith(f", the share of the most frequent label {guessed:.0%}")
 
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
     """Of 40 it selects the first sentence of 30, and should of these: of the other 10 it takes none."""
-    _, said = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
-    assert said.startswith(f"it does not interlock: it selects the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
+    _, said = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, BY_SELECTION))
+    assert said.startswith(
+        f"it does not interlock: it selects the first sentence of 0% (0% to 0%) of the 10 {BY_SELECTION}; "
+    )
 
 
 def test_a_few_texts_tell_nothing():
     """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
     first = ones(1.0)
     first[38:] = torch.nan
-    found, said = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
+    found, said = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, BY_RATIONALE))
     assert found == "partly"
-    assert said.startswith(f"interlocking is undecided: 7 of 8 required {KNOWN}; its accuracy is 90%")
+    assert said.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90%")
 
 
 def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
@@ -234,11 +242,11 @@ def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
     again = fitted("a2r")
     monkeypatch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: again.stored_)
     reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
-    assert all(f"of the 10 {KNOWN}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
+    assert all(f"of the 10 {BY_RATIONALE}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
     usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
     assert 8 <= usual < 24
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
-    assert f"it selects the first sentence of 0% (0% to 0%) of the {usual} {USUAL}" in skewed.note
+    assert f"it selects the first sentence of 0% (0% to 0%) of the {usual} {BY_SELECTION}" in skewed.note
     share = sum(again.predict(TEXTS) == LABELS) / 24
     assert f"its accuracy is {share:.0%} (" in skewed.note
     assert skewed.note.endswith("the share of the most frequent label 50%")

@@ -77,12 +77,12 @@ def aopc(drops: Tensor) -> Tensor:
     return drops.mean(-1)
 
 
-def infidelity(attributed: Tensor, lost: Tensor) -> Tensor:
+def infidelity(attributed: Tensor, drops: Tensor) -> Tensor:
     """Mean squared error between the summed weights of removed words and the drop of the prediction.  (B,S) -> (B,)"""
     square = (attributed * attributed).mean(-1, keepdim=True)
     # All weights 0: β is 0.
-    scale = (attributed * lost).mean(-1, keepdim=True) / torch.where(square > 0, square, 1.0)
-    return ((scale * attributed - lost) ** 2).mean(-1)
+    scale = (attributed * drops).mean(-1, keepdim=True) / torch.where(square > 0, square, 1.0)
+    return ((scale * attributed - drops) ** 2).mean(-1)
 
 
 def max_sensitivity(distances: Tensor, norm: Tensor) -> Tensor:
@@ -103,9 +103,9 @@ def flip_radius(radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
     return torch.trapezoid(radii, at) / (at[-1] - at[0])
 
 
-def flip_radius_above_random(radii: Tensor, drawn: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
+def flip_radius_above_random(radii: Tensor, random_radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
     """Flip radius of the top-weighted words minus that of random words; below 0: better than random.  -> (B,)"""
-    return flip_radius(radii, sizes) - flip_radius(drawn, sizes)
+    return flip_radius(radii, sizes) - flip_radius(random_radii, sizes)
 
 
 def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RADII) -> Tensor:

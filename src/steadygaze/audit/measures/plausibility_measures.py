@@ -46,36 +46,36 @@ from steadygaze.audit.measures.measure import ERASER, SIGNED, UNIT, YU, Measure
 from steadygaze.core.maths.distributions import mass, mass_share
 
 
-def token_precision(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
+def token_precision(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
     """Share of the chosen words that are in the human rationale.  (B,T) -> (B,)"""
     return _nan_without_rationale(
-        mass_share((chosen & rationales & mask).sum(-1), (chosen & mask).sum(-1)), rationales, mask
+        mass_share((selected & rationales & mask).sum(-1), (selected & mask).sum(-1)), rationales, mask
     )
 
 
-def token_recall(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
+def token_recall(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
     """Share of the human rationale that is chosen.  (B,T) -> (B,)"""
     return _nan_without_rationale(
-        mass_share((chosen & rationales & mask).sum(-1), (rationales & mask).sum(-1)), rationales, mask
+        mass_share((selected & rationales & mask).sum(-1), (rationales & mask).sum(-1)), rationales, mask
     )
 
 
-def token_f1(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
+def token_f1(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
     """F1 of the chosen words against the human rationale.  (B,T) -> (B,)"""
-    total = (chosen & mask).sum(-1) + (rationales & mask).sum(-1)
-    return _nan_without_rationale(mass_share(2 * (chosen & rationales & mask).sum(-1), total), rationales, mask)
+    total = (selected & mask).sum(-1) + (rationales & mask).sum(-1)
+    return _nan_without_rationale(mass_share(2 * (selected & rationales & mask).sum(-1), total), rationales, mask)
 
 
-def iou_f1(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
+def iou_f1(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
     """F1 of spans that overlap by half or more.  (B,T) -> (B,)"""
     order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices  # runs skip tokens outside the mask
-    chosen, rationales = ((tokens & mask).gather(-1, order) for tokens in (chosen, rationales))
-    (chosen_run, chosen_start), (rationale_run, rationale_start) = _runs(chosen), _runs(rationales)
-    shared = (chosen_run & rationale_run).sum(-1)  # (B,T): overlap of the two runs at a token
-    union = chosen_run.sum(-1) + rationale_run.sum(-1) - shared
-    match = chosen & rationales & (2 * shared >= union)
-    pairs = (chosen_start & (chosen_run & match.unsqueeze(-2)).any(-1)).sum(-1)
-    f1 = mass_share(2 * pairs, chosen_start.sum(-1) + rationale_start.sum(-1))
+    selected, rationales = ((tokens & mask).gather(-1, order) for tokens in (selected, rationales))
+    (selected_run, selected_start), (rationale_run, rationale_start) = _runs(selected), _runs(rationales)
+    overlap = (selected_run & rationale_run).sum(-1)  # (B,T): overlap of the two runs at a token
+    union = selected_run.sum(-1) + rationale_run.sum(-1) - overlap
+    match = selected & rationales & (2 * overlap >= union)
+    pairs = (selected_start & (selected_run & match.unsqueeze(-2)).any(-1)).sum(-1)
+    f1 = mass_share(2 * pairs, selected_start.sum(-1) + rationale_start.sum(-1))
     return _nan_without_rationale(f1, rationales, mask.gather(-1, order))
 
 
@@ -106,10 +106,10 @@ def auprc(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
 
 def _curve(weights: Tensor, rationales: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Precision and recall at the threshold of each word's weight; outside the mask recall is 1.  (B,T)"""
-    above = (weights.unsqueeze(-2) >= weights.unsqueeze(-1)) & mask.unsqueeze(-2)  # (B,T,T)
-    hits = (above & rationales.unsqueeze(-2)).sum(-1).to(weights.dtype)
+    above_threshold = (weights.unsqueeze(-2) >= weights.unsqueeze(-1)) & mask.unsqueeze(-2)  # (B,T,T)
+    hits = (above_threshold & rationales.unsqueeze(-2)).sum(-1).to(weights.dtype)
     recall = mass_share(hits, rationales.sum(-1, keepdim=True).expand_as(hits))
-    return mass_share(hits, above.sum(-1)), torch.where(mask, recall, 1.0)
+    return mass_share(hits, above_threshold.sum(-1)), torch.where(mask, recall, 1.0)
 
 
 def average_precision_above_random(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
@@ -127,24 +127,24 @@ def random_average_precision(rationales: Tensor, mask: Tensor) -> Tensor:
     return _nan_without_rationale(mean, rationales, mask)
 
 
-def token_precision_micro(chosen: Tensor, rationales: Tensor, mask: Tensor) -> float:
+def token_precision_micro(selected: Tensor, rationales: Tensor, mask: Tensor) -> float:
     """Share of the chosen words that are in the human rationale, pooled over all texts.  (N,T) -> one number"""
-    return micro(tally(chosen, rationales, mask))[0]
+    return micro(tally(selected, rationales, mask))[0]
 
 
-def token_recall_micro(chosen: Tensor, rationales: Tensor, mask: Tensor) -> float:
+def token_recall_micro(selected: Tensor, rationales: Tensor, mask: Tensor) -> float:
     """Share of the human rationales that is chosen, pooled over all texts.  (N,T) -> one number"""
-    return micro(tally(chosen, rationales, mask))[1]
+    return micro(tally(selected, rationales, mask))[1]
 
 
-def token_f1_micro(chosen: Tensor, rationales: Tensor, mask: Tensor) -> float:
+def token_f1_micro(selected: Tensor, rationales: Tensor, mask: Tensor) -> float:
     """F1 of the chosen words, pooled over all texts.  (N,T) -> one number"""
-    return micro(tally(chosen, rationales, mask))[2]
+    return micro(tally(selected, rationales, mask))[2]
 
 
-def tally(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
+def tally(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
     """Counts of tokens in both, chosen, and in the rationale; 0 without a rationale.  (B,T) -> (B,3)"""
-    counts = torch.stack([(tokens & mask).sum(-1) for tokens in (chosen & rationales, chosen, rationales)], -1)
+    counts = torch.stack([(tokens & mask).sum(-1) for tokens in (selected & rationales, selected, rationales)], -1)
     return counts.double() * (counts[..., 2:] > 0)
 
 
@@ -153,11 +153,11 @@ def micro(tally: Tensor) -> tuple[float, float, float]:
     return rates(*tally.sum(0).tolist())
 
 
-def rates(both: float, chosen: float, marked: float) -> tuple[float, float, float]:
+def rates(overlap: float, selected: float, marked: float) -> tuple[float, float, float]:
     """Precision, recall and F1 from the three counts of `tally`, summed over texts."""
     if not marked:
         raise ValueError("these texts have no human rationales")
-    return both / max(chosen, 1), both / marked, 2 * both / (chosen + marked)
+    return overlap / max(selected, 1), overlap / marked, 2 * overlap / (selected + marked)
 
 
 def _nan_without_rationale(score: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
@@ -168,28 +168,28 @@ def _runs(tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Which pairs of tokens lie in one run of True, and where each run starts.  (B,T) -> (B,T,T) bool, (B,T) bool"""
     start = tokens & ~torch.nn.functional.pad(tokens, (1, 0))[..., :-1]
     number = start.cumsum(-1)
-    same = number.unsqueeze(-1) == number.unsqueeze(-2)
-    return same & tokens.unsqueeze(-1) & tokens.unsqueeze(-2), start
+    same_run = number.unsqueeze(-1) == number.unsqueeze(-2)
+    return same_run & tokens.unsqueeze(-1) & tokens.unsqueeze(-2), start
 
 
-def share(chosen: Tensor, mask: Tensor) -> Tensor:
+def share(selected: Tensor, mask: Tensor) -> Tensor:
     """Share of the words that are selected.  NaN for a text without words.  (B,T) -> (B,)"""
     words = mask.sum(-1)
-    return mass_share((chosen & mask).sum(-1).double(), words).masked_fill(words == 0, torch.nan)
+    return mass_share((selected & mask).sum(-1).double(), words).masked_fill(words == 0, torch.nan)
 
 
-def spans(chosen: Tensor, mask: Tensor) -> Tensor:
+def spans(selected: Tensor, mask: Tensor) -> Tensor:
     """Number of separate selected spans.  NaN for a text without words.  (B,T) -> (B,)"""
     order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices  # runs skip tokens outside the mask
-    selected = (chosen & mask).gather(-1, order)
-    starts = selected & ~pad(selected, (1, 0))[..., :-1]
+    ordered = (selected & mask).gather(-1, order)
+    starts = ordered & ~pad(ordered, (1, 0))[..., :-1]
     return starts.sum(-1).double().masked_fill(~mask.any(-1), torch.nan)
 
 
-def first_sentence(chosen: Tensor, first: Tensor, mask: Tensor) -> Tensor:
+def first_sentence(selected: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     """How often a word of the first sentence is selected (X₁), in texts with several sentences.  (B,T) -> (B,)"""
-    known, others = (first & mask).any(-1), (~first & mask).any(-1)
-    return (chosen & first & mask).any(-1).double().masked_fill(~(known & others), torch.nan)
+    has_first, has_other = (first & mask).any(-1), (~first & mask).any(-1)
+    return (selected & first & mask).any(-1).double().masked_fill(~(has_first & has_other), torch.nan)
 
 
 _agreement = partial(Measure, bounds=UNIT, direction="higher", citation=ERASER, identical=1)

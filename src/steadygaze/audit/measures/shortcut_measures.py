@@ -94,11 +94,11 @@ def position_leak(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor)
 def position_features(weights: Tensor, mask: Tensor) -> Tensor:
     """u and s of each text; NaN for a text without words.  The weights sum to 1.  (B,T), (B,T) -> (B,2F)"""
     words = mask.sum(-1, keepdim=True)
-    both = torch.cat([profile(mask / words.clamp_min(1).double(), mask), profile(weights.double(), mask)], -1)
-    return both.masked_fill(words == 0, torch.nan)
+    features = torch.cat([profile(mask / words.clamp_min(1).double(), mask), profile(weights.double(), mask)], -1)
+    return features.masked_fill(words == 0, torch.nan)
 
 
-def position_leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
+def position_leaks(features: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
     """q(c | u, s) − q(c | u) of each text, weighted so that the mean is the leak; NaN if undefined.  -> (N,)
 
     seen    position features of all texts, (N,2F)
@@ -106,7 +106,7 @@ def position_leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
 
     Duplicates of a text count once: the regression is fitted to one, and the copies share its weight.
     """
-    valid = label_predictable(predicted, ~seen.isnan().any(-1), key)
+    valid = label_predictable(predicted, ~features.isnan().any(-1), key)
     leaks = torch.full(predicted.shape, torch.nan, dtype=torch.float64)
     if not valid.any():
         return leaks
@@ -115,10 +115,10 @@ def position_leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
         pairs, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
     _, kind, size = np.unique(distinct[:, 0], return_inverse=True, return_counts=True)
-    features = seen[valid].cpu().numpy()[first]
+    first_features = features[valid].cpu().numpy()[first]
     fold = (np.arange(len(kind)) - np.searchsorted(kind, kind)) % FOLDS
-    gain = _class_probability(features, kind, fold) - _class_probability(
-        features[:, : features.shape[1] // 2], kind, fold
+    gain = _class_probability(first_features, kind, fold) - _class_probability(
+        first_features[:, : first_features.shape[1] // 2], kind, fold
     )
     leaks[valid] = torch.from_numpy((gain * len(inverse) / (len(size) * size[kind] * copies))[inverse.reshape(-1)])
     return leaks
@@ -137,25 +137,27 @@ def profile(weights: Tensor, mask: Tensor) -> Tensor:
     weights = pad(weights.masked_fill(~mask, 0.0).gather(-1, order), (0, END_WORDS))
     words = mask.sum(-1, keepdim=True)
     last = words - 1 - torch.arange(END_WORDS, device=mask.device)
-    back = weights.gather(-1, last.clamp_min(0)).masked_fill(last < 0, 0.0)
+    last_weights = weights.gather(-1, last.clamp_min(0)).masked_fill(last < 0, 0.0)
     tenths = torch.arange(PARTS + 1, dtype=torch.float64, device=mask.device)
     edges = words * tenths / PARTS  # a word across an edge is split
     up_to = pad(weights.cumsum(-1), (1, 0)).gather(-1, edges.long())
-    below = up_to + edges.frac() * weights.gather(-1, edges.long())
-    return torch.cat([weights[:, :END_WORDS], back, below.diff(dim=-1)], -1)
+    cumulative = up_to + edges.frac() * weights.gather(-1, edges.long())
+    return torch.cat([weights[:, :END_WORDS], last_weights, cumulative.diff(dim=-1)], -1)
 
 
 def _class_probability(
-    seen: NDArray[np.float64], kind: NDArray[np.int64], fold: NDArray[np.int64]
+    features: NDArray[np.float64], kind: NDArray[np.int64], fold: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """The cross-validated probability of each text's own class.  (N,F), (N,) -> (N,)"""
-    own = np.empty(len(kind))
+    probability = np.empty(len(kind))
     for index in range(FOLDS):
         out = fold == index
         regression = LogisticRegression(C=REGULARIZATION, class_weight="balanced", max_iter=5_000)
         classifier = make_pipeline(StandardScaler(), regression)
-        own[out] = classifier.fit(seen[~out], kind[~out]).predict_proba(seen[out])[np.arange(out.sum()), kind[out]]
-    return own
+        probability[out] = classifier.fit(features[~out], kind[~out]).predict_proba(features[out])[
+            np.arange(out.sum()), kind[out]
+        ]
+    return probability
 
 
 def default_mass(weights: Tensor, blank: Tensor, mask: Tensor) -> Tensor:

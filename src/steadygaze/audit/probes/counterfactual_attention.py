@@ -91,46 +91,48 @@ class FoundAttention:
     change: Tensor  # (B,) total variation of the prediction
 
 
-def farthest_attention(weights: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> FoundAttention:
+def farthest_attention(
+    weights: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, tolerance: float
+) -> FoundAttention:
     """(B,T), (B,2), (B,T,2), (B,T); the model's own attention for texts of fewer than two words."""
     size = max(1, MAX_PAIRS // max(1, mask.shape[1]) ** 2)
     chunks = [slice(start, start + size) for start in range(0, len(mask), size)]
-    parts = [_farthest(weights[rows], logits[rows], reach[rows], mask[rows], allowed) for rows in chunks]
+    parts = [_farthest(weights[rows], logits[rows], reach[rows], mask[rows], tolerance) for rows in chunks]
     return FoundAttention(
         *(torch.cat([getattr(part, name) for part in parts]) for name in ("weights", "distance", "change"))
     )
 
 
-def _farthest(own: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> FoundAttention:
+def _farthest(weights: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, tolerance: float) -> FoundAttention:
     slope, margin = reach[..., 1] - reach[..., 0], logits[:, 1] - logits[:, 0]
-    vertex_margin = (margin - (own * slope).sum(-1)).unsqueeze(-1) + slope  # v
+    vertex_margin = (margin - (weights * slope).sum(-1)).unsqueeze(-1) + slope  # v
     probability = margin.sigmoid()
-    low, high = (bound.clamp(0.0, 1.0).logit() for bound in (probability - allowed, probability + allowed))
+    low, high = (bound.clamp(0.0, 1.0).logit() for bound in (probability - tolerance, probability + tolerance))
     share = _largest_share(vertex_margin, low, high).masked_fill(~_word_pairs(mask), torch.nan)  # λ (B,T,T)
-    distance = _vertex_divergence(own, share).nan_to_num(nan=-1.0)
+    distance = _vertex_divergence(weights, share).nan_to_num(nan=-1.0)
     best = distance.flatten(1).argmax(-1)
-    row, i, j = torch.arange(len(own), device=own.device), best // own.shape[1], best % own.shape[1]
+    row, i, j = torch.arange(len(weights), device=weights.device), best // weights.shape[1], best % weights.shape[1]
     feasible = distance[row, i, j] > 0
-    weights = torch.zeros_like(own)
-    weights[row, i], weights[row, j] = share[row, i, j], 1 - share[row, i, j]
-    weights = torch.where(feasible.unsqueeze(-1), weights, own)
-    change = (margin + ((weights - own) * slope).sum(-1)).sigmoid() - probability
-    return FoundAttention(weights, distance[row, i, j].clamp_min(0.0), change.abs())
+    found_weights = torch.zeros_like(weights)
+    found_weights[row, i], found_weights[row, j] = share[row, i, j], 1 - share[row, i, j]
+    found_weights = torch.where(feasible.unsqueeze(-1), found_weights, weights)
+    change = (margin + ((found_weights - weights) * slope).sum(-1)).sigmoid() - probability
+    return FoundAttention(found_weights, distance[row, i, j].clamp_min(0.0), change.abs())
 
 
 def _largest_share(vertex_margin: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """The largest λ for each pair, NaN if there is none.  (B,T), (B,), (B,) -> (B,T,T)"""
     first, second = vertex_margin.unsqueeze(-1), vertex_margin.unsqueeze(-2)  # v_i, v_j
     ends = torch.stack([(bound[:, None, None] - second) / (first - second) for bound in (low, high)])
-    least, most = ends.amin(0).clamp_min(0.0), ends.amax(0).clamp_max(1.0)
-    share = most.masked_fill(least > most, torch.nan)
+    minimum, maximum = ends.amin(0).clamp_min(0.0), ends.amax(0).clamp_max(1.0)
+    share = maximum.masked_fill(minimum > maximum, torch.nan)
     inside = (first >= low[:, None, None]) & (first <= high[:, None, None])
     return torch.where(inside, 1.0, share.masked_fill(first == second, torch.nan))
 
 
-def _vertex_divergence(own: Tensor, share: Tensor) -> Tensor:
+def _vertex_divergence(weights: Tensor, share: Tensor) -> Tensor:
     """JSD for each pair.  (B,T), (B,T,T) -> (B,T,T)"""
-    first, second = own.unsqueeze(-1), own.unsqueeze(-2)
+    first, second = weights.unsqueeze(-1), weights.unsqueeze(-2)
     return _divergence_term(first, share) + _divergence_term(second, 1 - share) + math.log(2) / 2 * (1 - first - second)
 
 
@@ -142,13 +144,13 @@ def _divergence_term(p: Tensor, q: Tensor) -> Tensor:
 
 def _word_pairs(mask: Tensor) -> Tensor:
     """Pairs of two different words.  (B,T) -> (B,T,T)"""
-    other = ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
-    return mask.unsqueeze(-1) & mask.unsqueeze(-2) & other
+    off_diagonal = ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+    return mask.unsqueeze(-1) & mask.unsqueeze(-2) & off_diagonal
 
 
 RESTARTS, STEPS, RATE, SPREAD = 5, 500, 0.01, 3.0
 """As in the paper's code."""
-ALLOWED = 0.05
+MAX_CHANGE = 0.05
 """ε: largest change of the prediction."""
 PENALTY_START, PENALTY = 0.01, 500.0
 """The change at which the penalty starts, and its weight."""
@@ -158,7 +160,7 @@ def adversarial_attention(model: Classifier, batch: Batch, chance: RandomKey) ->
     """The farthest attention, exact if possible, else by search."""
     states = hidden_states(model, batch)
     if states.reach is not None and states.logits.shape[-1] == 2:
-        return farthest_attention(states.weights, states.logits, states.reach, batch.mask, ALLOWED)
+        return farthest_attention(states.weights, states.logits, states.reach, batch.mask, MAX_CHANGE)
     return search_attention(states, batch, chance, RESTARTS, STEPS)
 
 
@@ -189,13 +191,13 @@ def _evaluate(states: HiddenStates, weights: Tensor, mask: Tensor) -> FoundAtten
 
 def _better(best: FoundAttention, candidates: FoundAttention) -> FoundAttention:
     """The best attention of each text, so far or among its candidates."""
-    valid = candidates.distance.detach().masked_fill(candidates.change > ALLOWED, -1.0)
+    valid = candidates.distance.detach().masked_fill(candidates.change > MAX_CHANGE, -1.0)
     distance, start = valid.max(1)
-    better, row = distance > best.distance, torch.arange(len(start), device=start.device)
+    improved, row = distance > best.distance, torch.arange(len(start), device=start.device)
     return FoundAttention(
-        torch.where(better.unsqueeze(-1), candidates.weights.detach()[row, start], best.weights),
-        torch.where(better, distance, best.distance),
-        torch.where(better, candidates.change.detach()[row, start], best.change),
+        torch.where(improved.unsqueeze(-1), candidates.weights.detach()[row, start], best.weights),
+        torch.where(improved, distance, best.distance),
+        torch.where(improved, candidates.change.detach()[row, start], best.change),
     )
 
 
@@ -230,9 +232,9 @@ Model = TypeVar("Model", bound=nn.Module)
 
 def randomized_copy(model: Model, chance: RandomKey) -> Model:
     """A copy with permuted parameters, in evaluation mode, without gradients."""
-    other = copy.deepcopy(model).eval().requires_grad_(False)
-    for i, parameter in enumerate(other.parameters()):  # tied parameters occur once
+    copied = copy.deepcopy(model).eval().requires_grad_(False)
+    for i, parameter in enumerate(copied.parameters()):  # tied parameters occur once
         generator = torch.Generator().manual_seed(chance.child(i).key)
         order = torch.randperm(parameter.numel(), generator=generator).to(parameter.device)
         parameter.copy_(parameter.flatten()[order].view_as(parameter))
-    return other.to(next(other.parameters()).device)  # `to` flattens the weights of a recurrent network again
+    return copied.to(next(copied.parameters()).device)  # `to` flattens the weights of a recurrent network again

@@ -56,25 +56,25 @@ ERASER = Erasure()
 
 
 def erase_words(
-    model: Model, batch: Batch, clean: Tensor, saliency: Tensor, how: Erasure = ERASER
+    model: Model, batch: Batch, clean: Tensor, saliency: Tensor, erasure: Erasure = ERASER
 ) -> tuple[Tensor, Tensor]:
     """Probabilities without the top-weighted words, and with these words alone; `clean`: those of the full texts.
 
     (B,C), (B,T) -> (B,K,C), (B,K,C)
     """
-    gone = rationale_masks(batch, saliency, how.shares)  # (B,2K,T)
-    probs = clean.to(gone.device, torch.float64).unsqueeze(1).repeat(1, gone.shape[1], 1)
-    rows, number = gone.any(-1).nonzero(as_tuple=True)  # (V,)
+    erased = rationale_masks(batch, saliency, erasure.shares)  # (B,2K,T)
+    probs = clean.to(erased.device, torch.float64).unsqueeze(1).repeat(1, erased.shape[1], 1)
+    rows, number = erased.any(-1).nonzero(as_tuple=True)  # (V,)
     if len(rows):
-        removed = gone[rows, number]
-        first, kind = distinct_texts(remove_words(take_rows(batch, rows), removed, how.removal, padding=REMOVED))
+        removed = erased[rows, number]
+        first, kind = distinct_texts(remove_words(take_rows(batch, rows), removed, erasure.removal, padding=REMOVED))
         distinct = probs.new_empty(len(first), probs.shape[-1])
-        limits = how.removal, how.max_tokens, BATCH
+        limits = erasure.removal, erasure.max_tokens, BATCH
         for group, logits in logits_without(model, batch, rows[first], removed[first], *limits):
             distinct[group] = logits.double().softmax(-1)
         probs[rows, number] = distinct[kind]
-    without, alone = probs.chunk(2, 1)
-    return without, alone
+    without_top, top_only = probs.chunk(2, 1)
+    return without_top, top_only
 
 
 def rationale_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -> Tensor:
@@ -89,8 +89,8 @@ def rationale_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -
         .unsqueeze(1)
         .expand_as(words)
     )
-    chosen = top_k(weight.gather(-1, order), words.gather(-1, order), counts)
-    top = torch.zeros_like(words).scatter(-1, order, chosen)
+    selected = top_k(weight.gather(-1, order), words.gather(-1, order), counts)
+    top = torch.zeros_like(words).scatter(-1, order, selected)
     masks = [units.tokens(words) for words in top.unbind(1)]
     return torch.stack([*masks, *(batch.mask & ~tokens for tokens in masks)], 1)
 
@@ -101,12 +101,12 @@ def rationale_sizes(words: Tensor, shares: tuple[float, ...]) -> Tensor:
     return (words.unsqueeze(-1) * sizes - ROUNDING).ceil().long()
 
 
-def distinct_texts(rest: Batch) -> tuple[Tensor, Tensor]:
+def distinct_texts(batch: Batch) -> tuple[Tensor, Tensor]:
     """The first row of each distinct text, and the index of each row's text.  V -> (D,), (V,)"""
-    key = text_key(replace(rest, ids=rest.ids * 2 + rest.mask))  # tells a special token from a word with the same id
-    if rest.question_ids is not None and rest.question_present is not None:
-        present = rest.question_present
-        key = key + RandomKey(2).scramble(text_key(Batch(rest.question_ids, present, present, rest.index)))
+    key = text_key(replace(batch, ids=batch.ids * 2 + batch.mask))  # tells a special token from a word with the same id
+    if batch.question_ids is not None and batch.question_present is not None:
+        present = batch.question_present
+        key = key + RandomKey(2).scramble(text_key(Batch(batch.question_ids, present, present, batch.index)))
     # The probability of a collision of the 64-bit keys among ten thousand texts is about 10^-11.
     kinds, kind = torch.unique(key, return_inverse=True)
     rows = torch.arange(len(key), device=key.device)

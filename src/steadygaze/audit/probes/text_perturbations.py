@@ -172,7 +172,7 @@ def shuffle_words(batch: Batch, chance: RandomKey) -> Batch:
     return replace(batch, ids=batch.ids.scatter(-1, original, batch.ids.gather(-1, shuffled)))
 
 
-OWN = ("rationale", "attention")
+MODEL_EXPLAINERS = ("rationale", "attention")
 """Explanations that are part of the model's forward pass."""
 GRADIENT_TOKENS = 1 << 13
 """Tokens in one backward pass."""
@@ -205,7 +205,7 @@ def probes(config: ProbeConfig, substitutions: Mapping[str, tuple[Synonyms, int]
         "pgd-attention": Probe(
             _in_chunks(lambda m, b: pgd_on_attention(m, b, radius_of(m), chance.child(2))),
             frozenset({"embeddings", "attention"}),
-            of=OWN,
+            of=MODEL_EXPLAINERS,
             expensive=True,
         ),
     }

@@ -28,7 +28,7 @@ from steadygaze.audit.audit_case import (
 )
 from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.counterfactual_attention import (
-    ALLOWED,
+    MAX_CHANGE,
     NUMBER,
     adversarial_attention,
     permuted_predictions,
@@ -49,12 +49,12 @@ NO_PARAMETERS = "the model is a black box: its parameters cannot be randomized"
 
 
 def attention_interventions(case: AuditCase) -> Iterator[Finding]:
-    why = missing_capability_reason(case)
-    if has_extension_points(case.model) and not why:
+    reason = missing_capability_reason(case)
+    if has_extension_points(case.model) and not reason:
         yield from _counterfactual(case, case.model)
     else:
         yield from missing_findings(
-            probe_names("permuted", "adversarial"), why or MISSING_CAPABILITY["extension_points"]
+            probe_names("permuted", "adversarial"), reason or MISSING_CAPABILITY["extension_points"]
         )
     explainers = other_explainers(case)
     black_box = next(case.model.parameters(), None) is None
@@ -81,7 +81,7 @@ def _counterfactual(case: AuditCase, model: Classifier) -> Iterator[Finding]:
     exact = model.has_linear_decoder and case.probs.shape[1] == 2
     rows = case.all_rows if exact else case.sample  # a search takes hundreds of steps
     values = case.gather("adversarial attention", adversarial, rows)["adversarial"]
-    settings = {"within": ALLOWED, "solver": "exact" if exact else "search"}
+    settings = {"within": MAX_CHANGE, "solver": "exact" if exact else "search"}
     yield Finding("jensen-shannon/adversarial", values, "attention", settings)
 
 
@@ -92,21 +92,21 @@ def _nan_below_two_words(values: Tensor, batch: Batch) -> Tensor:
 def _randomized(case: AuditCase, names: list[str]) -> Iterator[Finding]:
     draws: list[dict[ValueKey, Tensor]] = []
     for draw in range(DRAWS):
-        other = randomized_copy(case.model, RandomKey(case.config.seed).child(10, draw))
-        draws.append({key: value for name in names for key, value in _compare(case, name, other, draw).items()})
-        del other  # one copy at a time
+        randomized = randomized_copy(case.model, RandomKey(case.config.seed).child(10, draw))
+        draws.append({key: value for name in names for key, value in _compare(case, name, randomized, draw).items()})
+        del randomized  # one copy at a time
     for key in draws[0]:
         values = torch.stack([scores[key] for scores in draws]).nanmean(0)
         yield Finding(str(key.measure), values, key.explainer, {"draws": DRAWS})
 
 
-def _compare(case: AuditCase, name: str, other: Model, draw: int) -> dict[ValueKey, Tensor]:
-    explainer, own = case.explainers[name], case.saliency(name)
+def _compare(case: AuditCase, name: str, randomized: Model, draw: int) -> dict[ValueKey, Tensor]:
+    explainer, saliency = case.explainers[name], case.saliency(name)
 
     def work(rows: Rows, batch: Batch) -> dict[ValueKey, Tensor]:
         label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
-        after = finite_weights(explainer.explain(other, batch, label), batch)
-        before = case.gather_rows(own, rows, batch)
+        after = finite_weights(explainer.explain(randomized, batch, label), batch)
+        before = case.gather_rows(saliency, rows, batch)
         divergence = _nan_below_two_words(saliency_divergence(before, after, batch.mask), batch)
         return {
             ValueKey(MeasureKey("kendall", RANDOMIZED), name): kendall(before, after, batch.mask),

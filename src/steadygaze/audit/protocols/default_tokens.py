@@ -112,10 +112,10 @@ def default_token_attention(model: Model, data: Data) -> tuple[Tensor, Tensor]:
     return default_token_positions(outputs.weights.double(), outputs.mask)
 
 
-def _finding(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, many: int) -> Finding:
-    value, interval = of(np.arange(many)), bootstrap_statistic(of, many, seed=clf.seed)
+def _finding(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, texts: int) -> Finding:
+    value, interval = of(np.arange(texts)), bootstrap_statistic(of, texts, seed=clf.seed)
     note = "" if clf.encoder == CONTEXT_FREE else CONTEXTUAL
-    return Finding(name, None, "attention", SETTINGS, note, value=value, interval=interval, n=many)
+    return Finding(name, None, "attention", SETTINGS, note, value=value, interval=interval, n=texts)
 
 
 def _restricted(data: Data) -> Data:

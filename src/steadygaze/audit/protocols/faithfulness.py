@@ -89,22 +89,22 @@ def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baselin
     Sizes of one word do not count for an explainer that computes its weights by deleting single words.
     """
     words = case.words
-    above = torch.stack([scores[size] - baseline[size] for size in SIZED], -1)  # (N,K)
+    differences = torch.stack([scores[size] - baseline[size] for size in SIZED], -1)  # (N,K)
     if case.explainers[name].deletes_words:
-        above = above.masked_fill(rationale_sizes(words, SHARES) <= 1, torch.nan)
-    return above.nanmean(-1).masked_fill(words < 2, torch.nan)
+        differences = differences.masked_fill(rationale_sizes(words, SHARES) <= 1, torch.nan)
+    return differences.nanmean(-1).masked_fill(words < 2, torch.nan)
 
 
 def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
-    without, alone = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
+    without_top, top_only = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
     scores = {
-        "comprehensiveness": faithfulness_measures.comprehensiveness(full, without),
-        "sufficiency": faithfulness_measures.sufficiency(full, alone),
-        "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, alone),
+        "comprehensiveness": faithfulness_measures.comprehensiveness(full, without_top),
+        "sufficiency": faithfulness_measures.sufficiency(full, top_only),
+        "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, top_only),
     }
-    for measure, probs in (("comprehensiveness", without), ("sufficiency", alone)):
+    for measure, probs in (("comprehensiveness", without_top), ("sufficiency", top_only)):
         for share, drop in zip(SHARES, faithfulness_measures.probability_drops(full, probs).unbind(-1), strict=True):
             scores[str(MeasureKey(measure, f"{share:.0%}"))] = drop
     empty = ~batch.mask.any(-1)
@@ -112,13 +112,17 @@ def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
 
 
 def _gradients(case: AuditCase) -> Iterator[Finding]:
-    for kind, needs in GRADIENTS.items():
-        lacking = needs - case.model.capabilities
+    for kind, requirements in GRADIENTS.items():
+        lacking = requirements - case.model.capabilities
         selects = UNREAD if "selection" in case.model.capabilities else ""
-        if why := missing_capability_reason(case) or selects or (MISSING_CAPABILITY[max(lacking)] if lacking else ""):
-            yield from missing_findings(probe_names(kind), why)
+        if (
+            reason := missing_capability_reason(case)
+            or selects
+            or (MISSING_CAPABILITY[max(lacking)] if lacking else "")
+        ):
+            yield from missing_findings(probe_names(kind), reason)
             continue
-        detach = "extension_points" in needs
+        detach = "extension_points" in requirements
         for measure, values in case.gather(kind, lambda r, b, d=detach: _agreement(case, r, b, d)).items():  # type: ignore[misc]
             yield Finding(str(MeasureKey(measure, kind)), values, explainer_or_none(case))
 
@@ -167,10 +171,10 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
 def removed(units: Units, key: Tensor, chance: RandomKey) -> Tensor:
     """Random sets of words, of one to all words.  (B,) -> (B,S,U) bool"""
     shape = SAMPLES, units.mask.shape[1]
-    own = chance.scramble(key.unsqueeze(-1) + torch.arange(SAMPLES, device=key.device)).flatten()
-    size = chance.child(1).uniform(own, 1, dtype=torch.float64).view(-1, SAMPLES)
+    sample_keys = chance.scramble(key.unsqueeze(-1) + torch.arange(SAMPLES, device=key.device)).flatten()
+    size = chance.child(1).uniform(sample_keys, 1, dtype=torch.float64).view(-1, SAMPLES)
     counts = (size * units.mask.sum(-1, keepdim=True)).floor().long() + 1
-    sort_key = chance.uniform(own, shape[1], dtype=torch.float64).view(-1, *shape)
+    sort_key = chance.uniform(sample_keys, shape[1], dtype=torch.float64).view(-1, *shape)
     sort_key = sort_key.masked_fill(~units.mask.unsqueeze(1), 2.0)
     rank = sort_key.argsort(-1).argsort(-1)
     return (rank < counts.unsqueeze(-1)) & units.mask.unsqueeze(1)

@@ -70,20 +70,23 @@ class EpochWatcher(SilentWatcher):
 
 FIRST = "first-sentence"
 BIASED, SKEWED = LOCKS = ("first-sentence/biased", "first-sentence/skewed")
-HOW = {
+TRAINING_NAMES = {
     BIASED: "trained with a token in front that often matches the label",
     SKEWED: "trained with a predictor that was first trained on first sentences alone",
 }
 AGREEMENT = 0.8
-FREE = Threshold(0.3, 0.8, "it selects the first sentence of {value}")
+FIRST_SENTENCE_RULE = Threshold(0.3, 0.8, "it selects the first sentence of {value}")
 """Thresholds of the share of texts for which it should select another sentence."""
 ANSWERS: dict[Answer, str] = {
     "yes": "it does not interlock",
     "partly": "interlocking is undecided",
     "no": "it interlocks",
 }
-KNOWN, USUAL = "texts whose rationale is elsewhere", "texts for which the audited model selects another"
-Away = tuple[Tensor, str]
+BY_RATIONALE, BY_SELECTION = (
+    "texts whose rationale is elsewhere",
+    "texts for which the audited model selects another",
+)
+Elsewhere = tuple[Tensor, str]
 """The texts for which it should select another sentence (N,), and their description."""
 UNLOCKED = "it trains two models: pass the training texts and labels as train= (--train)"
 SELECTS = "the model selects words and has no attention"
@@ -106,21 +109,21 @@ def interlocking(
         return
     split = read_split(*train)
     train_examples = [Example(text, label) for text, label in zip(split.texts, split.labels, strict=True)]
-    away = (read(clf.stored_, examples)[0] == 0, USUAL) if reason is None else (reason == 0, KNOWN)
+    elsewhere = (read(clf.stored_, examples)[0] == 0, BY_SELECTION) if reason is None else (reason == 0, BY_RATIONALE)
     biased = _with_shortcut(train_examples, examples, clf.seed)
     if isinstance(biased, str):
         yield Finding(BIASED, absent=biased)
     else:
         retrained = _retrain(clf, biased["train"], EpochWatcher(watch, "biased training, epochs"))
-        yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], away)
+        yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], elsewhere)
     retrained = _retrain(clf, train_examples, EpochWatcher(watch, "skewed training, epochs"), skewed)
-    yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, away)
+    yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, elsewhere)
 
 
-def read(stored: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
+def read(saved: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
     """Whether the first sentence is selected, NaN if it is the only one; and whether the label is right.  (N,), (N,)"""
-    model, data = stored.model, stored.data([example.text for example in examples], None)
-    names = stored.description.classes
+    model, data = saved.model, saved.data([example.text for example in examples], None)
+    names = saved.description.classes
     assert selects(model)
     first, right = torch.full((2, len(data)), torch.nan, dtype=torch.float64)
     for rows, batch, forward in inference.forwards(model, data):
@@ -131,17 +134,17 @@ def read(stored: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tenso
     return first, right
 
 
-def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, away: Away) -> tuple[Answer, str]:
+def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, elsewhere: Elsewhere) -> tuple[Answer, str]:
     """`first`: whether the first sentence is selected (N,); `guessed`: share of the most frequent label."""
-    rows, texts = away
+    rows, texts = elsewhere
     selections = first[rows & first.isfinite()]
     accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {guessed:.0%}"
     if len(selections) < FEWEST:
         return "partly", f"{ANSWERS['partly']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
     learned = bootstrap_mean(right.tolist())[0] > guessed
-    decision = FREE.decide(mean_row(FIRST, selections.tolist()))
+    decision = FIRST_SENTENCE_RULE.decide(mean_row(FIRST, selections.tolist()))
     answer: Answer = decision if learned or decision == "no" else "partly"
-    share = FREE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
+    share = FIRST_SENTENCE_RULE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
     doubt = f", {'but' if decision == 'yes' else 'and'} it may have learned nothing: "
     return answer, f"{ANSWERS[answer]}: {share}{'; ' if learned else doubt}{accuracy}"
 
@@ -151,12 +154,12 @@ def _finding(
     settings: Mapping[str, str | int | float],
     retrained: SavedModel,
     examples: Sequence[Example],
-    away: Away,
+    elsewhere: Elsewhere,
 ) -> Finding:
     first, right = read(retrained, examples)
     guessed = Counter(example.label for example in examples).most_common(1)[0][1] / len(examples)
-    answer, sentence = interlocking_sentence(first, right, guessed, away)
-    return Finding(measure, first, "rationale", settings, f"{HOW[measure]}, {sentence}", answer=answer)
+    answer, sentence = interlocking_sentence(first, right, guessed, elsewhere)
+    return Finding(measure, first, "rationale", settings, f"{TRAINING_NAMES[measure]}, {sentence}", answer=answer)
 
 
 def _with_shortcut(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
@@ -177,9 +180,9 @@ def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher,
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)  # expected here
-        stored = fit.fit(train_config(params), split, None, watcher, fit.CheckpointConfig())
-    stored.model.to(clf.stored_.model.device)
-    return stored
+        saved = fit.fit(train_config(params), split, None, watcher, fit.CheckpointConfig())
+    saved.model.to(clf.stored_.model.device)
+    return saved
 
 
 def _percentage(values: Tensor) -> str:

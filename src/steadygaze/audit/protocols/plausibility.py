@@ -58,10 +58,10 @@ def plausibility(case: AuditCase) -> Iterator[Finding]:
 def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         weights, marked = (case.gather_rows(values, rows, batch) for values in (case.saliency(name), rationales))
-        chosen = top_k(weights, batch.mask, (marked & batch.mask).sum(-1))
-        scores = {measure: _in_chunks(of, chosen, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
+        selected = top_k(weights, batch.mask, (marked & batch.mask).sum(-1))
+        scores = {measure: _in_chunks(of, selected, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
         scores |= {measure: _in_chunks(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
-        return {**scores, "tally": plausibility_measures.tally(chosen, marked, batch.mask)}
+        return {**scores, "tally": plausibility_measures.tally(selected, marked, batch.mask)}
 
     scores = case.gather(f"{name} against rationales", work, case.rows(name))
     tally = scores.pop("tally")[~texts_without_selection(case, name)]
@@ -79,7 +79,7 @@ def _in_chunks(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
 
 
 def pooled_agreement(
-    case: AuditCase, name: str, tally: Tensor, names: Sequence[str], how: dict[str, str]
+    case: AuditCase, name: str, tally: Tensor, names: Sequence[str], settings: dict[str, str]
 ) -> Iterator[Finding]:
     """Precision, recall and F1 pooled over all texts, under these names."""
     tally = tally[tally[:, 2] > 0]
@@ -95,7 +95,7 @@ def pooled_agreement(
     for index, measure in enumerate(names):
         value, statistic = rate(np.arange(n), index), partial(rate, index=index)
         interval = bootstrap_statistic(statistic, n, seed=case.config.seed) if n > 1 else None
-        yield Finding(measure, value=value, interval=interval, explainer=name, settings=how, n=n)
+        yield Finding(measure, value=value, interval=interval, explainer=name, settings=settings, n=n)
 
 
 def correctness(case: AuditCase) -> Iterator[Finding]:

@@ -83,10 +83,13 @@ def sentences(case: AuditCase) -> Tensor | None:
 
 
 def _size(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
-    chosen = case.gather_rows(case.saliency(name), rows, batch) != 0
-    sizes = {"selected-share": measure.share(chosen, batch.mask), "selected-spans": measure.spans(chosen, batch.mask)}
+    selected = case.gather_rows(case.saliency(name), rows, batch) != 0
+    sizes = {
+        "selected-share": measure.share(selected, batch.mask),
+        "selected-spans": measure.spans(selected, batch.mask),
+    }
     first = first_sentence(case, rows, batch)
-    return sizes if first is None else {**sizes, FIRST: measure.first_sentence(chosen, first, batch.mask)}
+    return sizes if first is None else {**sizes, FIRST: measure.first_sentence(selected, first, batch.mask)}
 
 
 def _first_sentence_rationale(case: AuditCase) -> Finding:
@@ -152,8 +155,8 @@ def _readings(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str,
     readings = case.explainers[name].readings(case.model, batch, Saliency(weights, logits))
     if readings is None:
         return {}
-    alone = None if selects(case.model) else predict_selected(case.model, batch, weights > 0)
-    return readings.measures(logits, alone)
+    selected_logits = None if selects(case.model) else predict_selected(case.model, batch, weights > 0)
+    return readings.measures(logits, selected_logits)
 
 
 def _by_class(case: AuditCase, name: str, values: Tensor) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ FIRST = {
     "first-sentence-share": measure.first_sentence_share,
     "first-sentence-pick": measure.first_sentence_pick,
 }
-ABOVE = "first-sentence-share/above-rationale"
+ABOVE_RATIONALE = "first-sentence-share/above-rationale"
 ONE_CLASS = (
     f"the position leak needs two classes that are predicted for at least {shortcut_measures.FEWEST} distinct texts"
 )
@@ -62,13 +62,15 @@ def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
         yield _leak("position-leak", name, features, case.probs, key)
         yield _shuffled_leak(case, name, key)
         yield from _default_mass(case, name, scores)
-        yield from (Finding(measure, scores[measure], name) for measure in (*FIRST, ABOVE) if measure in scores)
+        yield from (
+            Finding(measure, scores[measure], name) for measure in (*FIRST, ABOVE_RATIONALE) if measure in scores
+        )
         yield _collapse(case, name)
     yield from missing_findings(DEFAULT if case.blank is None else (), NO_BLANKS)
     if not knows_sentences(case):
-        yield from missing_findings((*FIRST, ABOVE), NO_SENTENCES)
+        yield from missing_findings((*FIRST, ABOVE_RATIONALE), NO_SENTENCES)
     elif case.rationales is None:
-        yield Finding(ABOVE, absent=NO_RATIONALES)
+        yield Finding(ABOVE_RATIONALE, absent=NO_RATIONALES)
 
 
 def _keys(case: AuditCase) -> Tensor:
@@ -97,7 +99,7 @@ def _scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
         scores |= {name: score(share, first, mask).masked_fill(unknown, torch.nan) for name, score in FIRST.items()}
     if first is not None and case.rationales is not None:
         marked = case.gather_rows(case.rationales, rows, batch)
-        scores[ABOVE] = measure.first_sentence_above_rationale(share, marked, first, mask)
+        scores[ABOVE_RATIONALE] = measure.first_sentence_above_rationale(share, marked, first, mask)
     scores = {key: value.masked_fill(~mask.any(-1), torch.nan) for key, value in scores.items()}
     return {"positions": shortcut_measures.position_features(share, mask), **scores}
 

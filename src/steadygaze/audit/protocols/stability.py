@@ -43,7 +43,7 @@ from steadygaze.audit.audit_case import (
     shared_top_k,
 )
 from steadygaze.audit.measures import probe_names, stability_measures
-from steadygaze.audit.probes.text_perturbations import OWN, PerturbedBatch, Probe, observe
+from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.ranking import kendall
@@ -90,11 +90,11 @@ def _concentration(case: AuditCase, name: str) -> Iterator[Finding]:
 
 def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Finding]:
     explainers = [explainer for explainer in case.explainers if not probe.of or explainer in probe.of]
-    reasons = {explainer: why for explainer in explainers if (why := _inapplicable(case, name, probe, explainer))}
+    reasons = {explainer: reason for explainer in explainers if (reason := _inapplicable(case, name, probe, explainer))}
     applicable = [explainer for explainer in explainers if explainer not in reasons]
     for measure in [str(MeasureKey(measure, name)) for measure in OF_WORDS]:
         yield from missing_findings([] if explainers else [measure], missing_capability_reason(case))
-        yield from (Finding(measure, explainer=explainer, absent=why) for explainer, why in reasons.items())
+        yield from (Finding(measure, explainer=explainer, absent=reason) for explainer, reason in reasons.items())
     settings: dict[str, str | int | float] = {"radius": case.config.radius}
     if not probe.vectors:
         settings = {"synonyms": probe.origin, "words": probe.words}
@@ -116,7 +116,7 @@ def _inapplicable(case: AuditCase, name: str, probe: Probe, explainer: str) -> s
     if probe.vectors and not case.explainers[explainer].requires:
         return f"{explainer} {READS_WORDS}"
     separate = selects(case.model) and case.model.selection_config.separate_encoders
-    return NO_GRADIENT if separate and explainer in OWN and name == "fgm-label" else ""
+    return NO_GRADIENT if separate and explainer in MODEL_EXPLAINERS and name == "fgm-label" else ""
 
 
 def _groups(case: AuditCase, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:
@@ -206,28 +206,28 @@ def seed_saliencies(case: AuditCase, name: str, rows: Rows, batch: Batch) -> lis
     """The saliencies of all models, for the class that the first predicts.  (B,T) each"""
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device)
 
-    def saliency(other: AuditCase) -> Tensor:
-        explainer, device = other.explainers[name], other.model.device
+    def saliency(seed_case: AuditCase) -> Tensor:
+        explainer, device = seed_case.explainers[name], seed_case.model.device
         target = label.to(device) if explainer.class_specific else None
-        weights = finite_weights(explainer.explain(other.model, batch.to(device), target), batch.to(device))
+        weights = finite_weights(explainer.explain(seed_case.model, batch.to(device), target), batch.to(device))
         return weights.to(batch.ids.device)
 
     return [case.gather_rows(case.saliency(name), rows, batch), *map(saliency, case.others)]
 
 
-def not_comparable(comparisons: Iterable[Finding], why: str) -> Iterator[Finding]:
+def not_comparable(comparisons: Iterable[Finding], reason: str) -> Iterator[Finding]:
     """For models with different settings: the findings under another name, and the reason for the missing ones."""
     findings = list(comparisons)
     for finding in findings:
-        yield replace(finding, measure=str(MeasureKey(finding.key.measure, OTHERS)), note=why)
-    yield from missing_findings(dict.fromkeys(finding.measure for finding in findings), why)
+        yield replace(finding, measure=str(MeasureKey(finding.key.measure, OTHERS)), note=reason)
+    yield from missing_findings(dict.fromkeys(finding.measure for finding in findings), reason)
 
 
 def _seed_scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     saliencies, too_short = seed_saliencies(case, name, rows, batch), batch.mask.sum(-1) < 2
     divergence = _pair_mean(saliencies, lambda p, q: saliency_divergence(p, q, batch.mask))
-    shared = _pair_mean(saliencies, lambda p, q: shared_top_k(p, q, batch.mask, case.config.k))
-    scores = zip(SEED_MEASURES, (divergence, shared), strict=True)
+    overlap = _pair_mean(saliencies, lambda p, q: shared_top_k(p, q, batch.mask, case.config.k))
+    scores = zip(SEED_MEASURES, (divergence, overlap), strict=True)
     return {measure: values.masked_fill(too_short, torch.nan) for measure, values in scores}
 
 

@@ -62,8 +62,8 @@ def attention_necessity(
 
 def same_labels(clf: TextClassifier, technique: str, **settings: Any) -> TextClassifier:
     """An unfitted classifier with the same architecture and settings, and another technique."""
-    shared = {name for kind in (Architecture, Training, TextConfig) for name in field_names(kind)}
-    common = {name: value for name, value in (clf.settings or {}).items() if name in shared}
+    names = {name for kind in (Architecture, Training, TextConfig) for name in field_names(kind)}
+    common = {name: value for name, value in (clf.settings or {}).items() if name in names}
     model: TextClassifier = clone(clf).set_params(technique=technique, settings={**common, **settings}, verbose=False)
     return model
 
@@ -73,21 +73,21 @@ def _necessity(clf: TextClassifier, uniform: TextClassifier, test: Split) -> Ite
     if labels is None:
         yield from missing_findings(probe_names("uniform", "above-uniform"), NO_LABELS)
         return
-    own, baseline = (
+    accuracy, baseline = (
         torch.from_numpy(model.predict_proba(texts).argmax(-1) == labels).double() for model in (clf, uniform)
     )
     yield Finding("accuracy/uniform", baseline)
-    yield Finding("accuracy/above-uniform", own - baseline)
+    yield Finding("accuracy/above-uniform", accuracy - baseline)
 
 
 def _adversary(
     clf: TextClassifier, adversary: TextClassifier, texts: Any, settings: dict[str, float]
 ) -> Iterator[Finding]:
     data = clf.stored_.data(*read_texts(texts))
-    own, adversarial = (inference.split_outputs(model.stored_.model, data) for model in (clf, adversary))
-    divergence = jensen_shannon(own.weights.double(), adversarial.weights.double(), own.mask)
-    divergence = divergence.masked_fill(own.mask.sum(-1) < 2, torch.nan)
-    change = stability_measures.prediction_change(_probs(own), _probs(adversarial))
+    outputs, adversarial = (inference.split_outputs(model.stored_.model, data) for model in (clf, adversary))
+    divergence = jensen_shannon(outputs.weights.double(), adversarial.weights.double(), outputs.mask)
+    divergence = divergence.masked_fill(outputs.mask.sum(-1) < 2, torch.nan)
+    change = stability_measures.prediction_change(_probs(outputs), _probs(adversarial))
     yield Finding("jensen-shannon/trained-adversary", divergence, "attention", settings)
     yield Finding("prediction-change/trained-adversary", change, "attention", settings)
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from steadygaze.adapters.black_box import black_box
 from steadygaze.adapters.huggingface import from_folder, from_live, from_pipeline
-from steadygaze.adapters.model_adapter import OURS, ModelAdapter
+from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
@@ -27,9 +27,9 @@ from steadygaze.models.inference import best_device
 __all__ = ["ModelAdapter", "as_adapter"]
 
 
-def _fingerprint(stored: SavedModel) -> str:
+def _fingerprint(saved: SavedModel) -> str:
     """SHA-256 of the weights, the vocabulary and the labels."""
-    return digest_json([[fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]])
+    return digest_json([[fingerprint(saved.model), saved.tokenizer.to_json(), list(saved.description.classes)]])
 
 
 def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
@@ -50,7 +50,7 @@ def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
     }
     return ModelAdapter(
         name=name,
-        kind=OURS,
+        kind=STEADYGAZE_MODEL,
         model=clf.stored_.model,
         tokens=clf.stored_.tokenizer,
         classes=config.classes,
@@ -72,7 +72,7 @@ OBJECT = re.compile(r"(?!\d)[\w.]+:(?!\d)\w+")
 
 
 def as_adapter(
-    given: Any,
+    model: Any,
     *,
     classes: Sequence[Label] | None = None,
     device: str = "auto",
@@ -85,33 +85,33 @@ def as_adapter(
     models in memory are not moved.  `attention`: how the heads and layers of a Hugging Face model are aggregated, last
     or rollout.  `import_objects`: import "MODULE:NAME", which runs code; only for a name that the user has typed.
     """
-    if import_objects and isinstance(given, str) and OBJECT.fullmatch(given) and not Path(given).exists():
-        given = _imported(given)
-    if isinstance(given, ModelAdapter):
-        return given.label_names(classes)
-    if isinstance(given, TextClassifier):
-        return from_classifier(given).label_names(classes)
-    if isinstance(given, str | Path):
-        return _by_name(given, device, attention).label_names(classes)
-    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "config"):
-        return from_live(*given, attention).label_names(classes)
-    if all(hasattr(given, part) for part in ("task", "model", "tokenizer")):
-        return from_pipeline(given, attention).label_names(classes)
-    return _from_outside(given, classes)
+    if import_objects and isinstance(model, str) and OBJECT.fullmatch(model) and not Path(model).exists():
+        model = _imported(model)
+    if isinstance(model, ModelAdapter):
+        return model.label_names(classes)
+    if isinstance(model, TextClassifier):
+        return from_classifier(model).label_names(classes)
+    if isinstance(model, str | Path):
+        return _by_name(model, device, attention).label_names(classes)
+    if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
+        return from_live(*model, attention).label_names(classes)
+    if all(hasattr(model, part) for part in ("task", "model", "tokenizer")):
+        return from_pipeline(model, attention).label_names(classes)
+    return _from_outside(model, classes)
 
 
-def _by_name(given: str | Path, device: str, attention: str) -> ModelAdapter:
+def _by_name(name: str | Path, device: str, attention: str) -> ModelAdapter:
     """A steadygaze folder, a Hugging Face folder, or a hub id."""
-    arguments.path("model", given)
+    arguments.path("model", name)
     device = "cpu" if best_device(device).type == "mps" else device  # mps has no double precision
-    folder = Path(os.path.expanduser(given))  # Path.expanduser raises an error for an unknown user
+    folder = Path(os.path.expanduser(name))  # Path.expanduser raises an error for an unknown user
     recover_folder(folder)
     if not folder.exists():
-        return from_folder(from_hub(str(given), str(given)), str(given), device, attention)
-    name = resolve(folder).name
+        return from_folder(from_hub(str(name), str(name)), str(name), device, attention)
+    folder_name = resolve(folder).name
     if _is_ours(folder):
-        return from_classifier(load_classifier(folder, device), name)
-    return from_folder(folder, name, device, attention)
+        return from_classifier(load_classifier(folder, device), folder_name)
+    return from_folder(folder, folder_name, device, attention)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -134,17 +134,17 @@ def _imported(reference: str) -> Any:
         raise UserError(f"{reference} could not be imported as MODULE:NAME: {error}") from None
 
 
-def _from_outside(given: Any, classes: Sequence[Label] | None) -> ModelAdapter:
+def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
     """A function, or an object with predict_proba."""
-    if isinstance(given, nn.Module):
+    if isinstance(model, nn.Module):
         raise UserError(
-            f"a {type(given).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer)"
+            f"a {type(model).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer)"
         )
-    predict = getattr(given, "predict_proba", given)
-    if isinstance(given, type) or not callable(predict):
-        raise UserError(f"{given!r:.80} is not a model; pass {ACCEPTED}")
-    name = _display_name(given)
-    names = getattr(given, "classes_", classes)
+    predict = getattr(model, "predict_proba", model)
+    if isinstance(model, type) or not callable(predict):
+        raise UserError(f"{model!r:.80} is not a model; pass {ACCEPTED}")
+    name = _display_name(model)
+    names = getattr(model, "classes_", classes)
     if names is None:
         raise UserError(
             f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
@@ -152,6 +152,6 @@ def _from_outside(given: Any, classes: Sequence[Label] | None) -> ModelAdapter:
     return black_box(predict, list(names), name).label_names(classes)
 
 
-def _display_name(given: Any) -> str:
-    name = getattr(given, "__name__", type(given).__name__)
+def _display_name(model: Any) -> str:
+    name = getattr(model, "__name__", type(model).__name__)
     return "a function" if name in ("<lambda>", "function") else str(name)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.arguments import choice, integer, validated
-from steadygaze.core.errors import MOST_NAMES, UserError
+from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data, placed_data
@@ -77,7 +77,7 @@ def _names_value(name: Label, labels: Sequence[Label]) -> bool:
     return name.removeprefix("-").isdecimal() or (boolean and name.casefold() in ("true", "false"))
 
 
-OURS = "a steadygaze classifier"
+STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
 KINDS = ("single texts", "pairs (text, question)")
 
@@ -203,8 +203,8 @@ class ModelAdapter:
     def is_comparable(self, other: "ModelAdapter") -> bool:
         """Whether the two may differ only in their seed: same classes and same vocabulary."""
         black_boxes = not self.fingerprint and not other.fingerprint  # black boxes have no vocabulary
-        same = black_boxes or other.tokens.vocabulary == self.tokens.vocabulary
-        return same and list(other.classes) == list(self.classes)
+        same_vocabulary = black_boxes or other.tokens.vocabulary == self.tokens.vocabulary
+        return same_vocabulary and list(other.classes) == list(self.classes)
 
     def data(self, placed: TokenizedTexts, questions: Sequence[str] | None) -> Data:
         """Encode texts for this model; all subwords of a word are one unit."""
@@ -212,18 +212,18 @@ class ModelAdapter:
         return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces")
 
     def _unknown_label(self, label: Label) -> UserError:
-        known = ", ".join(map(repr, self.classes[:MOST_NAMES])) + (" …" if len(self.classes) > MOST_NAMES else "")
+        class_names = ", ".join(map(repr, self.classes[:MAX_NAMES])) + (" …" if len(self.classes) > MAX_NAMES else "")
         return UserError(
-            f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {known}.  "
+            f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {class_names}.  "
             "If your data have other names for the same classes, pass them in that order: --classes A,B (classes=)"
         )
 
 
-def check_label_order(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
+def check_label_order(classes: Sequence[Label], names: Sequence[Label], model: str) -> None:
     """Refuse the model's own class names in another order: they would swap classes."""
-    new, current = list(map(str, names)), list(map(str, own))  # the command line gives 1 as "1"
+    new, current = list(map(str, names)), list(map(str, classes))  # the command line gives 1 as "1"
     if new != current and set(new) == set(current):
         raise UserError(
-            f"classes= has the classes of {whose} in another order than its own, {', '.join(map(str, own)):.200}: "
+            f"classes= has the classes of {model} in another order than its own, {', '.join(map(str, classes)):.200}: "
             f"remove it, or pass them in that order"
         )

@@ -23,20 +23,22 @@ SPLITS = ("train", "held-out")
 """Folders of the answers to each split."""
 
 
-def check_fit_explainer(out: Path, replace: bool, asked: Mapping[str, Any], seed: int = 0) -> None:
+def check_fit_explainer(out: Path, replace: bool, options: Mapping[str, Any], seed: int = 0) -> None:
     """Checks before any data is read."""
-    how = fit_config(**asked)
+    config = fit_config(**options)
     explainer_folder.check_explainer_folder(out)
     cache = unfinished_folder(out)
     if cache.is_symlink() or (cache.exists() and (not cache.is_dir() or unknown_entries(cache, SPLITS))):
         raise UserError(f"{cache} contains other files than a black box's answers; choose another folder than {out}")
     if explainer_folder.is_fitted(out) and not replace:
-        config = explainer_folder.load(out).config
-        _check_same_fit(out, config, {"explainer": method_name(how), "settings": asdict(how), "seed": seed})
+        stored_config = explainer_folder.load(out).config
+        _check_same_fit(
+            out, stored_config, {"explainer": method_name(config), "settings": asdict(config), "seed": seed}
+        )
 
 
 def fit_explainer_resumable(
-    black_box: Any, corpus: Corpus, out: Path, *, replace: bool = False, seed: int = 0, **asked: Any
+    black_box: Any, corpus: Corpus, out: Path, *, replace: bool = False, seed: int = 0, **options: Any
 ) -> TextExplainer:
     """Fit and save.  The black box's answers are cached: the same call resumes after a failure.
 
@@ -54,12 +56,12 @@ def fit_explainer_resumable(
             explainer_folder.load(out).config,
             {"texts": digest_values(*parts[0])[:12], "held-out texts": digest_values(*parts[1])[:12]},
         )
-        fitted = load_explainer(out, black_box, device=asked.get("device", "auto"))
+        fitted = load_explainer(out, black_box, device=options.get("device", "auto"))
         remove_folder(cache)
         return fitted
     cache.mkdir(parents=True, exist_ok=True)
     with exclusive(cache, "fitting an explainer"):
-        run = {"validation": held_out, "keep": cache, "seed": seed, **asked}
+        run = {"validation": held_out, "keep": cache, "seed": seed, **options}
         try:
             result = _fit(black_box, inputs, replace, run)
         finally:
@@ -70,16 +72,16 @@ def fit_explainer_resumable(
     return result
 
 
-def _fit(black_box: Any, given: list[Any], replace: bool, run: dict[str, Any]) -> TextExplainer:
+def _fit(black_box: Any, inputs: list[Any], replace: bool, run: dict[str, Any]) -> TextExplainer:
     """Fit.  With `replace`, answers of another fit are discarded."""
     try:
-        fitted = teach(black_box, given, **run)
+        fitted = teach(black_box, inputs, **run)
     except UnusableCache:
         if not replace:
             raise
         for name in SPLITS:
             remove_folder(run["keep"] / name)
-        fitted = teach(black_box, given, **run)
+        fitted = teach(black_box, inputs, **run)
     assert isinstance(fitted, TextExplainer)  # a corpus is texts
     return fitted
 

@@ -236,14 +236,20 @@ def certify(
     read, questions = clf._read([texts] if is_single_text(texts) else texts)
     data, network = clf.stored_.data(read, questions), clf.stored_.model
     if not has_extension_points(network):
-        raise UserError("this model selects what it reads: it has no attention weights to certify changes of")
-    other = None if reference is None else _same(clf, reference).data(read, questions)
-    device, found = network.device, dict[int, Certificate]()
-    shared: dict[str, Any] = {"R": float(radius), "k": int(k), "norm": norm, "simplex": bool(simplex)}
+        raise UserError("certify needs attention weights, and this model selects words instead; use audit")
+    reference_data = None if reference is None else _same(clf, reference).data(read, questions)
+    device, certificates = network.device, dict[int, Certificate]()
+    settings: dict[str, Any] = {"R": float(radius), "k": int(k), "norm": norm, "simplex": bool(simplex)}
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
-        theirs = None if reference is None or other is None else _forward(reference, collate(other, rows), batch.mask)
-        bounds = certify_batch(network, batch, float(radius), norm, int(k), bool(simplex), theirs, lower_bound)
+        reference_output = (
+            None
+            if reference is None or reference_data is None
+            else _forward(reference, collate(reference_data, rows), batch.mask)
+        )
+        bounds = certify_batch(
+            network, batch, float(radius), norm, int(k), bool(simplex), reference_output, lower_bound
+        )
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
             question = None if questions is None else questions[row]
             certificates[row] = Certificate(text=read[row], question=question, **{**values, **settings})

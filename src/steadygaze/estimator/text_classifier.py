@@ -196,12 +196,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             clf.explain(text, explainer=captum.attr.GradientShap)
             clf.explain(text, explainer=Captum(captum.attr.GradientShap, {"n_samples": 50}))
         """
-        single = is_single_text(X)
-        texts, questions = self._read([X] if single else X)
+        is_single = is_single_text(X)
+        texts, questions = self._read([X] if is_single else X)
         model, classes = self.stored_.model, self.stored_.description.classes
         request = explain_request(model, classes, explainer, target, granularity, output=output)
         explanations = explain_texts(model, self.stored_.tokenizer, classes, texts, questions, request, batch_size)
-        return explanations[0] if single else explanations
+        return explanations[0] if is_single else explanations
 
     @validated(folder=path)
     def save(self, folder: str | Path) -> None:
@@ -215,8 +215,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, questions = read_texts(X)
         if self.stored_.description.pair != (questions is not None):
             kinds = ("single texts", "pairs (text, question)")
-            found, expected = kinds[questions is not None], kinds[self.stored_.description.pair]
-            raise UserError(f"this model was trained on {expected}, found {found}")
+            input_kind, trained_kind = kinds[questions is not None], kinds[self.stored_.description.pair]
+            raise UserError(f"this model was trained on {trained_kind}, found {input_kind}")
         return texts, questions
 
     def __sklearn_tags__(self) -> Any:
@@ -225,25 +225,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False  # a pair is two columns of text, never a matrix of numbers
         return tags
 
-    def _take(self, stored: model_folder.SavedModel) -> Self:
-        self.stored_ = stored
-        self.classes_ = np.asarray(stored.description.classes)
-        self.history_ = stored.description.history
-        stored.model.to(best_device(self.device))
+    def _take(self, saved: model_folder.SavedModel) -> Self:
+        self.stored_ = saved
+        self.classes_ = np.asarray(saved.description.classes)
+        self.history_ = saved.description.history
+        saved.model.to(best_device(self.device))
         return self
 
 
-def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[model_folder.SavedModel]:
+def references(reference: "TextClassifier | Sequence[TextClassifier] | None") -> list[model_folder.SavedModel]:
     """The trained models of these classifiers."""
-    classifiers: list[Any] = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+    classifiers: list[Any] = (
+        list(reference) if isinstance(reference, list | tuple) else [] if reference is None else [reference]
+    )
     for classifier in classifiers:
         if not isinstance(classifier, TextClassifier) or not hasattr(classifier, "stored_"):
             raise UserError(f"reference must be a fitted TextClassifier, or a list of them, found {classifier!r:.80}")
     return [classifier.stored_ for classifier in classifiers]
 
 
-def _path(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given)
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
 
 
 def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
@@ -253,8 +255,8 @@ def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
     vectors, synonyms and a transformer's folder have a name only: a model folder contains no local paths.
     """
     check_device(device)
-    stored = model_folder.load(Path(folder))
-    config = stored.description
+    saved = model_folder.load(Path(folder))
+    config = saved.description
     values = settings_of_model(
         config.architecture, config.training, config.text, config.technique, config.technique_settings
     )
@@ -270,4 +272,4 @@ def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
         class_weight=config.class_weight if isinstance(config.class_weight, str | None) else dict(config.class_weight),
         device=device,
     )
-    return loaded._take(stored)
+    return loaded._take(saved)

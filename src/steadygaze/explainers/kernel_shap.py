@@ -226,9 +226,9 @@ class KernelShap(Explainer):
         for rows in groups(batch, self.samples):
             part, aim = take_rows(batch, rows), clean.target_class[rows]
             subsets = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
-            gains = subsets.read(model, part, aim, self.output) - empty[rows].unsqueeze(-1)
+            gains = subsets.read(model, part, aim, self.output) - empty_output[rows].unsqueeze(-1)
             solution = values(
-                subsets.masks.double(), gains, subsets.share, clean.value[rows] - empty[rows], subsets.units.mask
+                subsets.masks.double(), gains, subsets.share, clean.value[rows] - empty_output[rows], subsets.units.mask
             )
             weights[rows, : solution.shape[1]] = solution
         return saliency(units, weights, batch, clean.logits)

@@ -16,7 +16,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import TOKENS, add_shortcut, load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.data.token_alignment import sentence_ends
+from steadygaze.data.sentence_roles import sentence_roles
 from steadygaze.data.word_tokenizer import build_word_tokenizer, document_frequency
 
 PLAIN = load_corpus("planted-reviews:aspect=palate,sizes=[2000,500,500]")
@@ -128,7 +128,7 @@ def test_our_tokens_are_one_token_each_and_end_no_sentence(token: str) -> None:
         len(build_word_tokenizer([text]).encode([text]).ids)
         == len(build_word_tokenizer([text]).encode(["fine"]).ids) + 2
     )
-    assert not sentence_ends([token, f"##{token}", f"Ġ{token}"]).any()
+    assert not sentence_roles([token, f"##{token}", f"Ġ{token}"]).any()
 
 
 def test_every_way_to_name_a_corpus_can_be_biased(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.core.maths.distributions import kl
+from steadygaze.core.maths.sentence_ends import sentence_numbers
 from steadygaze.core.types import Span
 
 
@@ -156,14 +157,12 @@ def row_starts(lengths: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def segment_ids(ids: Tensor, mask: Tensor, ends: Tensor) -> Tensor:
-    """Return the sentence of each token, −1 outside the mask.  ends (V,): ids that end one; a run of them ends one.
+def segment_ids(ids: Tensor, mask: Tensor, roles: Tensor) -> Tensor:
+    """Return the sentence of each token, −1 outside the mask.  roles (V,): the `SentenceRole` of each id.
 
-    (B,T), (B,T), (V,) -> (B,T) long
+    A run of tokens that end a sentence ends one.  (B,T), (B,T), (V,) -> (B,T) long
     """
-    ended = ends[ids] & mask
-    begins = mask & ~ended & _after_end(ended, mask)
-    return begins.long().cumsum(-1).masked_fill(~mask, -1)
+    return sentence_numbers(roles[ids].long(), mask)
 
 
 def segment_count(numbers: Tensor) -> Tensor:
@@ -202,10 +201,3 @@ def segment_spread(values: Tensor, numbers: Tensor) -> Tensor:
 def _segment_slots(numbers: Tensor, sentences: int) -> Tensor:
     """Assign tokens without a sentence to an extra slot, which is discarded."""
     return torch.where(numbers < 0, sentences, numbers)
-
-
-def _after_end(ended: Tensor, mask: Tensor) -> Tensor:
-    """Return True if the preceding real token ends a sentence.  (B,T), (B,T) -> (B,T) bool"""
-    positions = torch.arange(mask.shape[-1], device=mask.device).expand_as(mask)
-    last = torch.where(mask, positions, -1).cummax(-1).values.roll(1, -1).masked_fill(positions == 0, -1)
-    return ended.gather(1, last.clamp_min(0))  # the first token has no predecessor

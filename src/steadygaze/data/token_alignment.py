@@ -1,26 +1,15 @@
-"""Align tokens with characters: rationales, words, coverage of the vocabulary and ends of sentences.
+"""Align tokens with characters: rationales, words and coverage of the vocabulary."""
 
-A sentence ends with a full stop, an exclamation or question mark, an ellipsis, or a run of these, also after the mark
-of a subword: ".", "...", "?!", "Ġ!", "##.".  The signs of other scripts and their byte-level spelling count too:
-"âĢ¦" is "…".
-
-A full stop that belongs to a word is part of its token (u.s., 3.5) in our own vocabularies.  A separate full stop
-ends a sentence, also after "Mr"; a quotation mark after it begins the next.
-"""
-
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from tokenizers.pre_tokenizers import ByteLevel
 
 from steadygaze.core.errors import CoverageWarning
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Span
-from steadygaze.data.synonyms import CONTINUES, STARTS
 
 
 def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np.bool_]:
@@ -132,14 +121,3 @@ def coverage(tokens: Any, read: TokenArray) -> Coverage:
         0 if unknown is None else int(np.count_nonzero(words == unknown)),
         int(getattr(tokens, "max_length", 0)),
     )
-
-
-SIGNS = ".!?…‥。．！？｡؟۔।॥"
-BYTES = ByteLevel(add_prefix_space=False, use_regex=False)
-SPELLED = [*SIGNS, *(BYTES.pre_tokenize_str(sign)[0][0] for sign in SIGNS)]
-ENDS = re.compile(f"(?:{'|'.join([*STARTS, CONTINUES])})*(?:{'|'.join(map(re.escape, SPELLED))})+")
-
-
-def sentence_ends(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
-    """(V,) True on an id whose token ends a sentence."""
-    return np.array([ENDS.fullmatch(token) is not None for token in vocabulary], np.bool_)

@@ -12,8 +12,8 @@ from steadygaze.core import __version__
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, build, non_default, settings
 from steadygaze.core.types import Label
+from steadygaze.data.sentence_roles import sentence_roles
 from steadygaze.data.text_tokenizer import TextTokenizer
-from steadygaze.data.token_alignment import sentence_ends
 from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
@@ -119,8 +119,8 @@ def build_model(
     """
     technique = technique or _technique(description)
     encoder = encoder or partial(make_encoder, description, tokenizer.size)
-    ends = torch.from_numpy(sentence_ends(tokenizer.vocabulary))
-    return technique.build(encoder, description.architecture, len(description.classes), description.pair, ends)
+    roles = torch.from_numpy(sentence_roles(tokenizer.vocabulary, tokenizer.kind))
+    return technique.build(encoder, description.architecture, len(description.classes), description.pair, roles)
 
 
 def make_encoder(description: ModelConfig, size: int, vectors: Tensor | None = None) -> Encoder:

@@ -147,7 +147,7 @@ def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
         if model.selection_config.granularity == "token":
             scores = chance.uniform(views.rows, views.selectable.shape[1], dtype=torch.float64)
             return best_windows(scores, views.selectable, share, round(spans) or None).float()
-        numbers = segment_ids(views.x, views.selectable, model.ends)
+        numbers = segment_ids(views.x, views.selectable, model.roles)
         sentences = max(1, int(segment_count(numbers).max()))
         real = segment_exists(numbers, sentences)
         return segment_spread(top_k(chance.uniform(views.rows, sentences), real, 1), numbers).float()

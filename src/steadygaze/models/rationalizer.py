@@ -9,8 +9,8 @@ Lei et al. 2016 (arXiv:1606.04155), §3; Yu et al. 2021 (arXiv:2110.13880), §3.
     selected     = the sentence with the highest probability; or the top tokens (B,T)
     logits       = head(max over selected tokens of the hidden states)          (B,C)   the predictor's encoder
 
-The state of a sentence is the maximum of its tokens' hidden states.  A sentence ends with a token of `ends`, which is
-derived from the vocabulary and saved with the weights.
+The state of a sentence is the maximum of its tokens' hidden states.  Sentences end as in core/maths/sentence_ends.py;
+`ends` (V,) marks the ids that can end one.
 
 The predictor does not read unselected tokens: their vectors are 0, a transformer does not attend to them, and the
 maximum excludes their hidden states.  With a fixed selection, other tokens do not affect the logits at all.  The
@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.maths.windows import best_windows, exact_windows
 from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_max, segment_spread
 from steadygaze.core.types import Batch, Encoded
@@ -135,13 +136,14 @@ class IndependentReader(nn.Module):
 class Rationalizer(Model):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "selection", "threads"})
     ends: Tensor
+    roles: Tensor
 
     def __init__(
         self,
         encoder: Callable[[], Encoder],
         architecture: Architecture,
         classes: int,
-        ends: Tensor,
+        roles: Tensor,
         config: SelectionConfig,
     ) -> None:
         super().__init__()
@@ -151,7 +153,8 @@ class Rationalizer(Model):
         self.generator = Generator(
             encoder() if config.separate_encoders else None, self.predictor.encoder.size, architecture
         )
-        self.register_buffer("ends", ends)
+        self.register_buffer("ends", can_end(roles))
+        self.register_buffer("roles", roles, persistent=False)  # the vocabulary determines them
         self.reader: IndependentReader | None = None  # trained after the model, optional
 
     def add_reader(self) -> IndependentReader:
@@ -221,7 +224,7 @@ class Rationalizer(Model):
 
     def sentences(self, batch: Batch) -> Tensor:
         """Return the sentence of each token, from 0; −1 without one.  (B,T)"""
-        return segment_ids(batch.ids, batch.mask, self.ends)
+        return segment_ids(batch.ids, batch.mask, self.roles)
 
     def embed(self, batch: Batch) -> Tensor:
         return torch.cat([encoder.embed(batch.ids) for encoder in self._encoders], -1)

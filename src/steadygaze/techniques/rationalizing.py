@@ -32,6 +32,7 @@ from torch.nn.functional import cross_entropy
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, non_default, settings
 from steadygaze.core.types import Batch, Terms
@@ -144,14 +145,14 @@ class RationalizingTechnique(Technique):
         """Return the unit of selection and the heads of its models."""
 
     def build(
-        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, ends: Tensor
+        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, roles: Tensor
     ) -> Rationalizer:
-        if (self.granularity == "sentence" or self.skewed) and not ends.any():
+        if (self.granularity == "sentence" or self.skewed) and not can_end(roles).any():
             raise UserError(
                 "no token of the vocabulary ends a sentence (. ! ?), so that each text is one sentence: "
                 "use granularity=token" + (" without skewed" if self.skewed else "")
             )
-        return self.kind(encoder, architecture, classes, ends, self.selection_config())
+        return self.kind(encoder, architecture, classes, roles, self.selection_config())
 
     @property
     def has_free_size(self) -> bool:

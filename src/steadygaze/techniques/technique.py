@@ -119,9 +119,9 @@ class Technique(ABC):
         """Return the per-example terms (B,); leave the model's mode, parameters and .grad unchanged."""
 
     def build(
-        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, ends: Tensor
+        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, roles: Tensor
     ) -> Model:
-        """Return a model with fresh weights; `encoder` makes an encoder.  ends (V,): the ids that end a sentence."""
+        """Return a model with fresh weights; `encoder` makes an encoder.  roles (V,): the `SentenceRole` of each id."""
         return Classifier(encoder(), architecture, classes, pair)
 
     def after_step(self, terms: Terms) -> Self:

@@ -193,7 +193,7 @@ def versions() -> dict[str, str]:
 
 
 def _installed() -> Iterator[tuple[str, str]]:
-    for name in ("torch", "numpy", "transformers"):
+    for name in ("torch", "numpy", "transformers", "icu4py"):
         try:
             yield name, version(name)
         except PackageNotFoundError:

@@ -19,7 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from movie_reviews import SPLITS, Page, Reviews, Split, read
 from movies import LONG, MINILM, ROWS, RUN, SHARE, SPANS, WHERE, Job
-from rationale_jobs import AGAINST, Kept, Warnless
+from rationale_jobs import AGAINST, Kept, Measure, Warnless
 from steadygaze.audit.measures.plausibility_measures import spans
 from steadygaze.core.maths.windows import best_windows
 from steadygaze.core.ragged import segment_spread, segment_sum
@@ -55,8 +55,10 @@ def technique(job: Job) -> Technique:
     return made if job.rate is None else dataclasses.replace(made, generator_learning_rate=job.rate)
 
 
-def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
-    """A record: at the chosen epoch and at the last."""
+def taught(
+    reviews: Reviews, technique: Technique, run: dict[str, Any], seed: int, device: str, measure: Measure | None = None
+) -> dict[str, Any]:
+    """A record: at the chosen epoch and at the last; `measure` adds to it at the chosen one."""
     how = Training(**{name: run[name] for name in HOW if name in run}, weight_decay=0.0, patience=run["epochs"])
     train, validation = (reviews.splits[split].data for split in SPLITS[:2])
 
@@ -68,6 +70,8 @@ def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: in
         model = ran.execute().to(accelerate.device)
     record: dict[str, Any] = {"kept": ran.best_epoch["epoch"], "history": [epoch["accuracy"] for epoch in ran.history]}
     record["chosen"] = scored(partial(by_model, model), reviews, device)
+    if measure is not None:
+        record |= measure(model, {split: reviews.splits[split].data for split in SPLITS}, seed)
     model.load_state_dict(ran.last)
     return record | {"last": scored(partial(by_model, model), reviews, device)}
 
@@ -78,7 +82,8 @@ def by_model(model: Model, page: Page) -> tuple[Tensor, Tensor]:
         if not isinstance(model, Rationalizer):
             said = model(page.batch)
             return windows(said.weights, page), said.logits
-        selected = windows(model.ranks(model.generate(page.batch)), page)
+        spans = min(SPANS, model.selection_config.spans or SPANS)
+        selected = windows(model.ranks(model.generate(page.batch)), page, spans)
         return selected, model.read(page.batch, segment_spread(selected, page.numbers))
 
 
@@ -88,11 +93,11 @@ def by_generator(model: Rationalizer, page: Page) -> tuple[Tensor, None]:
         return windows(model.ranks(model.generate(page.batch)), page), None
 
 
-def windows(scores: Tensor, page: Page) -> Tensor:
+def windows(scores: Tensor, page: Page, spans: int = SPANS) -> Tensor:
     """Of words, by the mean scores of their tokens.  (B,T) -> (B,W) bool"""
     scores = scores.double()
     summed, many = (segment_sum(one, page.numbers, page.real.shape[1]) for one in (scores, torch.ones_like(scores)))
-    return best_windows(summed / many.clamp_min(1), page.real, SHARE, SPANS)
+    return best_windows(summed / many.clamp_min(1), page.real, SHARE, spans)
 
 
 def scored(select: Selecting, reviews: Reviews, device: str) -> dict[str, dict[str, float]]:

@@ -1,5 +1,6 @@
 """One job of bench/rationales.py: reviews from a cut file, a rationalizer trained on them, and what it selects."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from steadygaze.training.training_state import TrainingState
 
 SPLITS = ("train", "validation", "test")
 SHAPE = ("hidden", "score", "dropout")
+Measure = Callable[[Model, dict[str, Data], int], dict[str, Any]]
+"""Of a trained model, the splits and the seed."""
 AGAINST = {"p": token_precision, "r": token_recall, "f1": token_f1}
 
 
@@ -44,10 +47,10 @@ class Kept(TrainingRun):
 
     last: dict[str, Tensor]
 
-    def _finish(self, stage: Stage, state: TrainingState) -> None:
+    def _finish(self, stage: Stage, state: TrainingState, record: dict[str, Any]) -> None:
         if stage.model == RESULT:
             self.last = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
-        super()._finish(stage, state)
+        super()._finish(stage, state, record)
 
 
 class Warnless(SilentWatcher):
@@ -112,9 +115,14 @@ def measured(model: Rationalizer, data: Data, truth: NDArray[np.int64]) -> dict[
 
 
 def one(
-    reviews: Reviews, named: tuple[str, dict[str, Any]], run: dict[str, Any], seed: int, device: str
+    reviews: Reviews,
+    named: tuple[str, dict[str, Any]],
+    run: dict[str, Any],
+    seed: int,
+    device: str,
+    measure: Measure | None = None,
 ) -> dict[str, Any]:
-    """A record: at the chosen epoch and at the last."""
+    """A record: at the chosen epoch and at the last; `measure` adds to it at the chosen one."""
     name, settings = named
     technique: Any = TECHNIQUES[name](**settings)
     shape = Architecture(dimension=reviews.vectors.shape[1], train_vectors=False, **{key: run[key] for key in SHAPE})
@@ -127,4 +135,6 @@ def one(
             model.load_state_dict(ran.last)
         scored = {split: measured(model, reviews.data[split], reviews.truth[split]) for split in SPLITS[1:]}
         record[when] = scored
+        if when == "chosen" and measure is not None:
+            record |= measure(model, reviews.data, seed)
     return record

@@ -34,11 +34,15 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "rnp:tokens": ("rnp", {"granularity": "token"}),
     "rnp:windows": ("rnp", {"granularity": "token", "estimator": "gumbel", "spans": 2}),
     "rnp:coins": ("rnp", {"granularity": "token", "estimator": "straight-through", "share": None}),
+    "rnp:shared": ("rnp", {"estimator": "gumbel", "shared_encoder": True}),
     "three-player:sentences": ("three-player", {"granularity": "sentence"}),
     "hardkuma:windows": ("hardkuma", {"spans": 2, "sparsity": 1.0, "continuity": 1.0}),
     "a2r:released": ("a2r", {"variant": "released"}),
     "a2r:tokens": ("a2r", {"granularity": "token", "spans": None}),
     "a2r:attention": ("a2r", {"granularity": "token", "variant": "released"}),
+    "fresh:gradient": ("fresh", {"saliency": "gradient", "spans": 1}),
+    "fresh:product": ("fresh", {"saliency": "input-x-gradient", "spans": None}),
+    "fresh:sentences": ("fresh", {"granularity": "sentence", "skewed": 1}),
 }
 FEW = {"teachers": 2}
 ENDS = torch.arange(VOCABULARY) % 4 == 3

@@ -22,6 +22,9 @@ ORDERS = {
     "rnp": ("rnp", {"skewed": 1}),
     "rnp tokens": ("rnp", {"granularity": "token", "share": 0.3}),
     "a2r attention": ("a2r", {"granularity": "token", "variant": "released", "spans": 2}),
+    "fresh": ("fresh", {"share": 0.3, "spans": 2}),
+    "fresh gradient": ("fresh", {"granularity": "sentence", "saliency": "gradient"}),
+    "shared encoder": ("rnp", {"estimator": "gumbel", "shared_encoder": True}),
 }
 
 

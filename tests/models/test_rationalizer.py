@@ -32,6 +32,8 @@ WAYS = {
     "tokens": SelectionConfig("token", share=0.4, selection_heads=("hard", "soft")),
     "coins": SelectionConfig("token", independent_units=True, selection_heads=("hard", "soft")),
     "attention": SelectionConfig("token", share=0.5, selection_heads=("hard", "soft"), separate_encoders=False),
+    "fresh": SelectionConfig("token", share=0.5, spans=2, selection_heads=("hard", "soft"), saliency="attention"),
+    "gradient": SelectionConfig("sentence", selection_heads=("hard", "soft"), saliency="gradient"),
 }
 ENCODER = pytest.mark.parametrize("name", ENCODER_NAMES)
 WAY = pytest.mark.parametrize("way", WAYS)

@@ -175,7 +175,8 @@ KINDS: dict[type[RationalizingTechnique], list[dict[str, object]]] = {
         {"granularity": granularity, "estimator": estimator, **rest}
         for granularity, rest in (("sentence", {}), ("token", {}), ("token", {"share": None}))
         for estimator in ("reinforce", "straight-through", "gumbel")
-    ],
+    ]
+    + [{"shared_encoder": True, "estimator": estimator} for estimator in ("reinforce", "gumbel")],
     A2R: [{"granularity": g, "variant": v} for g in ("sentence", "token") for v in ("paper", "released")],
     ThreePlayer: [{"granularity": "sentence"}, {}, {"share": None}, {"share": None, "continuity": 0.0}],
     HardKuma: [{}, {"spans": 2}, {"sparsity": 0.0}, {"sparsity": 0.0, "spans": 2}, {"continuity": 0.0}],
@@ -188,13 +189,14 @@ OTHERS: dict[str, object] = {
     "exploration": 0.7,
     "temperature": 0.5,
     "generator_learning_rate": 0.3,
+    "predictor_learning_rate": 0.2,
     "changes": 0.5,
     "skewed": 2,
     "agreement": 4.0,
     "right": 0.7,
     "lead": 0.3,
 }
-STATE = {"granularity", "estimator", "variant", "costs", "averages"}
+STATE = {"granularity", "estimator", "variant", "shared_encoder", "costs", "averages"}
 """No settings, or those that tell one kind from another."""
 
 

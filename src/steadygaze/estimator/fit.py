@@ -102,10 +102,12 @@ def fit(
         device_synonyms = None if synonyms is None else synonyms.to(accelerate.device)
         job = TrainingJob(data, held_out, config.training, accelerate, watcher, device_synonyms)
         run = TrainingRun(config.technique, plan.make_model, job, config.seed)
-        copies = {
-            name: copy.deepcopy(saved.model) for name, saved in named_references(config, references).items()
-        }  # the user's models do not change
-        run.models = {name: freeze(model.to(accelerate.device)) for name, model in copies.items()}
+        for name, saved in named_references(config, references).items():
+            own = copy.deepcopy(saved.model)  # the user's models do not change
+            with forked_generators():
+                torch.manual_seed(derive_seed(config.seed, 0))
+                model = config.technique.adapt_reference(own, plan.make_model)
+            run.models[name] = freeze(model.to(accelerate.device))
         if files.checkpoint is not None:
             table = () if plan.table is None else (Path(plan.table),)
             run.checkpoint = Checkpoint(files.checkpoint, plan.identity(accelerate.device, table), files.resume)

@@ -19,6 +19,9 @@ predictor can depend on the number of tokens and the positions of the selected o
 The selection depends on the whole text, and can leak the label: the generator can select a token as a signal for the
 label, independent of its meaning.  The independent reader detects this (`explainers/rationale.py`).
 
+With `saliency` (FRESH, techniques/fresh.py), the generator is a classifier of the whole text.  The attention or the
+gradient of its own prediction scores the units.
+
 Generator and predictor have separate word vectors; `vectors` and `embed` concatenate the two.
 """
 
@@ -34,12 +37,13 @@ from steadygaze.core.maths import distributions
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.maths.windows import best_windows, exact_windows
-from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_max, segment_spread
+from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_max, segment_spread, segment_sum
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.models.attention_layers import SCORES
-from steadygaze.models.classifier import Architecture
+from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Capability, Model
+from steadygaze.models.token_saliency import Saliency, token_saliency
 
 Granularity = Literal["token", "sentence"]
 MIN_WEIGHT = 1e-30
@@ -61,6 +65,8 @@ class SelectionConfig:
     """The predictor's output layers."""
     separate_encoders: bool = True
     """Give the generator its own encoder; otherwise it scores the predictor's hidden states."""
+    saliency: Saliency | None = None
+    """The generator is a classifier of the whole text, and this explains it; None: the generator has a scorer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +155,10 @@ class Rationalizer(Model):
         super().__init__()
         self.classes = classes
         self.selection_config = config
+        # First, so that it has the initial weights of a vanilla model of the same seed.
+        classifier = None if config.saliency is None else Classifier(encoder(), architecture, classes, pair=False)
         self.predictor = Predictor(encoder(), classes, config.selection_heads)
-        self.generator = Generator(
+        self.generator: Generator | Classifier = classifier or Generator(
             encoder() if config.separate_encoders else None, self.predictor.encoder.size, architecture
         )
         self.register_buffer("ends", can_end(roles))
@@ -175,10 +183,12 @@ class Rationalizer(Model):
 
     def generate(self, batch: Batch, embedded: Tensor | None = None) -> GeneratorOutput:
         """Return the scores and probabilities of the units."""
-        hidden = self._encode(self.generator.encoder or self.predictor.encoder, batch, embedded)
         numbers = None if self.selection_config.granularity == "token" else self.sentences(batch)
         sentences = 0 if numbers is None else max(1, int(segment_count(numbers).max()))
         real = batch.mask if numbers is None else segment_exists(numbers, sentences)
+        if self.selection_config.saliency is not None:
+            return self._explain_generator(batch, embedded, numbers, real)
+        hidden = self._encode(self.generator.encoder or self.predictor.encoder, batch, embedded)
         scores = _single_precision(self.generator.scorer(Encoded(_states(hidden, numbers, sentences))))
         probabilities = (
             scores.sigmoid().masked_fill(~real, 0.0)
@@ -186,6 +196,18 @@ class Rationalizer(Model):
             else distributions.softmax(scores, real)
         )
         return GeneratorOutput(hidden, numbers, real, scores, probabilities)
+
+    def _explain_generator(
+        self, batch: Batch, embedded: Tensor | None, numbers: Tensor | None, real: Tensor
+    ) -> GeneratorOutput:
+        """Return the saliency of the units to the generator; a sentence has the sum over its tokens."""
+        assert isinstance(self.generator, Classifier)
+        assert self.selection_config.saliency is not None
+        hidden, saliency = token_saliency(self.generator, batch, self.selection_config.saliency, embedded)
+        saliency = _single_precision(saliency)
+        probability = saliency if numbers is None else segment_sum(saliency, numbers, real.shape[1])
+        scores = probability.clamp_min(torch.finfo(probability.dtype).tiny).log()
+        return GeneratorOutput(hidden, numbers, real, scores, probability)
 
     def select(self, batch: Batch, output: GeneratorOutput) -> Tensor:
         """Return the selection without sampling.  (B,T) bool"""

@@ -7,6 +7,7 @@ from steadygaze.techniques.attention_at import AttentionAT
 from steadygaze.techniques.attention_iat import AttentionIAT
 from steadygaze.techniques.attention_rp import AttentionRP
 from steadygaze.techniques.consensus import Consensus
+from steadygaze.techniques.fresh import Fresh
 from steadygaze.techniques.hardkuma import HardKuma
 from steadygaze.techniques.mask_neutral import MaskNeutral
 from steadygaze.techniques.random_pretraining import RandomPretraining
@@ -37,4 +38,5 @@ TECHNIQUES: dict[str, type[Technique]] = {
     "three-player": ThreePlayer,
     "hardkuma": HardKuma,
     "a2r": A2R,
+    "fresh": Fresh,
 }

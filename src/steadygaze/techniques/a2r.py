@@ -37,12 +37,12 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import RationalizingTechnique, UnusedSettings, sample_selection, task_loss
+from steadygaze.techniques.rationalizing import JointTechnique, UnusedSettings, sample_selection, task_loss
 from steadygaze.techniques.technique import LossContext, Player
 
 
 @settings
-class A2R(RationalizingTechnique):
+class A2R(JointTechnique):
     """As rnp, but soft attention trains the generator, which reduces interlocking (Yu et al. 2021)."""
 
     variant: Literal["paper", "released"] = "paper"
@@ -84,7 +84,11 @@ class A2R(RationalizingTechnique):
         return [
             *super().unused_settings(),
             (self.granularity == "token", tokens, ("exploration", "sparsity", "continuity")),
-            (self._without_generator, f"{tokens}, variant=released", ("generator_learning_rate",)),
+            (
+                self._without_generator,
+                f"{tokens}, variant=released",
+                ("generator_learning_rate", "predictor_learning_rate"),
+            ),
         ]
 
     @property

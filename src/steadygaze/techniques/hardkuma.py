@@ -58,7 +58,7 @@ from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import RationalizingTechnique, UnusedSettings, task_loss
+from steadygaze.techniques.rationalizing import JointTechnique, UnusedSettings, task_loss
 from steadygaze.techniques.technique import LossContext, Player
 
 MIN_MULTIPLIER, MAX_MULTIPLIER = 1e-12, 5.0
@@ -105,7 +105,7 @@ class HardKumaRationalizer(Rationalizer):
 
 
 @settings
-class HardKuma(RationalizingTechnique):
+class HardKuma(JointTechnique):
     """A differentiable gate for each token selects the rationale (Bastings et al. 2019)."""
 
     granularity: Granularity = "token"
@@ -123,7 +123,7 @@ class HardKuma(RationalizingTechnique):
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Always 0: gates are sampled from their own distribution."""
     generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 4e-4
-    """Learning rate of the generator, except for a transformer in it; the predictor has the run's."""
+    """Learning rate of the generator, except for a transformer in it."""
     averages: tuple[float, float] = (0.0, 0.0)
     """Moving averages of the two constraint violations; set by training, not by the user."""
 

@@ -16,6 +16,11 @@ The penalties apply to independently sampled tokens, n in a text:
 Evaluation is deterministic.  Validation macro-F1 selects the epoch.  The last epoch is selected if the number of tokens
 is free: macro-F1 is as good long before the penalties have made a selection small.
 
+Asymmetric learning rates (DR: Liu et al., "Decoupled Rationalization with Asymmetric Learning Rates", KDD 2023,
+arXiv:2305.13599): a predictor that learns faster than the generator overfits to poor selections.  A lower
+`predictor_learning_rate` restrains its Lipschitz constant.  Departs from the paper: no ratio of the two rates is
+enforced.  The defaults are those of A2R's code, in which the predictor is faster.
+
 Skewed (Yu et al. 2021, arXiv:2110.13880, §5.3): the predictor is trained on the first sentence of each text for
 `skewed` epochs, with a frozen generator.  A generator that then keeps selecting that sentence is interlocked.
 """
@@ -127,14 +132,6 @@ class RationalizingTechnique(Technique):
     """Share of tokens to select, at least one token; None: those with probability above one half."""
     spans: Annotated[int, Field(ge=1, le=10_000)] | None = 10
     """Maximum number of contiguous pieces of selected tokens; None: no limit."""
-    sparsity: Annotated[float, Field(ge=0)] = 1.0
-    """Weight of the penalty on deviations from `share`, if tokens are sampled independently."""
-    continuity: Annotated[float, Field(ge=0)] = 1.0
-    """Weight of the penalty on more pieces than `spans`, if tokens are sampled independently."""
-    exploration: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    """ε: probability in training of a selection that ignores the generator."""
-    generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-4
-    """Learning rate of the generator, except for a transformer in it; the predictor has the run's."""
     skewed: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Initial epochs on the first sentence alone, to test for interlocking."""
 
@@ -167,16 +164,6 @@ class RationalizingTechnique(Technique):
         first = Stage("skewed", FirstSentence(), trains=PREDICTOR, epochs=self.skewed, select="last")
         return first, train
 
-    def two_players(
-        self, predictor: tuple[str, ...], generator: tuple[str, ...], turns: bool = False
-    ) -> tuple[Player, ...]:
-        """Return the two players; both update in every step, or in turns."""
-        interval = 2 if turns else 1
-        return (
-            Player("predictor", PREDICTOR, predictor, interval),
-            Player("generator", GENERATOR, generator, interval, interval - 1, self.generator_learning_rate),
-        )
-
     def validate(self, architecture: Architecture, classes: int) -> str | None:
         for name, supported in (("attention", "softmax"), ("decoder", "linear")):
             if (value := getattr(architecture, name)) != supported:
@@ -191,14 +178,44 @@ class RationalizingTechnique(Technique):
 
     def unused_settings(self) -> list[UnusedSettings]:
         """Return the settings that have no effect in combination with others."""
-        return [
-            (self.granularity == "sentence", "granularity=sentence (it applies to granularity=token)", BY_TOKENS),
-            (self.share is None and not self.continuity, "share=None and continuity=0", ("spans",)),
-        ]
+        by_sentences = "granularity=sentence (it applies to granularity=token)"
+        return [(self.granularity == "sentence", by_sentences, BY_TOKENS)]
 
     @property
     def reads_pairs(self) -> bool:
         return False
+
+
+@settings
+class JointTechnique(RationalizingTechnique):
+    """Generator and predictor are trained together."""
+
+    sparsity: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the penalty on deviations from `share`, if tokens are sampled independently."""
+    continuity: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the penalty on more pieces than `spans`, if tokens are sampled independently."""
+    exploration: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """ε: probability in training of a selection that ignores the generator."""
+    generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-4
+    """Learning rate of the generator, except for a transformer in it."""
+    predictor_learning_rate: Annotated[float, Field(gt=0, le=10)] | None = None
+    """Learning rate of the predictor, except for a transformer in it; None: the learning rates of the run."""
+
+    def two_players(
+        self, predictor: tuple[str, ...], generator: tuple[str, ...], turns: bool = False
+    ) -> tuple[Player, ...]:
+        """Return the two players; both update in every step, or in turns."""
+        interval = 2 if turns else 1
+        return (
+            Player("predictor", PREDICTOR, predictor, interval, learning_rate=self.predictor_learning_rate),
+            Player("generator", GENERATOR, generator, interval, interval - 1, self.generator_learning_rate),
+        )
+
+    def unused_settings(self) -> list[UnusedSettings]:
+        return [
+            *super().unused_settings(),
+            (self.share is None and not self.continuity, "share=None and continuity=0", ("spans",)),
+        ]
 
     def penalties(self, selection: Tensor, mask: Tensor) -> Terms:
         """Return the penalties (B,) of a selection of tokens (B,T); none for sentences."""
@@ -211,7 +228,7 @@ class RationalizingTechnique(Technique):
 
 
 @settings
-class RewardBaselineTechnique(RationalizingTechnique):
+class RewardBaselineTechnique(JointTechnique):
     """The generator minimizes the cost of a sampled selection minus a baseline, the mean recent cost."""
 
     costs: tuple[float, ...] = ()

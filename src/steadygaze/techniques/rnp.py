@@ -23,6 +23,11 @@ selected tokens alone.  A recurrent encoder reads zeros instead, and provides a 
 Without a share, selecting all tokens costs `sparsity`, and guessing between two classes costs tanh ln 2 = 0.6.  At the
 default of 1, nothing is selected.  Try 0.1 to 0.3.
 
+FR (Liu et al., "FR: Folded Rationalization with a Unified Encoder", NeurIPS 2022, arXiv:2209.08285) is
+`shared_encoder`: generator and predictor share one encoder, so that neither adapts to the other's poor states alone.
+All terms train all parameters at the learning rate of the run.  Departs from the paper: states are max-pooled, and the
+default estimator is REINFORCE; the paper has estimator=gumbel.
+
 Differs from Lei et al., as does Yu et al.'s reimplementation: sentences are selected by default, states are max-pooled,
 the reward is −tanh ℓ, there is a baseline, and evaluation is deterministic.
 Tested by tests/techniques/test_rnp.py.
@@ -55,6 +60,8 @@ class Rnp(RewardBaselineTechnique):
     """Gradient estimator of the generator for sampled selections."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 1.0
     """Temperature of gumbel; lower values are closer to the sample and noisier."""
+    shared_encoder: bool = False
+    """One encoder for generator and predictor (FR, Liu et al. 2022)."""
 
     def loss(self, model: Rationalizer, batch: Batch, context: LossContext) -> Terms:
         output = model.generate(batch)
@@ -69,12 +76,21 @@ class Rnp(RewardBaselineTechnique):
         return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * sample.log_prob}
 
     def selection_config(self) -> SelectionConfig:
-        return SelectionConfig(self.granularity, self.granularity == "token", self.share, self.spans)
+        return SelectionConfig(
+            self.granularity,
+            self.granularity == "token",
+            self.share,
+            self.spans,
+            separate_encoders=not self.shared_encoder,
+        )
 
     def players(self) -> tuple[Player, ...]:
+        generator: tuple[str, ...] = ("task", "sparsity", "continuity") if self.has_free_size else ("task",)
         if self.estimator == "reinforce":
-            return self.two_players(("task",), ("policy",))
-        return self.two_players(("task",), ("task", "sparsity", "continuity") if self.has_free_size else ("task",))
+            generator = ("policy",)
+        if self.shared_encoder:
+            return (Player(terms=tuple(dict.fromkeys(("task", *generator)))),)
+        return self.two_players(("task",), generator)
 
     def unused_settings(self) -> list[UnusedSettings]:
         by_windows = self.granularity == "token" and not self.has_free_size and self.estimator != "reinforce"
@@ -82,6 +98,7 @@ class Rnp(RewardBaselineTechnique):
         return [
             *super().unused_settings(),
             (self.estimator != "gumbel", f"estimator={self.estimator}", ("temperature",)),
+            (self.shared_encoder, "shared_encoder=True", ("generator_learning_rate", "predictor_learning_rate")),
             (by_windows, reason, ("sparsity", "continuity")),
             (by_windows and self.estimator == "straight-through", reason, ("exploration",)),
         ]

@@ -124,6 +124,15 @@ class Technique(ABC):
         """Return a model with fresh weights; `encoder` makes an encoder.  roles (V,): the `SentenceRole` of each id."""
         return Classifier(encoder(), architecture, classes, pair)
 
+    def evaluated(self, model: Any) -> Model:
+        """Return the network whose validation scores select the epoch: the model, or a part of it."""
+        network: Model = model
+        return network
+
+    def adapt_reference(self, reference: Model, make_model: Callable[[], Model]) -> Model:
+        """Return a provided reference or teacher as the model of its stage."""
+        return reference
+
     def after_step(self, terms: Terms) -> Self:
         """Return the technique for the next step: itself, unless it has state such as a multiplier."""
         return self

@@ -115,7 +115,7 @@ class TechniqueLoop(StageLoop):
         return terms
 
     def validate(self) -> dict[str, Any]:
-        scores = validation_scores(self.job, self.state.model, self.reference)
+        scores = validation_scores(self.job, self.state.technique.evaluated(self.state.model), self.reference)
         self.state.keep_if_best(scores["macro-f1"], scores["loss"])
         return scores
 

@@ -1,0 +1,190 @@
+"""FRESH (Jain et al. 2020, arXiv:2005.00115) beside A2R, RNP and attention, with the independent reader.
+
+    python bench/movies.py --cut REVIEWS --data-dir DATA                                        once
+    python bench/rationales.py --cut PLANTED --regimes easy --sizes 6000 1000 2000              once
+    python bench/fresh.py --movies REVIEWS --planted PLANTED --out DIR [--device cuda] [--workers 14] [--only REGEX]
+    python bench/fresh.py --table RECORDS...
+
+    movies, minilm                  movie reviews as in bench/movies.py, with GloVe vectors and on MiniLM
+    standard, skewed20, biased80    planted reviews, palate, as in bench/rationales.py
+
+    fresh                 share 0.2 in at most 10 windows (planted reviews: one sentence), scored by attention
+    fresh-window          one window, the paper's "contiguous"
+    fresh-gradient        scored by the gradient
+    a2r, rnp, rnp-st      the learning rates that validation texts selected in bench/movies.py and bench/rationales.py
+    fr                    RNP with one encoder for generator and predictor (gumbel)
+    dr                    RNP whose predictor learns at a fifth of the generator's rate
+
+The scorer of FRESH is the vanilla model of its seed.  Its accuracy is that of the full text (`full`), and its
+best windows are the row `attention`.  VARIANTS run with the first TRIED seeds; the accuracy on validation texts
+compares them.  The independent reader is fitted as in training, but for as many texts as READ epochs have.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import job_queue
+from movies import LONG, RUN, WHERE
+from rationales import RUN as PLANTED_RUN
+from rationales import SKEWED
+
+MOVIES = ("movies", "minilm")
+SETTINGS = ("standard", "skewed20", "biased80")
+VARIANTS = ("fresh-window", "fresh-gradient")
+TRIED = 2
+READ = {"movies": 6, "minilm": 3}
+"""Epochs; planted reviews: 6."""
+WORDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fresh": ("fresh", WHERE),
+    "fresh-window": ("fresh", WHERE | {"spans": 1}),
+    "fresh-gradient": ("fresh", WHERE | {"saliency": "gradient"}),
+    "a2r": ("a2r", WHERE),
+    "rnp-st": ("rnp", WHERE | {"estimator": "straight-through"}),
+}
+RATES = {("movies", "a2r"): 1e-4, ("minilm", "a2r"): 3e-3, ("movies", "rnp-st"): 1e-3, ("minilm", "rnp-st"): 3e-4}
+SENTENCES: dict[str, tuple[str, dict[str, Any]]] = {
+    "fresh": ("fresh", {"granularity": "sentence"}),
+    "a2r": ("a2r", {}),
+    "rnp": ("rnp", {}),
+    "fr": ("rnp", {"shared_encoder": True, "estimator": "gumbel"}),
+    "dr": ("rnp", {"generator_learning_rate": 1e-3, "predictor_learning_rate": 2e-4}),
+}
+RNP_RATES = {"standard": 3e-4, "skewed20": 1e-4, "biased80": 3e-4}
+
+
+@dataclass(frozen=True)
+class Job:
+    corpus: str
+    row: str
+    seed: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.corpus}.{self.row}.s{self.seed}"
+
+
+def plan(seeds: int) -> list[Job]:
+    """Jobs in the order of their importance."""
+    words = [(corpus, row) for row in WORDS for corpus in reversed(MOVIES)]
+    sentences = [(setting, row) for row in SENTENCES for setting in SETTINGS]
+    return [
+        Job(corpus, row, seed)
+        for corpus, row in (*sentences, *words)
+        for seed in range(min(TRIED, seeds) if row in VARIANTS else seeds)
+        if (corpus, row) != ("minilm", "fresh-gradient")
+    ]
+
+
+def technique_of(job: Job) -> tuple[str, dict[str, Any]]:
+    """The name of the technique and its settings."""
+    if job.corpus in MOVIES:
+        name, settings = WORDS[job.row]
+        rate = RATES.get((job.corpus, job.row))
+    else:
+        name, settings = SENTENCES[job.row]
+        settings = {**settings, "skewed": SKEWED.get(job.corpus, 0)}
+        rate = RNP_RATES[job.corpus] if job.row == "rnp" else None
+    return name, settings if rate is None else {**settings, "generator_learning_rate": rate}
+
+
+def done(args: argparse.Namespace, job: Job) -> dict[str, Any]:
+    import torch
+
+    from steadygaze.techniques import TECHNIQUES
+
+    torch.set_num_threads(1)
+    name, settings = technique_of(job)
+    measure = partial(independent_reader, READ.get(job.corpus, 6))
+    if job.corpus in MOVIES:
+        from movie_jobs import taught
+        from movie_reviews import read
+
+        long = job.corpus == "minilm"
+        run = (LONG if long else RUN) | ({"epochs": args.epochs} if args.epochs else {})
+        reviews = read(args.movies, long, args.limit)
+        return taught(reviews, TECHNIQUES[name](**settings), run, job.seed, args.device, measure)
+    from rationale_jobs import one
+    from rationale_jobs import read as read_planted
+
+    run = PLANTED_RUN | ({"epochs": args.epochs} if args.epochs else {})
+    bias = job.corpus if job.corpus == "biased80" else None
+    planted = read_planted(args.planted / f"easy.{job.seed}.npz", "palate", bias, args.limit or run["most"])
+    return one(planted, (name, settings), run, job.seed, args.device, measure)
+
+
+def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Fit the reader to the training texts, and measure it on the test texts; the accuracy of the full text."""
+    import torch
+
+    from steadygaze.estimator.fit import scores
+    from steadygaze.explainers.rationale import fit_reader
+    from steadygaze.models import inference
+    from steadygaze.models.classifier import Classifier
+
+    torch.backends.cuda.matmul.allow_tf32 = True
+    model.reader = fit_reader(model, data["train"], data["validation"], epochs * len(data["train"]), seed)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    found = {} if model.reader is None else {name: mean(values) for name, values in scores(model, data["test"]).items()}
+    model.reader = None
+    full = {}
+    if isinstance(model.generator, Classifier):
+        for split in ("validation", "test"):
+            predicted = inference.logits(model.generator, data[split]).argmax(-1).numpy()
+            full[split] = float((predicted == data[split].label).mean())
+    return {"reader": found, "full": full}
+
+
+def table(places: Iterable[str]) -> None:
+    """Means over seeds and standard deviations, in %."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for record in job_queue.read_records(places):
+        groups[record["corpus"], record["row"]].append(record)
+    print("| texts | row | n | accuracy, validation | accuracy | full text | P | R | F1 | X1 | reader | gap |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for corpus in (*MOVIES, *SETTINGS):
+        for row in dict.fromkeys((*WORDS, *SENTENCES)):
+            if records := groups.get((corpus, row)):
+                tests = [record["chosen"]["test"] for record in records]
+                cells = [
+                    _shown([record["chosen"]["validation"]["accuracy"] for record in records]),
+                    _shown([test["accuracy"] for test in tests]),
+                    _shown([record["full"]["test"] for record in records if record["full"]]),
+                    *(_shown([test[name] for test in tests if name in test]) for name in ("p", "r", "f1", "x1")),
+                    *(
+                        _shown([record["reader"][name] for record in records if name in record["reader"]])
+                        for name in ("independent-reader-accuracy", "leakage-gap")
+                    ),
+                ]
+                print(f"| {corpus} | {row} | {len(records)} | {' | '.join(cells)} |")
+
+
+def _shown(values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{100 * mean(values):.1f}" + (f" ± {100 * stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--movies", type=Path, help="prepared movie reviews")
+    parser.add_argument("--planted", type=Path, help="prepared planted reviews")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, help="of each stage, for a trial")
+    parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
+    parser.add_argument("--table", nargs="+", help="print the table of these records")
+    job_queue.options(parser)
+    args = parser.parse_args()
+    if args.table:
+        table(args.table)
+    else:
+        job_queue.run(args, lambda: plan(args.seeds), partial(done, args))
+
+
+if __name__ == "__main__":
+    main()

@@ -197,7 +197,7 @@ def test_it_is_saved_with_its_scorer_and_certificates_are_refused(tmp_path: Path
     )
     for shown in back.explain(TEXTS):
         assert sum(weight > 0 for weight in shown.weights) == int(0.3 * len(shown.weights))
-    with pytest.raises(UserError, match="selects what it reads"):
+    with pytest.raises(UserError, match="this model selects words instead"):
         sg.certify(back, TEXTS)
     report = sg.audit(back, TEXTS, LABELS, sample=4)
     assert {row.measure for row in report.rows} >= {"comprehensiveness", "sufficiency"}

@@ -119,7 +119,7 @@ def check_seed(seed: Any, random_state: Any = None) -> int:
 
 def _readable(text: TextConfig) -> TextConfig:
     if text.synonyms is not None and not Path(text.synonyms).is_file():
-        raise UserError(f"there is no file of synonyms {text.synonyms}")
+        raise UserError(f"the synonym file {text.synonyms} does not exist")
     return text
 
 

@@ -45,6 +45,30 @@ KINDS: dict[str, dict[str, Any]] = {
     | {"bos_token_id": 2, "eos_token_id": 3, "local_attention": 4},
 }
 
+T5 = {"d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 2, "num_heads": 2, "decoder_start_token_id": 0}
+BART = {
+    **{
+        f"{part}_{name}": number for part in ("encoder", "decoder") for name, number in (("layers", 2), ("ffn_dim", 12))
+    },
+    **{"d_model": 8, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_start_token_id": 3},
+}
+ENCODER_DECODERS: dict[str, dict[str, Any]] = {"t5": T5, "bart": BART, "mt5": T5, "mbart": BART, "plbart": BART}
+OTHERS: dict[str, dict[str, Any]] = {
+    **ENCODER_DECODERS,
+    "albert": LAYERS | {"embedding_size": 8},
+    "electra": LAYERS | {"embedding_size": 8},
+    "deberta-v2": LAYERS | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 8},
+    "xlm-roberta": LAYERS,
+    "camembert": LAYERS,
+    "big_bird": LAYERS | {"attention_type": "original_full", "sep_token_id": 3},
+    "opt": LAYERS | {"ffn_dim": 12, "word_embed_proj_dim": 8},
+    "llama": LAYERS,
+    "mistral": LAYERS | {"num_key_value_heads": 1},
+    "qwen2": LAYERS | {"num_key_value_heads": 1},
+    "gemma": LAYERS | {"num_key_value_heads": 1, "head_dim": 4},
+}
+"""Further architectures, with the tokenizer of BERT; [SEP] is their end of a text."""
+
 
 def word_pieces() -> Tokenizer:
     """As BERT has them."""
@@ -99,10 +123,16 @@ def network(kind: str, **changes: Any) -> Any:
     length = 120 if kind in ("roberta", "gpt2") else LENGTH  # a letter each
     names = {"id2label": dict(enumerate(LABELS)), "label2id": {name: i for i, name in enumerate(LABELS)}}
     values = {"vocab_size": len(tokenizer(kind)), "max_position_embeddings": length, "initializer_range": 0.5}
-    config = AutoConfig.for_model(kind, **values, **names, **KINDS[kind])
+    if kind in OTHERS:
+        names |= {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    config = AutoConfig.for_model(kind, **values, **names, **(KINDS | OTHERS)[kind])
     for name, value in changes.items():
         setattr(config, name, value)
-    return AutoModelForSequenceClassification.from_config(config).eval()
+    made = AutoModelForSequenceClassification.from_config(config).eval()
+    if kind in OTHERS:  # initializer_range does not reach all of their weights
+        for weights in (weights for weights in made.parameters() if weights.dim() > 1):
+            torch.nn.init.normal_(weights, std=0.4)
+    return made
 
 
 def save(kind: str, folder: Path, **changes: Any) -> Path:

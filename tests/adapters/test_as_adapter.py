@@ -95,7 +95,7 @@ def test_classes_are_the_models_own_or_those_given(folder):
         ({"problem_type": "regression"}, "predicts a number"),
         ({"problem_type": "multi_label_classification"}, "predicts several labels for a text"),
         ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "predicts a number"),
-        ({"is_encoder_decoder": True}, "which generates text"),
+        ({"is_encoder_decoder": True}, "cannot be examined"),
         ({"model_type": "nonsense"}, "has no model_type 'nonsense'"),
         ({"vocab_size": 20}, "cannot be read as a Hugging Face classifier|has vectors for 20"),
         ({"hidden_size": 16}, "cannot be read as a Hugging Face classifier"),

@@ -16,13 +16,20 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from steadygaze.adapters import transformer_checks
+from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.transformer_checks import check_network, supports_fused_attention, try_network
+from steadygaze.adapters.transformer_checks import (
+    check_network,
+    supports_fused_attention,
+    tokens_after_end,
+    try_network,
+)
 from steadygaze.adapters.transformer_network import (
     AGGREGATIONS,
     AttentionTransformerModel,
     ForwardOptions,
     TransformerModel,
+    configurations,
 )
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
@@ -54,7 +61,8 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
     config, engine = network.config, files.engine
     refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, files.pad_id)
-    config._attn_implementation = "eager"  # other implementations return no attention
+    for part in configurations(network):
+        part._attn_implementation = "eager"  # other implementations return no attention
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some networks need it for batches
     tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
@@ -105,13 +113,18 @@ def _model(network: Any, options: ForwardOptions, trial: Tensor) -> TransformerM
     """The model in evaluation mode, after a trial with these ids (T,)."""
     ids = trial[trial != options.padding].unsqueeze(0).to(network.device)
     with quiet():
-        trial_result = try_network(network, ids)
-        model = (AttentionTransformerModel if trial_result.attentive else TransformerModel)(
-            network, options, trial_result.read
-        )
+        model = _untested(network, options, ids)
         check_network(model, ids)
         model.fused = supports_fused_attention(model, ids)
     return model.eval()
+
+
+def _untested(network: Any, options: ForwardOptions, ids: Tensor) -> TransformerModel:
+    if network.config.is_encoder_decoder:
+        return EncoderDecoderModel(network, options, tokens_after_end(network, ids))
+    trial_result = try_network(network, ids)
+    model = AttentionTransformerModel if trial_result.attentive else TransformerModel
+    return model(network, options, trial_result.read)
 
 
 def _classes(config: Any, name: str) -> list[Label]:
@@ -158,8 +171,6 @@ def from_live(network: Any, tokenizer: Any, attention: str) -> ModelAdapter:
         raise UserError(
             f"a {type(network).__name__} is not a classifier of the transformers library; a …{HEAD} is needed"
         )
-    if getattr(network.config, "is_encoder_decoder", False):
-        raise UserError(f"{name} is a {network.config.model_type}, which generates text; audit a classifier instead")
     _single_label(network.config, name)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(

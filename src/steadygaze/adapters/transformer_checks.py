@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.nn.functional import pad
 
 from steadygaze.adapters.transformer_network import Read, TransformerModel
 from steadygaze.core.errors import UserError
@@ -99,19 +100,27 @@ def try_network(network: Any, ids: Tensor) -> NetworkTrial:
         return NetworkTrial(_read(output.logits, output.hidden_states), _attentive(output.attentions, ids.shape[1]))
 
 
+def tokens_after_end(network: Any, ids: Tensor) -> int:
+    """Number of tokens after the last end-of-text token, which an encoder–decoder classifier reads.  (1,T)"""
+    end = network.config.eos_token_id
+    ends = ids[0].eq(end if isinstance(end, int) else -1).nonzero().flatten()
+    if not len(ends):
+        raise _refusal(network, "its tokenizer adds no end-of-text token")
+    return int(ids.shape[1] - 1 - ends[-1])
+
+
 def check_network(model: TransformerModel, ids: Tensor) -> None:
     """Refuse a network whose prediction changes with word vectors or padding."""
-    size = ids.shape[1]
-    lengths = torch.tensor([size, (size + 1) // 2], device=ids.device)
-    present = torch.arange(size, device=ids.device) < lengths.unsqueeze(1)
-    batch = Batch(ids.expand(2, -1).masked_fill(~present, model.padding), present, present, torch.arange(2))
+    shorter = torch.cat([ids[:, : ids.shape[1] // 2], ids[:, -2:]], 1)[:, : ids.shape[1]]  # keeps the end of a text
+    present = torch.arange(ids.shape[1], device=ids.device) < ids.new_tensor([[ids.shape[1]], [shorter.shape[1]]])
+    padded = torch.cat([ids, pad(shorter, (0, ids.shape[1] - shorter.shape[1]), value=model.padding)])
     with _errors_reported(model.network), inference(model):
         try:
-            logits = model(batch).logits
+            logits = model(Batch(padded, present, present, torch.arange(2))).logits
         except NonFiniteOutput:
             raise _refusal(model.network, "its output is NaN or infinite") from None
-        for row, length in enumerate(lengths.tolist()):
-            expected = model.network(input_ids=ids[:, :length], attention_mask=torch.ones_like(ids[:, :length])).logits
+        for row, text in enumerate((ids, shorter)):
+            expected = model.direct_logits(text)
             # Tolerance: square root of the machine epsilon.
             if (logits[row] - expected[0]).abs().max() > torch.finfo(expected.dtype).eps ** 0.5 * (
                 1 + expected.abs().max()

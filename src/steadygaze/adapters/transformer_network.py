@@ -66,6 +66,11 @@ Read = Literal["first", "last", "all"]
 """Tokens that the classifier reads after the last layer."""
 
 
+def configurations(network: Any) -> list[Any]:
+    """The configuration of every part: an encoder and a decoder can have copies."""
+    return list({id(part.config): part.config for part in network.modules() if hasattr(part, "config")}.values())
+
+
 @dataclass(frozen=True, slots=True)
 class ForwardOptions:
     """Options of the forward pass."""
@@ -101,6 +106,7 @@ class TransformerModel(Model):
         self._read_position = -1 if read == "last" else 0
         self.fused = False
         """Whether `logits` may use fused attention kernels, see `supports_fused_attention`."""
+        self._configs = configurations(network)
         kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
         self._question_type = options.question_type if options.question_type < kinds else 0
 
@@ -134,9 +140,9 @@ class TransformerModel(Model):
             question = self._embed(batch.question_ids) if question is None else question
             vectors, real, part = joined(vectors, real, question, batch.question_present)
         order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
-        row = _Row(vectors, real, part * self._question_type)
+        row = TokenRows(vectors, real, part * self._question_type)
         if not bool((order.diff(dim=1) == 1).all() & real.any(1).all()):  # else the tokens are already in order
-            row = self._filled(_Row(take(vectors, order), real.gather(1, order), row.part.gather(1, order)))
+            row = self._filled(TokenRows(take(vectors, order), real.gather(1, order), row.part.gather(1, order)))
         outputs = [self._run(portion, with_attention) for portion in self._portions(row)]
         logits = torch.cat([logits for logits, _ in outputs])
         if not with_attention:
@@ -145,17 +151,23 @@ class TransformerModel(Model):
         attention = attention.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
         return TransformerOutput(normalize(attention, batch.mask), logits, special_token_attention(attention, batch))
 
+    def direct_logits(self, ids: Tensor) -> Tensor:
+        """Logits of one text as the library computes them, from ids.  (1,T) -> (1,C)"""
+        logits: Tensor = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        return logits
+
     @contextmanager
     def _kernel(self) -> Iterator[None]:
         """Use fused attention in the context."""
-        config = self.network.config
-        implementation = config._attn_implementation
+        implementations = [config._attn_implementation for config in self._configs]
         try:
             if self.fused:
-                config._attn_implementation = FUSED
+                for config in self._configs:
+                    config._attn_implementation = FUSED
             yield
         finally:
-            config._attn_implementation = implementation
+            for config, implementation in zip(self._configs, implementations, strict=True):
+                config._attn_implementation = implementation
 
     def _embed(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.network.get_input_embeddings()(ids)
@@ -166,14 +178,14 @@ class TransformerModel(Model):
         out = wide.shape[1] - narrow.shape[1]
         return (out, 0) if self.read == "last" else (0, out)
 
-    def _filled(self, row: "_Row") -> "_Row":
+    def _filled(self, row: "TokenRows") -> "TokenRows":
         """Replace an empty text by one padding token: some networks add no special tokens."""
         blank = torch.zeros_like(row.real)
         blank[:, self._read_position] = ~row.real.any(1)
         padding_vector = self._embed(row.part.new_tensor([self.padding]))  # (1,E)
-        return _Row(torch.where(blank.unsqueeze(-1), padding_vector, row.vectors), row.real | blank, row.part)
+        return TokenRows(torch.where(blank.unsqueeze(-1), padding_vector, row.vectors), row.real | blank, row.part)
 
-    def _portions(self, row: "_Row") -> Iterator["_Row"]:
+    def _portions(self, row: "TokenRows") -> Iterator["TokenRows"]:
         """Split into forward passes, trimmed to the longest row."""
         config = self.network.config
         heads = int(getattr(config, "num_attention_heads", 1)) * int(getattr(config, "num_hidden_layers", 1))
@@ -182,9 +194,9 @@ class TransformerModel(Model):
         rows_per_pass = max(1, MAX_ATTENTION_ENTRIES // (heads * width * width))
         for start in range(0, len(row.real), rows_per_pass):
             rows = slice(start, start + rows_per_pass)
-            yield _Row(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
+            yield TokenRows(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
 
-    def _run(self, row: "_Row", with_attention: bool) -> tuple[Tensor, Tensor]:
+    def _run(self, row: "TokenRows", with_attention: bool) -> tuple[Tensor, Tensor]:
         """Logits (B,C) and attention to each token (B,T)"""
         inputs: dict[str, Any] = dict(self._options)
         if self._question_type:
@@ -197,7 +209,7 @@ class TransformerModel(Model):
         read = self._reads(row)
         return output.logits, AGGREGATIONS[self.attention](output.attentions, read) if with_attention else read
 
-    def _reads(self, row: "_Row") -> Tensor:
+    def _reads(self, row: "TokenRows") -> Tensor:
         """Distribution over the tokens that the classifier reads; at least single precision.  (B,T)"""
         read = row.real.to(torch.promote_types(row.vectors.dtype, torch.float32))
         if self.read != "all":
@@ -213,7 +225,7 @@ class AttentionTransformerModel(TransformerModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class TokenRows:
     """Texts joined with their questions."""
 
     vectors: Tensor  # (B,T,E)

@@ -66,7 +66,7 @@ def read_config(folder: Path, kind: str = "encoder") -> Any:
     for key in ("pad_token_id", "vocab_size", "hidden_size", "max_position_embeddings"):
         if not isinstance(value := _attribute(config, key), int | None):
             raise UserError(f"{folder / CONFIG}: {key} is {value!r:.80}; it must be a whole number")
-    if getattr(config, "is_encoder_decoder", False):
+    if kind == "encoder" and getattr(config, "is_encoder_decoder", False):
         raise UserError(f"{folder} contains a {config.model_type}, which generates text; use an encoder, such as BERT")
     return config
 

@@ -1,0 +1,38 @@
+"""Classifiers of many architectures, built from small configurations, predict what a direct call predicts."""
+
+import numpy as np
+import pytest
+import torch
+
+import steadygaze as sg
+from adapters.folders import KINDS, LABELS, OTHERS, TEXTS, network, tokenizer
+
+ARCHITECTURES = [*KINDS, *OTHERS]
+FAST = ["t5", "bart", "llama"]
+"""The kinds of KINDS have tests of their own."""
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # DeBERTa
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in FAST else pytest.mark.slow) for kind in ARCHITECTURES]
+)
+def test_probabilities_are_those_of_a_direct_call_and_explainers_run(kind):
+    net, words = network(kind), tokenizer(kind)
+    words.model_input_names = ["input_ids", "attention_mask"]
+    with torch.no_grad():
+        expected = [net(**words(text, return_tensors="pt")).logits[0].softmax(-1).numpy() for text in TEXTS]
+    assert np.ptp(expected, axis=0).max() > 0.01  # the text matters
+    model = sg.load((net, words))
+    np.testing.assert_allclose(model.predict_proba(TEXTS), expected, rtol=0, atol=1e-5)
+    alone = model.explain(TEXTS[0], explainer="leave-one-out", target=LABELS[1])
+    if kind not in ("roberta", "gpt2"):  # without "good", their letters merge with the next space
+        without = model.predict_proba(["A , unbelievable film!"])[0, 1]
+        assert alone.weights[1] == pytest.approx(expected[0][1] - without, abs=1e-5)
+    integrated = model.explain(TEXTS[0], explainer="integrated-gradients", target=LABELS[1], settings={"steps": 5})
+    assert len(integrated.weights) == len(alone.weights) == 6
+    assert all(integrated.weights)
+
+
+def test_at_least_14_architectures_are_covered():
+    assert len(ARCHITECTURES) >= 14
+    assert {"t5", "bart"} <= set(ARCHITECTURES)

@@ -1,5 +1,6 @@
 """Words in 13 scripts: as a reader expects, with exact spans; scripts without spaces in every kind of model."""
 
+import json
 import re
 import subprocess
 import sys
@@ -96,6 +97,9 @@ def test_a_tokenizer_of_version_0_1_0_keeps_runs_whole():
     saved = build_word_tokenizer(["我喜欢电影"]).to_json()
     assert read_tokenizer(saved, kind="words", max_length=9).place(["我喜欢电影"]).spans == [[(0, 1), (1, 3), (3, 5)]]
     old = read_tokenizer(saved.replace("\ufdd0", ""), kind="words", max_length=9)
+    document = {**json.loads(saved), "pre_tokenizer": None}  # a tokenizer of others: a text is a word
+    whole = read_tokenizer(json.dumps(document), kind="words", max_length=9)
+    assert whole.place(["我 喜欢"]).spans == [[(0, 4)]]
     assert old.place(["我喜欢电影", "ខ្ញុំ\u200bចូល"]).spans == [[(0, 5)], [(0, 9)]]
 
 

@@ -114,7 +114,8 @@ class WordTokenizer(TextTokenizer):
         self._number = engine.token_to_id(NUMBER) or unknown
         self._known = SplitCache(self._split)
         # The pattern of a tokenizer of version 0.1.0 has no separator; its model has learned unsegmented runs.
-        self._segments = not engine.pre_tokenizer.pre_tokenize_str(SEPARATOR)
+        splitter = engine.pre_tokenizer
+        self._segments = splitter is not None and not splitter.pre_tokenize_str(SEPARATOR)
 
     def _leading(self, question: bool) -> Sequence[int]:
         """A question is a separate sequence and begins with `<s>`."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.token_alignment import mark_tokens
-from steadygaze.estimator.resumable_training import columns, texts
+from steadygaze.estimator.inputs import texts_of
+from steadygaze.estimator.resumable_training import columns
 from steadygaze.estimator.text_classifier import TextClassifier
 
 DATA = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -31,7 +32,7 @@ def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, flo
     clf.fit(*columns(corpus.splits["train"]), validation=columns(corpus.splits["validation"]))
     test = corpus.splits["test"]
     mass, share, cut = [], [], 0
-    for explained, example in zip(clf.explain(texts(test)), test, strict=True):
+    for explained, example in zip(clf.explain(texts_of(test)), test, strict=True):
         if example.rationales:
             where = mark_tokens(explained.spans, example.rationales)
             mass.append(np.asarray(explained.weights)[where].sum())

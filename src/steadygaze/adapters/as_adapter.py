@@ -4,14 +4,13 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from steadygaze.adapters.black_box import black_box
-from steadygaze.adapters.huggingface import from_folder, from_live, from_pipeline
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
@@ -19,10 +18,11 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_json, read_json, resolve
 from steadygaze.estimator.model_config import settings_of_model
-from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint
-from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
-from steadygaze.models.encoders.transformer import from_hub
-from steadygaze.models.inference import best_device
+from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint, load
+from steadygaze.models.inference import best_device, check_device
+
+if TYPE_CHECKING:
+    from steadygaze.estimator.text_classifier import TextClassifier
 
 __all__ = ["ModelAdapter", "as_adapter"]
 
@@ -32,10 +32,14 @@ def _fingerprint(saved: SavedModel) -> str:
     return digest_json([[fingerprint(saved.model), saved.tokenizer.to_json(), list(saved.description.classes)]])
 
 
-def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
+def from_classifier(clf: "TextClassifier", name: str = "model") -> ModelAdapter:
     if not hasattr(clf, "stored_"):
         raise UserError("this TextClassifier has not been trained yet: call fit first")
-    config = clf.stored_.description
+    return replace(from_saved(clf.stored_, name), fitted=clf)
+
+
+def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
+    config = saved.description
     settings = settings_of_model(
         config.architecture, config.training, config.text, config.technique, config.technique_settings
     )
@@ -51,13 +55,13 @@ def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
     return ModelAdapter(
         name=name,
         kind=STEADYGAZE_MODEL,
-        model=clf.stored_.model,
-        tokens=clf.stored_.tokenizer,
+        model=saved.model,
+        tokens=saved.tokenizer,
         classes=config.classes,
         pair=config.pair,
-        fingerprint=_fingerprint(clf.stored_),
+        fingerprint=_fingerprint(saved),
         facts=facts,
-        classifier=clf,
+        saved=saved,
     )
 
 
@@ -89,15 +93,25 @@ def as_adapter(
         model = _imported(model)
     if isinstance(model, ModelAdapter):
         return model.label_names(classes)
-    if isinstance(model, TextClassifier):
+    if _is_classifier(model):
         return from_classifier(model).label_names(classes)
     if isinstance(model, str | Path):
         return _by_name(model, device, attention).label_names(classes)
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
+        from steadygaze.adapters.huggingface import from_live
+
         return from_live(*model, attention).label_names(classes)
     if all(hasattr(model, part) for part in ("task", "model", "tokenizer")):
+        from steadygaze.adapters.huggingface import from_pipeline
+
         return from_pipeline(model, attention).label_names(classes)
     return _from_outside(model, classes)
+
+
+def _is_classifier(model: Any) -> bool:
+    """Whether it is a TextClassifier, whose module is slow to import."""
+    module = sys.modules.get("steadygaze.estimator.text_classifier")
+    return module is not None and isinstance(model, module.TextClassifier)
 
 
 def _by_name(name: str | Path, device: str, attention: str) -> ModelAdapter:
@@ -106,12 +120,17 @@ def _by_name(name: str | Path, device: str, attention: str) -> ModelAdapter:
     device = "cpu" if best_device(device).type == "mps" else device  # mps has no double precision
     folder = Path(os.path.expanduser(name))  # Path.expanduser raises an error for an unknown user
     recover_folder(folder)
+    if folder.exists() and _is_ours(folder):
+        check_device(device)
+        saved = load(folder)
+        saved.model.to(best_device(device))
+        return from_saved(saved, resolve(folder).name)
+    from steadygaze.adapters.huggingface import from_folder
+    from steadygaze.models.encoders.transformer import from_hub
+
     if not folder.exists():
         return from_folder(from_hub(str(name), str(name)), str(name), device, attention)
-    folder_name = resolve(folder).name
-    if _is_ours(folder):
-        return from_classifier(load_classifier(folder, device), folder_name)
-    return from_folder(folder, folder_name, device, attention)
+    return from_folder(folder, resolve(folder).name, device, attention)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -120,7 +139,7 @@ def _is_ours(folder: Path) -> bool:
         raise UserError(f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json")
     config = read_json(file)
     if not isinstance(config, dict) or "model_type" not in config:
-        return True  # load_classifier says what is damaged
+        return True  # model_folder.load says what is damaged
     return "steadygaze" in config or str(config.get("kind")) in MODEL_KINDS
 
 
@@ -136,6 +155,8 @@ def _imported(reference: str) -> Any:
 
 def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
     """A function, or an object with predict_proba."""
+    from steadygaze.adapters.black_box import black_box
+
     if isinstance(model, nn.Module):
         raise UserError(
             f"a {type(model).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer)"

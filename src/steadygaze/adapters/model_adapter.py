@@ -8,7 +8,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,14 @@ from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import BooleanLabel, check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage
-from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import is_single_text, read_texts
-from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.explainers.class_probability import Output
+from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
+
+if TYPE_CHECKING:
+    from steadygaze.estimator.text_classifier import TextClassifier
+    from steadygaze.explainers.class_probability import Output
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,19 @@ class ModelAdapter:
     """Further facts for the report."""
     pairs: Tokens | None = None
     """Tokenizer of pairs, if it differs from that of single texts."""
-    classifier: TextClassifier | None = None
-    """The classifier, which can be retrained; None for other models."""
+    saved: SavedModel | None = None
+    """The network of a TextClassifier; None for other models."""
+    fitted: "TextClassifier | None" = None
+    """The TextClassifier, if it is in memory."""
+
+    @property
+    def classifier(self) -> "TextClassifier | None":
+        """The classifier, which can be retrained; None for other models."""
+        if self.fitted is not None or self.saved is None:
+            return self.fitted
+        from steadygaze.estimator.text_classifier import from_saved  # imports scikit-learn
+
+        return from_saved(self.saved, self.model.device.type)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -137,7 +150,7 @@ class ModelAdapter:
         target: Label | None = None,
         granularity: str = "word",
         *,
-        output: Output = "probability",
+        output: "Output" = "probability",
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         batch_size: int = inference.BATCH,
@@ -146,6 +159,8 @@ class ModelAdapter:
 
         Parameters as for `steadygaze.explain`.
         """
+        from steadygaze.estimator.explain_texts import explain_request, explain_texts
+
         single = is_single_text(X)
         texts, questions = read_texts([X] if single else X)
         subject = self.for_pairs(questions is not None)

@@ -15,7 +15,8 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import explainer_folder
-from steadygaze.estimator.resumable_training import texts, unfinished_folder
+from steadygaze.estimator.inputs import texts_of
+from steadygaze.estimator.resumable_training import unfinished_folder
 from steadygaze.explainers.learned.answer_cache import UnusableCache
 from steadygaze.explainers.learned.fit_config import fit_config, method_name
 
@@ -45,8 +46,8 @@ def fit_explainer_resumable(
     If the same call was finished before, it returns the existing explainer.
     """
     split = "train" if "train" in corpus.splits else corpus.choose(None)
-    inputs = texts(corpus.splits[split])
-    held_out = texts(corpus.splits["validation"]) if "validation" in corpus.splits else None
+    inputs = texts_of(corpus.splits[split])
+    held_out = texts_of(corpus.splits["validation"]) if "validation" in corpus.splits else None
     cache = unfinished_folder(out)
     remove_leftovers(cache)
     if explainer_folder.is_fitted(out) and not replace:

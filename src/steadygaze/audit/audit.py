@@ -38,8 +38,7 @@ from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Label, Span
 from steadygaze.data.rationale_spans import from_cell
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import read_split, read_texts
-from steadygaze.estimator.resumable_training import texts as texts_of
+from steadygaze.estimator.inputs import read_split, read_texts, texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES
 from steadygaze.models.rationalizer import selects

@@ -57,7 +57,7 @@ def evaluate(
     from steadygaze.audit.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
     from steadygaze.data.corpora import load_corpus
-    from steadygaze.estimator.resumable_training import texts
+    from steadygaze.estimator.inputs import texts_of
     from steadygaze.models import inference
 
     adapter = load_adapter(model, common, classes)
@@ -68,7 +68,7 @@ def evaluate(
     if len(labels) < len(examples):
         raise UserError("evaluate needs labels: name their column with --label")
     size = common.batch_size or inference.BATCH
-    evaluation = evaluate_adapter(adapter, texts(examples), labels, size, common.seed)
+    evaluation = evaluate_adapter(adapter, texts_of(examples), labels, size, common.seed)
     if out is not None:
         evaluation.to_json(out, replace=replace)
         print_line(stderr_console(common), f"written: {out}")

@@ -293,7 +293,7 @@ def certify(
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
     settings = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
-    certificates = streaming.certify(clf, corpus, split, other, common.batch_size, **settings)
+    certificates = streaming.certify_corpus(clf, corpus, split, other, common.batch_size, **settings)
     if common.json:
         print_json(certificates.to_dict())
     else:

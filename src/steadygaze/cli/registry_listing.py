@@ -1,12 +1,13 @@
 """Registered names, their descriptions and their settings."""
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from steadygaze.audit.measures import MEASURES, NAMES, measure_of
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.core.errors import unknown
+from steadygaze.core.settings import descriptions
 from steadygaze.data.corpora import CORPORA
 from steadygaze.estimator.train_config import TextConfig
 from steadygaze.explainers import EXPLAINERS
@@ -77,9 +78,9 @@ def _describe_measure(name: str) -> str:
 
 def _fields(cls: Any) -> list[dict[str, Any]]:
     """Settings that a user can choose, without those that training fills in."""
-    described, filled = cls.__pydantic_fields__, getattr(cls, "filled", ())
+    about, filled = descriptions(cls), getattr(cls, "filled", ())
     return [
-        {"name": n, "default": field.default, "about": field.description}
-        for n, field in described.items()
-        if n not in filled
+        {"name": field.name, "default": field.default, "about": about.get(field.name)}
+        for field in fields(cls)
+        if field.name not in filled
     ]

@@ -13,27 +13,25 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.audit import certificate
 from steadygaze.core.errors import UserError
-from steadygaze.data.corpus import Corpus
 from steadygaze.data.token_alignment import Coverage
 from steadygaze.data.user_files import stream
-from steadygaze.estimator.explain_texts import explain_request, explain_texts
-from steadygaze.estimator.inputs import read_texts
-from steadygaze.estimator.resumable_training import texts
-from steadygaze.estimator.text_classifier import Granularity, TextClassifier
-from steadygaze.explainers.class_probability import Output
+from steadygaze.estimator.inputs import read_texts, texts_of
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
-from steadygaze.report.page import render, write
-from steadygaze.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from steadygaze.adapters.text_explainer import TextExplainer
+    from steadygaze.audit.certificate import Certificates
+    from steadygaze.data.corpus import Corpus
+    from steadygaze.estimator.text_classifier import Granularity, TextClassifier
+    from steadygaze.explainers.class_probability import Output
+    from steadygaze.results.explanation import Explanation
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -117,7 +115,7 @@ def read(
         yield list(quoted)
     if file is not None:
         for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK):
-            yield texts(examples)
+            yield texts_of(examples)
 
 
 def predict(
@@ -145,20 +143,23 @@ def predict(
 
 
 def explain(
-    model: TextClassifier | ModelAdapter,
+    model: "TextClassifier | ModelAdapter",
     chunks: Iterator[list[Any]],
-    explainer: str | TextExplainer | None = None,
+    explainer: "str | TextExplainer | None" = None,
     target: str | None = None,
-    granularity: Granularity = "word",
-    output: Output = "probability",
+    granularity: "Granularity" = "word",
+    output: "Output" = "probability",
     batch_size: int | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
-) -> Iterator[Explanation]:
+) -> "Iterator[Explanation]":
     """Yield one Explanation per text, in order, with this explainer or the default of the model.
 
     `settings` configure the explainer (samples, steps …); `seed` is its random seed.
     """
+    from steadygaze.adapters.as_adapter import as_adapter
+    from steadygaze.estimator.explain_texts import explain_request, explain_texts
+
     adapter = as_adapter(model)
     label = {str(label): label for label in adapter.classes}.get(target or "", target)  # 1 for "1"
     request = explain_request(
@@ -173,7 +174,7 @@ def explain(
         seed=seed,
     )
 
-    def work(chunk: list[Any]) -> list[Explanation]:
+    def work(chunk: list[Any]) -> "list[Explanation]":
         read, questions = read_texts(chunk)
         reader = adapter.for_pairs(questions is not None)
         size = batch_size or inference.BATCH
@@ -208,23 +209,27 @@ def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
         before += len(chunk)
 
 
-def certify(
-    clf: TextClassifier,
-    corpus: Corpus,
+def certify_corpus(
+    clf: "TextClassifier",
+    corpus: "Corpus",
     split: str | None = None,
-    reference: TextClassifier | None = None,
+    reference: "TextClassifier | None" = None,
     batch_size: int | None = None,
     **settings: Any,
-) -> certificate.Certificates:
+) -> "Certificates":
     """One Certificate per text of a split, the same as in an audit."""
-    inputs = texts(corpus.splits[corpus.choose(split)])
-    return certificate.certify(clf, inputs, reference=reference, batch_size=batch_size or inference.BATCH, **settings)
+    from steadygaze.audit.certificate import certify
+
+    inputs = texts_of(corpus.splits[corpus.choose(split)])
+    return certify(clf, inputs, reference=reference, batch_size=batch_size or inference.BATCH, **settings)
 
 
 def write_explanations(
-    path: Path, explanations: Iterator[Explanation], model: Path, notes: Sequence[str] = (), replace: bool = False
+    path: Path, explanations: "Iterator[Explanation]", model: Path, notes: Sequence[str] = (), replace: bool = False
 ) -> dict[str, int]:
     """Write a page of the first DRAWN texts; return the numbers of explained and drawn texts."""
+    from steadygaze.report.page import render, write
+
     drawn = list(islice(explanations, DRAWN))
     total = len(drawn) + sum(1 for _ in explanations)
     others = {explanation.explainer for explanation in drawn if explanation.explainer != "attention"}

@@ -4,8 +4,12 @@
 Keys are flat: `{"hidden": 64, "epsilon": 0.5}` is distributed to the classes that have a field of that name.
 """
 
+import ast
 import dataclasses
+import inspect
+import itertools
 import json
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
 
@@ -23,16 +27,25 @@ LARGEST = (1 << 31) - 1
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def settings(cls: type[S]) -> type[S]:
     """Make a frozen, keyword-only dataclass with validated fields; the docstring of a field is its help."""
-    config = ConfigDict(extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     for name, kind in vars(cls).get("__annotations__", {}).items():
         own, *limits = get_args(kind) if get_origin(kind) is Annotated else (kind,)
         if own in (int, int | None):  # the limits of the field come last and take precedence
             cls.__annotations__[name] = Annotated[(own, Field(le=LARGEST), *limits)]
-    made = dataclass(frozen=True, kw_only=True, config=config)(cls)
-    for base in made.__mro__[1:]:  # pydantic misses the help of inherited fields
-        for name, field in getattr(base, "__pydantic_fields__", {}).items():
-            made.__pydantic_fields__[name].description = made.__pydantic_fields__[name].description or field.description
-    return made  # type: ignore[return-value]
+    return dataclass(frozen=True, kw_only=True, config=config)(cls)  # type: ignore[return-value]
+
+
+def descriptions(cls: type[Any]) -> dict[str, str]:
+    """The docstring of each field, own or inherited.  Read from the source, because Python does not keep it."""
+    texts: dict[str, str] = {}
+    for base in reversed([base for base in cls.__mro__ if is_pydantic_dataclass(base)]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, below in itertools.pairwise(body.body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    texts[name] = inspect.cleandoc(text)
+    return texts
 
 
 def build(cls: type[S], values: Mapping[str, Any]) -> S:

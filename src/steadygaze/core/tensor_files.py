@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.modules import module as registration
+from torch.overrides import TorchFunctionMode
 
 from steadygaze.core.atomic_files import new_folder
 from steadygaze.core.errors import UserError
@@ -151,8 +152,24 @@ def sketch(make: Callable[[], M], tensors: int, file: Path) -> M:
         f"{file} describes a network of more than {most:,} modules and parameters, "
         f"but the weights contain {tensors:,} tensors; at most {MOST_PARTS:,} parts are allowed"
     )
-    with torch.device("meta"), _limit_parts(most, refusal):
+    with without_memory(), _limit_parts(most, refusal):
         return make()
+
+
+class _NoInitialization(TorchFunctionMode):
+    """Skip random initial values, which imports PyTorch's compiler on the device "meta" and takes seconds."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.nn.init.normal_, torch.Tensor.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Build networks on the device "meta": without memory and initial values."""
+    with torch.device("meta"), _NoInitialization():
+        yield
 
 
 def check_size(network: torch.nn.Module, numbers: int, file: Path) -> None:

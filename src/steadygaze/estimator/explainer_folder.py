@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-import torch
 from torch import Tensor, nn
 
 from steadygaze.core import __version__, arguments
@@ -21,7 +20,7 @@ from steadygaze.core.atomic_files import recover_folder, unknown_entries
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.settings import build
-from steadygaze.core.tensor_files import layout, layout_difference, read_tensors, write_network_folder
+from steadygaze.core.tensor_files import layout, layout_difference, read_tensors, without_memory, write_network_folder
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import LARGEST_TEXT, foreign_error, read_json, read_object, read_object_or_empty
 from steadygaze.explainers.explainer import PREDICTED
@@ -166,7 +165,7 @@ class ExplainerFiles:
     def networks(self, make: Callable[[], nn.ModuleDict]) -> nn.ModuleDict:
         """Networks with the saved weights, in evaluation mode."""
         # no memory: a damaged file may claim any size
-        with torch.device("meta"), foreign_error(f"{self.folder / CONFIG} is damaged"):
+        with without_memory(), foreign_error(f"{self.folder / CONFIG} is damaged"):
             nets = make()
         if "reader" in nets and not any(name.startswith("reader.") for name in self.weights):
             del nets["reader"]  # version 0.1.0 has no reader

@@ -11,7 +11,7 @@ from steadygaze.core.output_paths import check_separate
 from steadygaze.core.types import Example, Label
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
-from steadygaze.estimator.inputs import read_split, read_validation
+from steadygaze.estimator.inputs import read_split, read_validation, texts_of
 from steadygaze.estimator.model_folder import check_model_folder
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config
@@ -35,11 +35,7 @@ def describe(corpus: Corpus) -> str:
 
 def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:
     """(X, y) for an estimator."""
-    return texts(examples), [example.label for example in examples]
-
-
-def texts(examples: Sequence[Example]) -> list[Any]:
-    return [e.text if e.question is None else (e.text, e.question) for e in examples]
+    return texts_of(examples), [example.label for example in examples]
 
 
 TEACHER_CACHE = ".teacher-cache"

@@ -255,7 +255,11 @@ def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
     vectors, synonyms and a transformer's folder have a name only: a model folder contains no local paths.
     """
     check_device(device)
-    saved = model_folder.load(Path(folder))
+    return from_saved(model_folder.load(Path(folder)), device)
+
+
+def from_saved(saved: model_folder.SavedModel, device: str) -> TextClassifier:
+    """The classifier of a saved model."""
     config = saved.description
     values = settings_of_model(
         config.architecture, config.training, config.text, config.technique, config.technique_settings

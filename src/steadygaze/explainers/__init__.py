@@ -1,22 +1,22 @@
 """Explainers by name."""
 
-from steadygaze.explainers.attention import Attention
-from steadygaze.explainers.explainer import Explainer
-from steadygaze.explainers.gradient import Gradient, InputXGradient, IntegratedGradients
-from steadygaze.explainers.kernel_shap import KernelShap
-from steadygaze.explainers.leave_one_out import LeaveOneOut
-from steadygaze.explainers.lime import Lime
-from steadygaze.explainers.random import Random
-from steadygaze.explainers.rationale import RationaleExplainer
+from typing import TYPE_CHECKING
 
-EXPLAINERS: dict[str, type[Explainer]] = {
-    "attention": Attention,
-    "rationale": RationaleExplainer,
-    "gradient": Gradient,
-    "input-x-gradient": InputXGradient,
-    "integrated-gradients": IntegratedGradients,
-    "lime": Lime,
-    "kernel-shap": KernelShap,
-    "leave-one-out": LeaveOneOut,
-    "random": Random,
-}
+from steadygaze.core.registry import Registry
+
+if TYPE_CHECKING:
+    from steadygaze.explainers.explainer import Explainer
+
+EXPLAINERS: "Registry[type[Explainer]]" = Registry.of(
+    {
+        "attention": "steadygaze.explainers.attention:Attention",
+        "rationale": "steadygaze.explainers.rationale:RationaleExplainer",
+        "gradient": "steadygaze.explainers.gradient:Gradient",
+        "input-x-gradient": "steadygaze.explainers.gradient:InputXGradient",
+        "integrated-gradients": "steadygaze.explainers.gradient:IntegratedGradients",
+        "lime": "steadygaze.explainers.lime:Lime",
+        "kernel-shap": "steadygaze.explainers.kernel_shap:KernelShap",
+        "leave-one-out": "steadygaze.explainers.leave_one_out:LeaveOneOut",
+        "random": "steadygaze.explainers.random:Random",
+    }
+)

@@ -13,7 +13,14 @@ from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import Field, build, field_names, settings
-from steadygaze.core.tensor_files import layout, layout_difference, read_layout, read_tensors, write_network_folder
+from steadygaze.core.tensor_files import (
+    layout,
+    layout_difference,
+    read_layout,
+    read_tensors,
+    without_memory,
+    write_network_folder,
+)
 from steadygaze.core.types import Label, Terms
 from steadygaze.core.untrusted_files import read_json
 from steadygaze.estimator.model_folder import check_model_folder
@@ -120,7 +127,7 @@ def read_folder(folder: Path) -> tuple[ImageModelConfig, nn.Module]:
     recover_folder(folder)
     description = _describe(folder / CONFIG)
     file = folder / WEIGHTS
-    with torch.device("meta"):  # no weights are allocated: a damaged file may claim any size
+    with without_memory():  # no weights are allocated: a damaged file may claim any size
         network = network_for(description.shape, len(description.classes))
     if (difference := layout_difference(read_layout(file), layout(network.state_dict()))) is not None:
         raise UserError(f"{file} does not match the network that {CONFIG} describes: {difference}")

@@ -10,11 +10,11 @@ logits  = decode(hidden, weights)    (B,C)
 
 from typing import Annotated, Any, ClassVar, Literal, TypeGuard
 
-import torch
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import Field, settings
+from steadygaze.core.tensor_files import without_memory
 from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES, Linear
 from steadygaze.models.encoders import ENCODERS
@@ -123,7 +123,7 @@ def word_encoder(
         words = embedding(size, dimension, vectors, architecture.train_vectors)
         return WordEncoder(words, towers[0], towers[1] if pair else None, architecture.dropout)
 
-    with torch.device("meta"):  # count before allocation
+    with without_memory():  # count before allocation
         count = sum(parameter.numel() for parameter in make().parameters())
     if count > MOST_PARAMETERS:
         raise UserError(

@@ -1,42 +1,31 @@
 """Training techniques: one file each, one line each here."""
 
-from steadygaze.techniques.a2r import A2R
-from steadygaze.techniques.adversary import Adversary
-from steadygaze.techniques.anchored import Anchored
-from steadygaze.techniques.attention_at import AttentionAT
-from steadygaze.techniques.attention_iat import AttentionIAT
-from steadygaze.techniques.attention_rp import AttentionRP
-from steadygaze.techniques.consensus import Consensus
-from steadygaze.techniques.fresh import Fresh
-from steadygaze.techniques.hardkuma import HardKuma
-from steadygaze.techniques.mask_neutral import MaskNeutral
-from steadygaze.techniques.random_pretraining import RandomPretraining
-from steadygaze.techniques.rnp import Rnp
-from steadygaze.techniques.seat import Seat
-from steadygaze.techniques.synonym_augmentation import SynonymAugmentation
-from steadygaze.techniques.technique import Technique
-from steadygaze.techniques.three_player import ThreePlayer
-from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.techniques.word_at import WordAT
-from steadygaze.techniques.word_iat import WordIAT
+from typing import TYPE_CHECKING
 
-TECHNIQUES: dict[str, type[Technique]] = {
-    "vanilla": Vanilla,
-    "synonym-augmentation": SynonymAugmentation,
-    "word-at": WordAT,
-    "word-iat": WordIAT,
-    "attention-rp": AttentionRP,
-    "attention-at": AttentionAT,
-    "attention-iat": AttentionIAT,
-    "seat": Seat,
-    "anchored": Anchored,
-    "consensus": Consensus,
-    "random-pretraining": RandomPretraining,
-    "mask-neutral": MaskNeutral,
-    "adversary": Adversary,
-    "rnp": Rnp,
-    "three-player": ThreePlayer,
-    "hardkuma": HardKuma,
-    "a2r": A2R,
-    "fresh": Fresh,
-}
+from steadygaze.core.registry import Registry
+
+if TYPE_CHECKING:
+    from steadygaze.techniques.technique import Technique
+
+TECHNIQUES: "Registry[type[Technique]]" = Registry.of(
+    {
+        "vanilla": "steadygaze.techniques.vanilla:Vanilla",
+        "synonym-augmentation": "steadygaze.techniques.synonym_augmentation:SynonymAugmentation",
+        "word-at": "steadygaze.techniques.word_at:WordAT",
+        "word-iat": "steadygaze.techniques.word_iat:WordIAT",
+        "attention-rp": "steadygaze.techniques.attention_rp:AttentionRP",
+        "attention-at": "steadygaze.techniques.attention_at:AttentionAT",
+        "attention-iat": "steadygaze.techniques.attention_iat:AttentionIAT",
+        "seat": "steadygaze.techniques.seat:Seat",
+        "anchored": "steadygaze.techniques.anchored:Anchored",
+        "consensus": "steadygaze.techniques.consensus:Consensus",
+        "random-pretraining": "steadygaze.techniques.random_pretraining:RandomPretraining",
+        "mask-neutral": "steadygaze.techniques.mask_neutral:MaskNeutral",
+        "adversary": "steadygaze.techniques.adversary:Adversary",
+        "rnp": "steadygaze.techniques.rnp:Rnp",
+        "three-player": "steadygaze.techniques.three_player:ThreePlayer",
+        "hardkuma": "steadygaze.techniques.hardkuma:HardKuma",
+        "a2r": "steadygaze.techniques.a2r:A2R",
+        "fresh": "steadygaze.techniques.fresh:Fresh",
+    }
+)

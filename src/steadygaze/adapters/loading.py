@@ -34,7 +34,9 @@ def load(model: Any, *, classes: Sequence[Label] | None = None, device: str = "a
         if read_object_or_empty(folder / "config.json").get("kind") == "image-classifier":
             return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
     adapter = as_adapter(model, classes=classes, device=device, attention=attention)
-    return adapter if adapter.classifier is None else adapter.classifier
+    if adapter.fitted is None and adapter.saved is not None:
+        return resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
+    return adapter.fitted or adapter
 
 
 @validated(settings=optional(instance(Mapping, "a dict")), classes=optional(sequence_of))

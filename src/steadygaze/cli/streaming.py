@@ -20,7 +20,6 @@ import torch
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.token_alignment import Coverage
-from steadygaze.data.user_files import stream
 from steadygaze.estimator.inputs import read_texts, texts_of
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
@@ -114,6 +113,8 @@ def read(
     elif quoted:
         yield list(quoted)
     if file is not None:
+        from steadygaze.data.user_files import stream  # imports pyarrow
+
         for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK):
             yield texts_of(examples)
 

@@ -32,7 +32,7 @@ START = 0.05
 SHARES = np.linspace(0, 1, 51)
 NEAR = 0.01
 """From an end: nearer than this is at the end."""
-MISSING = "The picture needs two more packages: pip install 'steadygaze[report]'."
+MISSING = "The picture needs two more packages: pip install 'steadygaze[examples]'."
 COLORS = {
     "selection": "#c0392b",
     "selection, told which sentence": "#e59a8f",

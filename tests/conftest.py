@@ -1,10 +1,8 @@
 """Shared by all tests: fixed seeds, one thread per process, the real data where it is at hand."""
 
 import gc
-import json
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 import torch
 from hypothesis import settings
 
-from steadygaze.report import plots
 from sweeps import mark_slow
 
 gc.disable()  # until all tests are collected: imported modules and tests are not garbage
@@ -77,19 +74,6 @@ def fewer_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
     from study.tiny import quicken
 
     quicken(monkeypatch)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def chart_placeholders() -> Iterator[None]:
-    """Drawing a chart takes half a second: outside `tests/report`, pages have a hash of its points in its place."""
-
-    def placeholder(name: str, points: list[dict[str, object]], of: str) -> str:
-        return f"<svg><title>{sha256(json.dumps([name, points, of]).encode()).hexdigest()}</title></svg>"
-
-    placeholder.__wrapped__ = plots._draw  # type: ignore[attr-defined]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "_draw", placeholder)
-        yield
 
 
 @pytest.fixture(scope="session")

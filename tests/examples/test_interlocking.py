@@ -327,5 +327,5 @@ def test_the_example_ends_in_a_picture(example, tmp_path: Path, monkeypatch, cap
 
 def test_the_example_says_what_it_lacks(example, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(SystemExit, match=r"pip install 'steadygaze\[report\]'"):
+    with pytest.raises(SystemExit, match=r"pip install 'steadygaze\[examples\]'"):
         example.draw({}, {}, tmp_path / "a.png")

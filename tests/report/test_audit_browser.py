@@ -33,7 +33,7 @@ ASK = """
   const cards = ["no", "partly", "yes", "not-measured"].map(answer => `.card.${answer} .answer`);
   const words = [".card h3", ".meaning", ".axis .bound", ".answers a", ".shift .verdict.wrong", "a", ...cards];
   const inks = words.map(name => color(name, "color"));
-  const fills = ["text", ".fill-series-1", ".fill-series-2"].map(name => color(`.plot ${name}`, "fill"));
+  const fills = [color(".plot text", "fill"), ...[1, 2].map(i => color(`.plot .stroke-series-${i}`, "stroke"))];
   const folds = [...doc.querySelectorAll("details")];
   folds.forEach(one => one.open = true);
   const parts = [...doc.querySelectorAll("body *")].filter(one => !one.closest(".scroll, .skip, svg"));

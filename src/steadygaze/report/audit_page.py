@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
 from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
-from steadygaze.report.plots import MISSING, pictures
+from steadygaze.report.plots import pictures
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend
@@ -182,7 +182,6 @@ def render(report: Report) -> str:
             open=OPEN,
             legend=_legend([pair for _, pair in pairs]),
             pictures=drawn,
-            missing=MISSING if any(picture.svg is None for picture in drawn) else "",
             groups=_groups(report),
             absent=_absent(report),
             command=shlex.join(report.command),

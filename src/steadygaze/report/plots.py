@@ -1,5 +1,4 @@
-"""The plots of a report: points, captions and tables.  Altair draws them (report/charts.py); without it only the tables
-are shown.
+"""The plots of a report: points, captions and tables.  report/charts.py draws them.
 
 Report.plots has the points by name.  Shares lie between 0 and 1; distances are Jensen-Shannon divergences in nats.
 
@@ -23,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
+from steadygaze.report.charts import Points, draw
 from steadygaze.results.formatting import BINS, bin_of, measure_noun, number
 from steadygaze.results.report import Report
 
-Points = list[dict[str, Any]]
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -38,7 +37,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
 WORDS = ("probe", "explainer")
 MOST = 2_000
 """Largest number of points in a plot, so that a page stays below 2 MB."""
-MISSING = "Plots need two more packages: pip install 'steadygaze[report]'.  Without them, tables are shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,7 @@ class Picture:
     """Text alternative."""
     head: tuple[str, ...]
     body: list[tuple[str, ...]]
-    svg: str | None
-    """None: the plotting packages are not installed."""
+    svg: str
 
 
 def pictures(report: Report) -> list[Picture]:
@@ -72,7 +69,7 @@ def _picture(name: str, points: Points, of: str) -> Picture:
     drawn = points[:: math.ceil(len(points) / MOST)]
     if len(drawn) < len(points):
         caption += f" {len(drawn):,} of {len(points):,} points are drawn."
-    return Picture(name, title, caption, f"{title}. {summary}.", head, body, _draw(name, drawn, of))
+    return Picture(name, title, caption, f"{title}. {summary}.", head, body, draw(name, drawn, of))
 
 
 TEXTS = {
@@ -117,14 +114,6 @@ def _is_finite(item: tuple[str, Any]) -> bool:
 def _clean(value: Any) -> Any:
     """Replace lone surrogates, which cannot be drawn."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
-
-
-def _draw(name: str, points: Points, of: str) -> str | None:
-    try:
-        from steadygaze.report.charts import draw
-    except ImportError:
-        return None
-    return draw(name, points, of)
 
 
 def _groups(points: Points, by: str, first: str) -> Table:

@@ -115,9 +115,10 @@ def tokenizer(kind: str) -> Any:
     )
 
 
-def network(kind: str, **changes: Any) -> Any:
+def network(kind: str, auto: str = "AutoModelForSequenceClassification", **changes: Any) -> Any:
     """With fresh weights, in evaluation mode."""
-    from transformers import AutoConfig, AutoModelForSequenceClassification
+    import transformers
+    from transformers import AutoConfig
 
     torch.manual_seed(0)
     length = 120 if kind in ("roberta", "gpt2") else LENGTH  # a letter each
@@ -128,11 +129,15 @@ def network(kind: str, **changes: Any) -> Any:
     config = AutoConfig.for_model(kind, **values, **names, **(KINDS | OTHERS)[kind])
     for name, value in changes.items():
         setattr(config, name, value)
-    made = AutoModelForSequenceClassification.from_config(config).eval()
+    made = getattr(transformers, auto).from_config(config).eval()
     if kind in OTHERS:  # initializer_range does not reach all of their weights
         for weights in (weights for weights in made.parameters() if weights.dim() > 1):
             torch.nn.init.normal_(weights, std=0.4)
     return made
+
+
+def language_model(kind: str, **changes: Any) -> Any:
+    return network(kind, "AutoModelForCausalLM", **changes)
 
 
 def save(kind: str, folder: Path, **changes: Any) -> Path:

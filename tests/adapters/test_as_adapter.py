@@ -14,7 +14,7 @@ from estimator.tiny import TEXTS as OURS
 from estimator.tiny import fitted, fitted_pair, tiny
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.transformer_checks import check_network, try_network
-from steadygaze.adapters.transformer_network import AttentionTransformerModel, ForwardOptions, TransformerModel
+from steadygaze.adapters.transformer_network import ForwardOptions, TransformerModel
 from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
@@ -214,9 +214,9 @@ def test_a_network_that_reads_padding_is_refused():
     ids = torch.tensor([[5, 6, 7, 8, 9]])
     found = try_network(model, ids)
     assert (found.read, found.attentive) == ("last", True)
-    check_network(AttentionTransformerModel(model, ForwardOptions(0), "last"), ids)
+    check_network(TransformerModel(model, ForwardOptions(0), "last"), ids)
     with pytest.raises(UserError, match=r"a GPT2ForSequenceClassification cannot be examined .*changes with padding"):
-        check_network(AttentionTransformerModel(model, ForwardOptions(0), "first"), ids)
+        check_network(TransformerModel(model, ForwardOptions(0), "first"), ids)
 
 
 def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypatch):

@@ -333,9 +333,7 @@ def test_a_reason_for_another_class_is_asked_of_anybody(run: Run, somebody: Path
 def test_a_model_without_attention_is_explained_by_leaving_words_out(
     run: Run, somebody: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(
-        "steadygaze.adapters.transformer_network.AttentionTransformerModel.capabilities", frozenset({"embeddings"})
-    )
+    monkeypatch.setattr("steadygaze.adapters.transformer_checks._attentive", lambda *_: False)
     assert "leave-one-out: " in run("explain", somebody, "a good film").out
     ended = run("explain", somebody, "a good film", "--explainer", "attention")
     assert ended.code == 2

@@ -22,6 +22,7 @@ from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerpri
 from steadygaze.models.inference import best_device, check_device
 
 if TYPE_CHECKING:
+    from steadygaze.adapters.prompt import Prompt
     from steadygaze.estimator.text_classifier import TextClassifier
 
 __all__ = ["ModelAdapter", "as_adapter"]
@@ -82,12 +83,14 @@ def as_adapter(
     device: str = "auto",
     attention: str = "last",
     import_objects: bool = False,
+    prompt: "Prompt | None" = None,
 ) -> ModelAdapter:
     """Convert one of the inputs that ACCEPTED lists.
 
     `classes`: names of the classes in the order of the probabilities.  `device`: for models that are loaded here;
     models in memory are not moved.  `attention`: how the heads and layers of a Hugging Face model are aggregated, last
     or rollout.  `import_objects`: import "MODULE:NAME", which runs code; only for a name that the user has typed.
+    `prompt`: for a causal language model.
     """
     if import_objects and isinstance(model, str) and OBJECT.fullmatch(model) and not Path(model).exists():
         model = _imported(model)
@@ -96,16 +99,22 @@ def as_adapter(
     if _is_classifier(model):
         return from_classifier(model).label_names(classes)
     if isinstance(model, str | Path):
-        return _by_name(model, device, attention).label_names(classes)
+        return _by_name(model, device, attention, prompt).label_names(classes)
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
         from steadygaze.adapters.huggingface import from_live
 
-        return from_live(*model, attention).label_names(classes)
+        return from_live(*model, attention, prompt).label_names(classes)
     if all(hasattr(model, part) for part in ("task", "model", "tokenizer")):
         from steadygaze.adapters.huggingface import from_pipeline
 
-        return from_pipeline(model, attention).label_names(classes)
+        return from_pipeline(model, attention, prompt).label_names(classes)
+    _refuse_prompt(prompt)
     return _from_outside(model, classes)
+
+
+def _refuse_prompt(prompt: "Prompt | None") -> None:
+    if prompt is not None:
+        raise UserError("a prompt is for a causal language model of transformers: leave out prompt= and label_words=")
 
 
 def _is_classifier(model: Any) -> bool:
@@ -114,13 +123,14 @@ def _is_classifier(model: Any) -> bool:
     return module is not None and isinstance(model, module.TextClassifier)
 
 
-def _by_name(name: str | Path, device: str, attention: str) -> ModelAdapter:
+def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | None") -> ModelAdapter:
     """A steadygaze folder, a Hugging Face folder, or a hub id."""
     arguments.path("model", name)
     device = "cpu" if best_device(device).type == "mps" else device  # mps has no double precision
     folder = Path(os.path.expanduser(name))  # Path.expanduser raises an error for an unknown user
     recover_folder(folder)
     if folder.exists() and _is_ours(folder):
+        _refuse_prompt(prompt)
         check_device(device)
         saved = load(folder)
         saved.model.to(best_device(device))
@@ -129,8 +139,8 @@ def _by_name(name: str | Path, device: str, attention: str) -> ModelAdapter:
     from steadygaze.models.encoders.transformer import from_hub
 
     if not folder.exists():
-        return from_folder(from_hub(str(name), str(name)), str(name), device, attention)
-    return from_folder(folder, resolve(folder).name, device, attention)
+        return from_folder(from_hub(str(name), str(name)), str(name), device, attention, prompt)
+    return from_folder(folder, resolve(folder).name, device, attention, prompt)
 
 
 def _is_ours(folder: Path) -> bool:

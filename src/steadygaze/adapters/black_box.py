@@ -93,7 +93,7 @@ Text = str | tuple[str, str]
 
 
 class BlackBoxModel(Model):
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    capabilities: frozenset[Capability] = frozenset()
 
     def __init__(self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ The library accepts no word vectors here.  The encoder is called with them, and 
 only mark e.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +26,6 @@ from steadygaze.adapters.transformer_network import (
     attention_rollout,
     last_layer_attention,
 )
-from steadygaze.models.inference import Capability
 
 STARTS_WITH_LAST_TOKEN = ("mbart", "plbart")
 """Networks whose decoder starts with the last token of the text, which names its language."""
@@ -34,8 +33,6 @@ STARTS_WITH_LAST_TOKEN = ("mbart", "plbart")
 
 class EncoderDecoderModel(TransformerModel):
     """`tokens_after`: the number of tokens after the end-of-text token, which the classifier reads."""
-
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
 
     def __init__(self, network: Any, options: ForwardOptions, tokens_after: int) -> None:
         super().__init__(network, options, "first")

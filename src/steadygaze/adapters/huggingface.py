@@ -5,9 +5,10 @@ weights, so that its configuration, mode and hooks do not change.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from torch import Tensor
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.prompt import USAGE, Prompt, PromptTokenizer
+from steadygaze.adapters.prompted_model import PromptedModel
 from steadygaze.adapters.transformer_checks import (
     check_network,
     supports_fused_attention,
@@ -26,7 +29,6 @@ from steadygaze.adapters.transformer_checks import (
 )
 from steadygaze.adapters.transformer_network import (
     AGGREGATIONS,
-    AttentionTransformerModel,
     ForwardOptions,
     TransformerModel,
     configurations,
@@ -34,9 +36,9 @@ from steadygaze.adapters.transformer_network import (
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
 from steadygaze.core.types import Label
-from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
-from steadygaze.data.text_tokenizer import read_engine
+from steadygaze.data.text_tokenizer import Tokens, read_engine
 from steadygaze.estimator.model_folder import fingerprint, matches_layout
 from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
@@ -57,7 +59,9 @@ class TokenizerFiles:
     """Whether the network reads token types, which mark the question of a pair."""
 
 
-def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> ModelAdapter:
+def assemble(
+    network: Any, files: TokenizerFiles, name: str, attention: str, prompt: Prompt | None = None
+) -> ModelAdapter:
     config, engine = network.config, files.engine
     refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, files.pad_id)
@@ -65,6 +69,8 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
         part._attn_implementation = "eager"  # other implementations return no attention
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some networks need it for batches
+    if prompt is not None:
+        return _prompted(network, engine, name, ForwardOptions(padding, attention), prompt)
     tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
@@ -72,8 +78,7 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
         None if pair is None else transformer_checks.paired(engine, pair, token_limit=longest(config), pad_id=padding)
     )
     options = ForwardOptions(padding, attention, pair.question_type if pair and files.typed else 0)
-    model = _model(network, options, torch.from_numpy(tokens.encode([TRIAL]).ids).long())
-    aggregation = attention if "attention" in model.capabilities else "none shown"
+    model = _tested(network, options, tokens, partial(_untested, network, options))
     return ModelAdapter(
         name=name,
         kind=f"a Hugging Face classifier ({config.model_type})",
@@ -82,9 +87,35 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
         classes=_classes(config, name),
         pair=False if pairs is None else None,
         fingerprint=fingerprint(network),
-        facts={"architecture": type(network).__name__, "attention": aggregation},
+        facts=_facts(model),
         pairs=pairs,
     )
+
+
+def _prompted(network: Any, engine: Tokenizer, name: str, options: ForwardOptions, prompt: Prompt) -> ModelAdapter:
+    config = network.config
+    tokens = PromptTokenizer(engine, prompt, token_limit=longest(config), pad_id=options.padding)
+    matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
+
+    def untested(ids: Tensor) -> TransformerModel:
+        return PromptedModel(network, options, tokens.label_ids, try_network(network, ids).attentive)
+
+    model = _tested(network, options, tokens, untested)
+    return ModelAdapter(
+        name=name,
+        kind=f"a prompted language model ({config.model_type})",
+        model=model,
+        tokens=tokens,
+        classes=list(prompt.label_words),
+        pair=False,
+        fingerprint=digest_json([[fingerprint(network), prompt.facts]]),
+        facts={**_facts(model), **prompt.facts},
+    )
+
+
+def _facts(model: TransformerModel) -> dict[str, str]:
+    attention = model.attention if "attention" in model.capabilities else "none shown"
+    return {"architecture": type(model.network).__name__, "attention": attention}
 
 
 def longest(config: Any) -> int:
@@ -109,11 +140,14 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
 
 
-def _model(network: Any, options: ForwardOptions, trial: Tensor) -> TransformerModel:
-    """The model in evaluation mode, after a trial with these ids (T,)."""
+def _tested(
+    network: Any, options: ForwardOptions, tokens: Tokens, make: Callable[[Tensor], TransformerModel]
+) -> TransformerModel:
+    """The model in evaluation mode, after a trial with one text."""
+    trial = torch.from_numpy(tokens.encode([TRIAL]).ids).long()
     ids = trial[trial != options.padding].unsqueeze(0).to(network.device)
     with quiet():
-        model = _untested(network, options, ids)
+        model = make(ids)
         check_network(model, ids)
         model.fused = supports_fused_attention(model, ids)
     return model.eval()
@@ -123,8 +157,7 @@ def _untested(network: Any, options: ForwardOptions, ids: Tensor) -> Transformer
     if network.config.is_encoder_decoder:
         return EncoderDecoderModel(network, options, tokens_after_end(network, ids))
     trial_result = try_network(network, ids)
-    model = AttentionTransformerModel if trial_result.attentive else TransformerModel
-    return model(network, options, trial_result.read)
+    return TransformerModel(network, options, trial_result.read, trial_result.attentive)
 
 
 def _classes(config: Any, name: str) -> list[Label]:
@@ -147,31 +180,46 @@ def _padding(config: Any, pad_id: int | None) -> int:
 
 HEAD = "ForSequenceClassification"
 """Class name suffix of the library's classifiers."""
+LANGUAGE_MODEL_HEADS = ("ForCausalLM", "LMHeadModel")
+"""Class name suffixes of its causal language models."""
 TYPES = "token_type_ids"
 
 
-def from_folder(folder: Path, name: str, device: str, attention: str) -> ModelAdapter:
+def from_folder(folder: Path, name: str, device: str, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
     _check_attention(attention)
-    config = read_config(folder, "classifier")
-    _single_label(config, name)
-    if not any(HEAD in architecture for architecture in config.architectures or ()):
-        architectures = ", ".join(config.architectures or ["no architecture"])
-        raise UserError(f"{name} is not a classifier: its config.json names {architectures}; a …{HEAD} is needed")
+    config = read_config(folder, "classifier" if prompt is None else "language model")
+    architectures = ", ".join(config.architectures or ["no architecture"])
+    _check_head(config.architectures or (), name, prompt, f"its config.json names {architectures}; ")
+    if prompt is None:
+        _single_label(config, name)
     pieces = load_subword_tokenizer(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
-    network = _load(folder, name).to(best_device(device))
-    return assemble(network, TokenizerFiles(engine, pieces.pad_id or None, _typed(folder, config)), name, attention)
+    network = _load(folder, name, prompt).to(best_device(device))
+    files = TokenizerFiles(engine, pieces.pad_id or None, _typed(folder, config))
+    return assemble(network, files, name, attention, prompt)
 
 
-def from_live(network: Any, tokenizer: Any, attention: str) -> ModelAdapter:
+def _check_head(names: Iterable[str], subject: str, prompt: Prompt | None, reason: str = "") -> None:
+    """Refuse a network without the head that is needed."""
+    names = list(names)
+    writes = any(head in name for name in names for head in LANGUAGE_MODEL_HEADS)
+    if prompt is not None and not writes:
+        raise UserError(
+            f"{subject} is not a causal language model: {reason}a prompt needs a …{LANGUAGE_MODEL_HEADS[0]}"
+        )
+    if prompt is None and not any(HEAD in name for name in names):
+        more = f", or, for a language model, prompt= and label_words= (--prompt, --label-word): {USAGE}"
+        raise UserError(f"{subject} is not a classifier: {reason}a …{HEAD} is needed{more if writes else ''}")
+
+
+def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
     """Adapter of a model and its tokenizer in memory, on their device."""
     _check_attention(attention)
     name = _name(network)
-    if not any(HEAD in kind.__name__ for kind in type(network).__mro__):
-        raise UserError(
-            f"a {type(network).__name__} is not a classifier of the transformers library; a …{HEAD} is needed"
-        )
-    _single_label(network.config, name)
+    kinds = [kind.__name__ for kind in type(network).__mro__]
+    _check_head(kinds, f"a {type(network).__name__}", prompt)
+    if prompt is None:
+        _single_label(network.config, name)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(
             f"{type(tokenizer).__name__} is not a fast tokenizer of the transformers library, and others do not return "
@@ -179,23 +227,24 @@ def from_live(network: Any, tokenizer: Any, attention: str) -> ModelAdapter:
         )
     engine = read_engine(tokenizer.backend_tokenizer.to_str(), f"the tokenizer of {name}")
     typed = TYPES in tokenizer.model_input_names
-    return assemble(_twin(network), TokenizerFiles(engine, tokenizer.pad_token_id, typed), name, attention)
+    return assemble(_twin(network), TokenizerFiles(engine, tokenizer.pad_token_id, typed), name, attention, prompt)
 
 
-def from_pipeline(pipeline: Any, attention: str) -> ModelAdapter:
-    if pipeline.task not in ("text-classification", "sentiment-analysis"):
+def from_pipeline(pipeline: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
+    if pipeline.task not in ("text-classification", "sentiment-analysis") and prompt is None:
         raise UserError(f"a pipeline for {pipeline.task} does not classify texts; use one for text-classification")
-    return from_live(pipeline.model, pipeline.tokenizer, attention)
+    return from_live(pipeline.model, pipeline.tokenizer, attention, prompt)
 
 
-def _load(folder: Path, name: str) -> Any:
-    from transformers import AutoModelForSequenceClassification
+def _load(folder: Path, name: str, prompt: Prompt | None) -> Any:
+    import transformers
 
-    network, missing = load_network(
-        folder, AutoModelForSequenceClassification, "classifier", attn_implementation="eager"
-    )
+    auto, kind = transformers.AutoModelForSequenceClassification, "classifier"
+    if prompt is not None:
+        auto, kind = transformers.AutoModelForCausalLM, "language model"
+    network, missing = load_network(folder, auto, kind, attn_implementation="eager")
     if missing:
-        raise UserError(f"{name} is not a trained classifier: its weights lack {missing[0]}")
+        raise UserError(f"{name} is not a trained {kind}: its weights lack {missing[0]}")
     return network
 
 

@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.prompt import read_prompt
 from steadygaze.core.arguments import instance, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
@@ -16,7 +17,15 @@ from steadygaze.explainers.class_probability import Output
 
 
 @validated(classes=optional(sequence_of))
-def load(model: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last") -> Any:
+def load(
+    model: Any,
+    *,
+    classes: Sequence[Label] | None = None,
+    device: str = "auto",
+    attention: str = "last",
+    prompt: str | None = None,
+    label_words: Mapping[Label, str] | None = None,
+) -> Any:
     """A model that can predict and explain.
 
     model : a folder of `save`, which gives a TextClassifier or an ImageClassifier; or, for a ModelAdapter:
@@ -25,6 +34,10 @@ def load(model: Any, *, classes: Sequence[Label] | None = None, device: str = "a
     classes : the names of the classes in the order of the probabilities; required for a function.
     device : auto, cpu, cuda or mps, for models that are loaded here.
     attention : last or rollout: how the heads and layers of a Hugging Face model are aggregated.
+    prompt, label_words : classify with a causal language model, a folder, a hub id or (model, tokenizer).
+        The score of a class is the log-probability of its label word after the prompt.
+
+        sg.load("gpt2", prompt="Review: {text}\\nSentiment:", label_words={"positive": " good", "negative": " bad"})
     """
     if isinstance(model, str | Path):
         folder = Path(model)
@@ -33,7 +46,8 @@ def load(model: Any, *, classes: Sequence[Label] | None = None, device: str = "a
             raise UserError(f"{folder} is a fitted explainer; load it with load_explainer(folder, black_box)")
         if read_object_or_empty(folder / "config.json").get("kind") == "image-classifier":
             return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
-    adapter = as_adapter(model, classes=classes, device=device, attention=attention)
+    instructions = read_prompt(prompt, label_words)
+    adapter = as_adapter(model, classes=classes, device=device, attention=attention, prompt=instructions)
     if adapter.fitted is None and adapter.saved is not None:
         return resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
     return adapter.fitted or adapter

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -90,12 +90,13 @@ class TransformerOutput:
 
 
 class TransformerModel(Model):
-    """A network that returns no attention from every token to every token."""
+    """`has_attention`: the network returns attention from every token to every token."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
-
-    def __init__(self, network: Any, options: ForwardOptions, read: Read) -> None:
+    def __init__(self, network: Any, options: ForwardOptions, read: Read, has_attention: bool = True) -> None:
         super().__init__()
+        self.capabilities: frozenset[Capability] = frozenset({"embeddings"})
+        if has_attention:
+            self.capabilities |= {"attention"}
         self.network = network
         self.padding = options.padding
         self.read = read
@@ -216,12 +217,6 @@ class TransformerModel(Model):
             read = torch.zeros_like(read)
             read[:, self._read_position] = 1.0
         return read / read.sum(1, keepdim=True)
-
-
-class AttentionTransformerModel(TransformerModel):
-    """A network that returns attention from every token to every token."""
-
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
 
 
 @dataclass(frozen=True, slots=True)

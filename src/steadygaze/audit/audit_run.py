@@ -7,6 +7,7 @@ from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.prompt import parse_label_words, read_prompt
 from steadygaze.audit.audit import check_train, run_audit, trainable
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
@@ -71,6 +72,7 @@ def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         "attention": config.attention,
         "device": runtime.device,
         "import_objects": runtime.import_objects,
+        "prompt": read_prompt(config.prompt, parse_label_words(config.label_words)),
     }
     adapter = as_adapter(config.model, **options)
     train = None if config.train is None else _train(config, adapter, runtime)

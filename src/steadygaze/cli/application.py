@@ -4,7 +4,7 @@ import gc
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,14 @@ ClassNames = Annotated[
     model_option(
         "--classes", metavar="A,B", help="Names of the classes, in the model's order.", show_default="the model's"
     ),
+]
+PromptTemplate = Annotated[
+    str | None,
+    model_option("--prompt", metavar="TEMPLATE", help="Prompt of a language model, with {text}."),
+]
+LabelWords = Annotated[
+    list[str] | None,
+    model_option("--label-word", metavar="LABEL=WORD", help="With --prompt: word that stands for a label; repeatable."),
 ]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.", show_default=False)]
 Pair = Annotated[
@@ -279,12 +287,23 @@ def load_model(model: Path, common: Common) -> "TextClassifier":
     return clf
 
 
-def load_adapter(model: str, common: Common, classes: str | None = None) -> "ModelAdapter":
+def load_adapter(
+    model: str,
+    common: Common,
+    classes: str | None = None,
+    prompt: str | None = None,
+    label_words: Sequence[str] | None = None,
+) -> "ModelAdapter":
     """Any model; MODULE:NAME imports the user's own code."""
     from steadygaze.adapters.as_adapter import as_adapter
 
     names = None if classes is None else [name.strip() for name in classes.split(",")]
-    adapter = as_adapter(model, classes=names, device=common.device, import_objects=True)
+    instructions = None
+    if prompt is not None or label_words:
+        from steadygaze.adapters.prompt import parse_label_words, read_prompt
+
+        instructions = read_prompt(prompt, parse_label_words(label_words or ()))
+    adapter = as_adapter(model, classes=names, device=common.device, import_objects=True, prompt=instructions)
     freeze_collector()
     return adapter
 

@@ -10,6 +10,8 @@ from steadygaze.cli.application import (
     DataOption,
     DropEmpty,
     LabelIfAny,
+    LabelWords,
+    PromptTemplate,
     Replace,
     Split,
     TextColumn,
@@ -48,6 +50,8 @@ def evaluate(
     label: LabelIfAny = None,
     drop_empty: DropEmpty = False,
     classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     out: Out = None,
     replace: Replace = False,
     *,
@@ -60,7 +64,7 @@ def evaluate(
     from steadygaze.estimator.inputs import texts_of
     from steadygaze.models import inference
 
-    adapter = load_adapter(model, common, classes)
+    adapter = load_adapter(model, common, classes, prompt, label_words)
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
     examples = corpus.splits[corpus.choose(split)]

@@ -16,7 +16,9 @@ from steadygaze.cli.application import (
     DataOption,
     DropEmpty,
     LabelIfAny,
+    LabelWords,
     Out,
+    PromptTemplate,
     TextColumn,
     app,
     command_help,
@@ -78,6 +80,8 @@ def fit_explainer(
     settings: Settings = None,
     replace: Replace = False,
     classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     *,
     common: Common,
 ) -> None:
@@ -110,7 +114,7 @@ def fit_explainer(
             "watch": watch,
             "watcher": FitProgress(console, watch),
         }
-        adapter = load_adapter(black_box, common, classes)
+        adapter = load_adapter(black_box, common, classes, prompt, label_words)
         fitted = resumable_fit.fit_explainer_resumable(adapter, corpus, out, replace=replace, **options, **run)
     _show(fitted, black_box, out, common)
 

@@ -16,8 +16,10 @@ from steadygaze.cli.application import (
     DropEmpty,
     File,
     LabelIfAny,
+    LabelWords,
     Model,
     Pair,
+    PromptTemplate,
     Replace,
     Split,
     TextColumn,
@@ -99,6 +101,8 @@ def predict(
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
     classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     *,
     common: Common,
 ) -> None:
@@ -106,7 +110,7 @@ def predict(
     from steadygaze.cli import streaming
     from steadygaze.results.explanation import LABEL
 
-    adapter = load_adapter(model, common, classes)
+    adapter = load_adapter(model, common, classes, prompt, label_words)
     check_pairs(adapter, texts or [])
     chunks = streaming.read(bool(adapter.pair), texts or [], file, text or ["text"], drop_empty, pair)
     console = stderr_console(common)
@@ -143,6 +147,8 @@ def explain(
     granularity: Granularities = "word",
     output: OutputKind = "probability",
     classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     html: Page = None,
     eraser: Eraser = None,
     share: Share = 0.2,
@@ -163,16 +169,12 @@ def explain(
         "output": output,
         "settings": parse(settings or []),
     }
-    explain_chunks, notes = _explained(load_adapter(model, common, classes), explainer, options, common)
+    explain_chunks, notes = _explained(
+        load_adapter(model, common, classes, prompt, label_words), explainer, options, common
+    )
     explanations = explain_chunks(texts or [], file, text or ["text"], drop_empty, pair)
     if eraser is not None and file is not None:
-        from steadygaze.results.eraser_predictions import names, write_predictions
-
-        written = write_predictions(eraser, explanations, names(file, text or ["text"], drop_empty), share)
-        if common.json:
-            print_json({"eraser": str(eraser), "explained": written})
-        else:
-            show(f"{written:,} rationales written to {eraser}")
+        _write_eraser(eraser, explanations, (file, text or ["text"], drop_empty), share, common)
     elif html is not None:
         from steadygaze.results.formatting import count_text
 
@@ -187,6 +189,23 @@ def explain(
         console = stdout_console()
         for explanation in until_closed(explanations):
             console.print(explanation, end="\n\n")
+
+
+def _write_eraser(
+    path: Path,
+    explanations: "Iterator[Explanation]",
+    source: tuple[Path, Sequence[str], bool],
+    share: float,
+    common: Common,
+) -> None:
+    """`source`: the file of the texts, its columns and --drop-empty."""
+    from steadygaze.results.eraser_predictions import names, write_predictions
+
+    written = write_predictions(path, explanations, names(*source), share)
+    if common.json:
+        print_json({"eraser": str(path), "explained": written})
+    else:
+        show(f"{written:,} rationales written to {path}")
 
 
 def _explained(

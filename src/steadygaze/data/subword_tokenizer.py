@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Span
@@ -45,18 +44,21 @@ class PieceTokenizer(TextTokenizer):
         encodings = self._engine.encode_batch(texts, add_special_tokens=False)
         breaks = word_breaks(texts)
         return [
-            _spot(text, encoding, breaks.get(row))
+            spot(text, encoding.ids, encoding.offsets, encoding.word_ids, breaks.get(row))
             for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True))
         ]
 
 
-def _spot(text: str, encoding: Encoding, breaks: NDArray[np.int64] | None) -> Spot:
-    spans = align_spans(text, _trimmed(text, encoding.offsets))
-    words = encoding.word_ids if breaks is None else _segmented(text, spans, encoding.word_ids, breaks)
+def spot(
+    text: str, ids: list[int], offsets: list[Span], word_ids: list[int | None], breaks: NDArray[np.int64] | None
+) -> Spot:
+    """Spans and words of the tokens of a text; `breaks`: see `word_breaks`."""
+    spans = align_spans(text, _trimmed(text, offsets))
+    words = word_ids if breaks is None else _segmented(text, spans, word_ids, breaks)
     groups = _words(text, spans, words)
     if any(start == end for start, end in spans):
         _settle(spans, groups)
-    return encoding.ids, spans, groups
+    return ids, spans, groups
 
 
 def _trimmed(text: str, spans: list[Span]) -> list[Span]:

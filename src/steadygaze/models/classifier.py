@@ -8,7 +8,7 @@ weights = attend(scores, mask)       (B,T)
 logits  = decode(hidden, weights)    (B,C)
 """
 
-from typing import Annotated, Any, ClassVar, Literal, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard
 
 from torch import Tensor
 
@@ -46,9 +46,7 @@ class Architecture:
 
 
 class Classifier(Model):
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {"attention", "embeddings", "extension_points", "threads"}
-    )
+    capabilities: frozenset[Capability] = frozenset({"attention", "embeddings", "extension_points", "threads"})
 
     def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
         super().__init__()

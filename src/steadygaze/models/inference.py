@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ def refuse_non_finite(batch: Batch, *values: Tensor | None) -> None:
 class Model(nn.Module):
     """Base class; outputs do not depend on padding and are deterministic in evaluation mode."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    capabilities: frozenset[Capability] = frozenset()
     padding: int = 0
     """Id of the padding token."""
 

@@ -28,7 +28,7 @@ Generator and predictor have separate word vectors; `vectors` and `embed` concat
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeGuard
+from typing import Literal, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -140,7 +140,7 @@ class IndependentReader(nn.Module):
 
 
 class Rationalizer(Model):
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "selection", "threads"})
+    capabilities: frozenset[Capability] = frozenset({"attention", "embeddings", "selection", "threads"})
     ends: Tensor
     roles: Tensor
 

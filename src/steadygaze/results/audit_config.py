@@ -38,6 +38,11 @@ class AuditConfig(ProbeConfig, DataConfig):
         tuple[str, ...],
         Option("Model", "Labels in the order of the outputs.", "A,B,…", "names in the model", comma=True),
     ] = ()
+    prompt: Annotated[str | None, Option("Model", "Prompt of a language model, with {text}.", "TEMPLATE")] = None
+    label_words: Annotated[
+        tuple[str, ...],
+        Option("Model", "With --prompt: word that stands for a label; repeatable.", "LABEL=WORD", name="--label-word"),
+    ] = ()
     other_seeds: Annotated[
         tuple[str, ...],
         Option("Model", "Same model, trained with another seed; repeatable.", "MODEL", name="--other-seed"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def distinct_words(lengths: list[int]) -> Batch:
 class Counting(Model):
     """Its logits are how often each id comes, id 0 being padding: what it says tells what it was shown."""
 
-    capabilities: ClassVar = frozenset({"embeddings"})
+    capabilities: frozenset = frozenset({"embeddings"})
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -400,7 +400,7 @@ def test_each_text_that_is_read_names_the_row_it_comes_from():
 
 def test_a_model_without_vectors_can_be_asked_too():
     class Closed(Counting):
-        capabilities: ClassVar = frozenset()
+        capabilities: frozenset = frozenset()
 
         def embed(self, batch: Batch) -> Tensor:
             raise NotImplementedError

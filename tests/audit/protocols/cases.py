@@ -101,7 +101,7 @@ class BlackBox(Model):
 class Shut(Model):
     """A model of somebody else's: it shows weights and has vectors, but its seams are shut."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
+    capabilities: frozenset[Capability] = frozenset({"attention", "embeddings"})
 
     def __init__(self, inner: Classifier) -> None:
         super().__init__()

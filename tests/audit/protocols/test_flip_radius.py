@@ -1,7 +1,6 @@
 """How little must the heaviest words move: against models whose answer is a formula."""
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 class Sums(Model):
     """Two classes by Σ_t u_t a·x_t + b over the words: `use` says by how much the place of a word counts."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    capabilities: frozenset[Capability] = frozenset({"embeddings"})
 
     def __init__(self, bias: float = 0.7, use: Tensor | None = None) -> None:
         super().__init__()

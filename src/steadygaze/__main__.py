@@ -1,4 +1,4 @@
-"""python -m steadygaze.cli"""
+"""python -m steadygaze"""
 
 from steadygaze.cli import main
 

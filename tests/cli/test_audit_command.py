@@ -12,6 +12,7 @@ from commands import Ended, run
 from report.audited import full_report
 from steadygaze.audit.audit_run import TRAINING_SPLIT, TRAINING_TEXTS
 from steadygaze.cli import audit_output
+from steadygaze.core.atomic_files import exclusive
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.results import model_card
 
@@ -212,6 +213,15 @@ def test_evidence_gives_way_to_the_same_model_and_texts_alone(audit, command, ca
     ended = command("audit", tmp_path / "other", "--data", here / "held.csv", "--limit", "16", "--bundle", out)
     assert ended.code == 2
     assert "is an audit bundle of another model ('model')" in ended.err
+
+
+def test_two_audits_never_write_one_bundle(audit, tmp_path):
+    out = tmp_path / "bundle"
+    out.mkdir()
+    with exclusive(out, "auditing"):
+        ended = audit("--bundle", str(out))
+    assert (ended.code, f"process {os.getpid()} is auditing in {out}" in ended.err) == (2, True)
+    assert list(out.iterdir()) == []
 
 
 def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):

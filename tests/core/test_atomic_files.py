@@ -13,7 +13,15 @@ from safetensors.torch import save_file
 
 from disk import room_for
 from steadygaze.core import atomic_files
-from steadygaze.core.atomic_files import exclusive, new_file, new_folder, recover_folder, remove_leftovers, write_text
+from steadygaze.core.atomic_files import (
+    exclusive,
+    exclusive_output,
+    new_file,
+    new_folder,
+    recover_folder,
+    remove_leftovers,
+    write_text,
+)
 from steadygaze.core.errors import UserError
 
 
@@ -196,8 +204,32 @@ def test_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     with first:
         assert first.stdout is not None
         assert first.stdout.readline() == b"in\n"
-        with pytest.raises(UserError, match=r"another process is comparing in .*: wait until it ends"):
+        with pytest.raises(UserError, match=rf"process {first.pid} is comparing in {tmp_path}: wait until it ends"):
             exclusive(tmp_path, "comparing").__enter__()
         first.kill()
     with exclusive(tmp_path, "comparing"):
         pass
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o027, 0o640), (0o077, 0o600), (0o002, 0o664)])
+def test_files_have_the_permissions_of_the_umask(umask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        with new_file(tmp_path / "file") as file:
+            os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))  # as safetensors does
+        with new_folder(tmp_path / "folder") as folder:
+            os.close(os.open(folder / "file", os.O_CREAT | os.O_WRONLY, 0o600))
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "file", tmp_path / "folder/file")] == [mode, mode]
+
+
+def test_the_folder_of_an_output_that_fails_is_removed_with_its_parents(tmp_path: Path) -> None:
+    output = exclusive_output(tmp_path / "a" / "b", "auditing")
+    output.__enter__()
+    assert (tmp_path / "a" / "b").is_dir()
+    assert not output.__exit__(ValueError, ValueError("stop"), None)
+    assert list(tmp_path.iterdir()) == []
+    with exclusive_output(tmp_path / "a" / "b", "auditing"):
+        (tmp_path / "a" / "b" / "file").write_text("x")
+    assert (tmp_path / "a" / "b" / "file").exists()

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from contract.tiny import assert_close
+from steadygaze.core.errors import UserError
 from steadygaze.techniques.anchored import Anchored
 from steadygaze.techniques.consensus import Consensus
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
 from techniques.byhand import by_hand, handed, loss, real_model, texts
 from techniques.test_anchored import frozen
-from training.toys import make_run, outcome
+from training.toys import corpus, make_model, make_run, outcome
 
 LN3 = math.log(3)
 OFF = {"noise": 0, "swaps": 0, "stability": 0}
@@ -92,3 +93,23 @@ def test_the_students_first_step_begins_at_the_first_teacher():
     for name, value in still.state_dict().items():
         torch.testing.assert_close(value, teachers["teacher-0"].state_dict()[name], rtol=0, atol=1e-9)
         assert name.startswith("encoder.embedding") or not torch.equal(value, teachers["teacher-1"].state_dict()[name])
+
+
+def test_a_teacher_that_has_learned_nothing_stops_the_run(tmp_path):
+    """With a learning rate near zero, the teacher keeps its initial bias and predicts one label for every text."""
+
+    def idle(technique, validation=None):
+        options = {"epochs": 1, "learning_rate": 1e-12, "data": corpus(), "validation": validation or corpus(seed=5)}
+        return make_run(technique, make_biased, teacher_cache=tmp_path / "cache", **options)
+
+    with pytest.raises(UserError, match=r"teacher 1 of 2 has learned nothing.*macro-F1 0\.333.*--vectors"):
+        idle(Consensus(teachers=2)).execute()
+    assert not (tmp_path / "cache").exists()
+    idle(Consensus(teachers=2), corpus(19, seed=5)).execute()  # 19 texts are too few to know
+
+
+def make_biased():
+    model = make_model("average")
+    with torch.no_grad():
+        model.decoder.output.bias.copy_(torch.tensor([5.0, -5.0]))
+    return model

@@ -5,6 +5,7 @@ import re
 
 from rich.console import Console
 
+from steadygaze.training import progress
 from steadygaze.training.progress import ProgressBar
 from steadygaze.training.training_run import TrainingRun
 from training.toys import TOYS, make_run
@@ -58,3 +59,20 @@ def test_the_bar_ends_full_also_when_training_stops_early() -> None:
         _, bar, _ = shown(name)
         (task,) = bar.bar.tasks
         assert (task.completed, task.finished) == (task.total, True)
+
+
+def test_a_notebook_has_a_bar_if_it_has_widgets(monkeypatch):
+    notebook = Console(file=io.StringIO(), force_jupyter=True)
+    for widgets in (None, "a module"):
+        monkeypatch.setattr(progress, "find_spec", lambda name, spec=widgets: spec)
+        assert ProgressBar(notebook).bar.disable == (widgets is None)
+
+
+def test_progress_is_shown_in_a_notebook_and_in_a_terminal(monkeypatch):
+    monkeypatch.setattr(progress.sys, "stderr", io.StringIO())
+    assert not progress.is_interactive()
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert progress.is_interactive()
+    monkeypatch.undo()
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    assert progress.is_interactive()

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from steadygaze.audit.reproduction import UNVERIFIED, discrepancies, rerun_comma
 from steadygaze.audit.verdict_rules import check_policy
 from steadygaze.cli.application import Common, stderr_console, stdout_console
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
+from steadygaze.core.atomic_files import exclusive_output
 from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
@@ -69,14 +70,15 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
     config, console = build(AuditConfig, options), stderr_console(common)
     policy, replaced = outputs.required, _check(outputs)
     settings = reproduction.portable_settings(asdict(config), outputs.base)
-    with audit_runtime(common, console, True) as runtime:
-        loaded = load(config, runtime)
-        if not loaded.labeled:
-            print_line(console, NO_LABELS)
-        if outputs.out is not None:
-            bundle.check_same(outputs.out, loaded.model, loaded.data, outputs.replace)
-        report = with_provenance(loaded.run(), settings, policy, now())
-    lines = _write(outputs, report, loaded.manifest(report, settings), policy)
+    with nullcontext() if outputs.out is None else exclusive_output(outputs.out, "auditing"):
+        with audit_runtime(common, console, True) as runtime:
+            loaded = load(config, runtime)
+            if not loaded.labeled:
+                print_line(console, NO_LABELS)
+            if outputs.out is not None:
+                bundle.check_same(outputs.out, loaded.model, loaded.data, outputs.replace)
+            report = with_provenance(loaded.run(), settings, policy, now())
+        lines = _write(outputs, report, loaded.manifest(report, settings), policy)
     if outputs.card and loaded.request.adapter.classifier is not None:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
     _show(report, common)

@@ -41,6 +41,7 @@ def new_file(path: Path) -> Iterator[Path]:
     with _temporary(path) as folder:
         file = folder / path.name  # libraries can use other names in this folder first
         yield file
+        _set_mode(file, folder)
         _flush(file)
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise OSError(f"{path} is not a regular file and cannot be replaced")
@@ -55,6 +56,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     with _temporary(path) as folder:
         yield folder
         for part in (*folder.rglob("*"), folder):
+            _set_mode(part, folder)
             _flush(part)
         if path.is_symlink():
             raise OSError(f"{path} is a symbolic link and cannot be replaced")
@@ -202,17 +204,52 @@ def _lock(descriptor: int) -> bool:
 
 @contextmanager
 def exclusive(folder: Path, work: str) -> Iterator[None]:
-    """Lock a folder inside the block; raise if another process has locked it."""
+    """Lock a folder inside the block; raise if another process has locked it.
+
+    The operating system releases the lock of a process that ends or is killed.
+    """
     with is_locked(folder) as free:
         if not free and LOCKS:
-            raise UserError(f"another process is {work} in {folder}: wait until it ends, or use another folder")
+            process = f"process {owner}" if (owner := _lock_owner(folder)) else "another process"
+            raise UserError(f"{process} is {work} in {folder}: wait until it ends, or use another folder")
         yield
+
+
+@contextmanager
+def exclusive_output(folder: Path, work: str) -> Iterator[None]:
+    """Make and lock the folder of an output inside the block; remove what was made here and stayed empty."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with exclusive(folder, work):
+            yield
+    finally:
+        for path in new:
+            with suppress(OSError):  # fails if it has content
+                path.rmdir()
+
+
+def _lock_owner(path: Path) -> str:
+    """The process that has locked a path, from Linux's list of locks; '' if it is not known."""
+    with suppress(OSError):
+        inode = str(path.stat().st_ino)
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()  # 1: FLOCK ADVISORY WRITE 4711 fe:00:1173816 0 EOF
+            if len(fields) > 5 and fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode:
+                return fields[4]
+    return ""
 
 
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8; lone surrogates become question marks."""
     with new_file(path) as file:
         file.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _set_mode(path: Path, folder: Path) -> None:
+    """Give a file the permissions of the umask, as its new folder has them: safetensors writes for the owner only."""
+    if path.is_file():
+        path.chmod(folder.stat().st_mode & 0o666)
 
 
 def _flush(path: Path) -> None:

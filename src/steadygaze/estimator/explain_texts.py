@@ -24,6 +24,7 @@ from steadygaze.explainers.resolve import default_explainer, resolve_explainer, 
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.explanations import Explanations
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def explain_texts(
     questions: Sequence[str] | None,
     request: ExplainRequest,
     batch_size: int = inference.BATCH,
-) -> list[Explanation]:
+) -> Explanations:
     """One Explanation per text, in order."""
     tokenized = tokenizer.place(texts)
     tokenized_questions = None if questions is None else tokenizer.place(questions, question=True)
@@ -114,7 +115,7 @@ def explain_texts(
                     questions[row],
                     _merged(tokenized_questions, row, ([question_weights], None), whole_words)[:2],
                 )
-    return explanations
+    return Explanations(explanations)
 
 
 def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[list[float]], list[float] | None]]:

@@ -52,6 +52,9 @@ def check_train(
     if teacher_cache is not None:
         check_separate({"--teacher-cache": teacher_cache, "the run of --out": run})
         check_teacher_cache(teacher_cache)
+    if run.exists():
+        with exclusive(run, "training"):  # an interrupted run is not locked
+            pass
     if run.exists() and not (resume or replace):
         raise UserError(f"{run} contains an interrupted run: resume it with --resume, or start over with --replace")
 

@@ -1,6 +1,5 @@
 """TextClassifier: a scikit-learn estimator with `explain`."""
 
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.data.token_alignment import coverage
 from steadygaze.estimator import fit, model_folder
@@ -28,12 +27,12 @@ from steadygaze.estimator.inputs import (
     read_weights,
 )
 from steadygaze.estimator.model_config import settings_of_model
-from steadygaze.estimator.train_config import train_config
+from steadygaze.estimator.train_config import setting_defaults, train_config
 from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import best_device, check_device
 from steadygaze.techniques.technique import Technique
-from steadygaze.training.progress import ProgressBar, SilentWatcher
+from steadygaze.training.progress import ProgressBar, SilentWatcher, is_interactive
 
 Granularity = Literal["word", "piece"]
 
@@ -55,6 +54,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: trained from scratch.
     settings : dict, default=None
         Other settings, by name: {"hidden": 64, "attention": "sparsemax", "learning_rate": 1e-4}.
+        `set_params(hidden=64)` and the grid of a search take the same names.
     batch_size : int, default=None
         Texts per step; None: 32.
     max_length : int, default=None
@@ -66,7 +66,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state : int or RandomState, default=None
         Alias of seed; overrides it.
     verbose : bool, default=None
-        Whether to show a progress bar; None: if standard error is a terminal.
+        Whether to show a progress bar; None: in a terminal and in a notebook.
 
     Attributes
     ----------
@@ -107,6 +107,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters; with `deep`, also the settings of architecture, training and technique by their names."""
+        parameters: dict[str, Any] = super().get_params(deep=False)
+        if not deep:
+            return parameters
+        values = {**setting_defaults(self.technique), **(self.settings or {})}
+        return {**values, **parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters and settings: clf.set_params(technique="word-at", epsilon=0.5)."""
+        names = self._get_param_names()
+        for name in names & params.keys():  # the technique first: it determines the names of the settings
+            setattr(self, name, params.pop(name))
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                raise unknown("parameter", name, known)
+        if params:
+            self.settings = {**(self.settings or {}), **params}  # a new dict: clones share the old one
+        return self
+
     @validated(checkpoint=optional(path), resume=flag, teacher_cache=optional(path))
     def fit(
         self,
@@ -136,7 +157,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = None if validation is None else read_validation(validation)
         if resume and checkpoint is None:
             raise UserError("resume=True resumes an interrupted run: pass its folder as checkpoint=")
-        show_progress = sys.stderr.isatty() if self.verbose is None else self.verbose
+        show_progress = is_interactive() if self.verbose is None else self.verbose
         checkpoints = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
         reference_models = references(reference)
         return self._take(
@@ -153,7 +174,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
-        data = self.stored_.data(*self._read(X))
+        texts, questions = self._read(X)
+        data = self.stored_.data(texts, questions)
         for warning in coverage(self.stored_.tokenizer, data.text).warnings():
             warnings.warn(warning, stacklevel=3)
         return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()
@@ -183,7 +205,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         output: Output = "probability",
         batch_size: int = inference.BATCH,
     ) -> Any:
-        """Explain predictions: an Explanation for one text, a list for a list.
+        """Explain predictions: an Explanation for one text, a list of them for a list.
 
         One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's subwords.
         `target`: the explained class; None: the predicted class.  Attention is the same for all classes and accepts

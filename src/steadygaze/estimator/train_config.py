@@ -1,5 +1,6 @@
 """Settings of a training run, checked before any data is read or written."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,6 +72,14 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
     )
+
+
+def setting_defaults(technique: Any) -> dict[str, Any]:
+    """The default of every setting, by name; those of a technique only if it is a registered name."""
+    chosen = TECHNIQUES.get(technique) if isinstance(technique, str) else None
+    classes: list[type[Any]] = [Architecture, Training, TextConfig, *([] if chosen is None else [chosen])]
+    filled = () if chosen is None else chosen.filled
+    return {f.name: f.default for cls in classes for f in dataclasses.fields(cls) if f.name not in filled}
 
 
 def _technique(technique: Any) -> tuple[str, Technique | None]:

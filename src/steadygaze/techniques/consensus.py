@@ -39,7 +39,13 @@ class Consensus(AnchoringTechnique):
         first = seed * self.teachers if self.first_teacher is None else self.first_teacher
         technique: Technique = Vanilla() if self.teacher == "vanilla" else WordAT(epsilon=self.teacher_epsilon)
         group = [
-            Stage(f"teacher {i + 1} of {self.teachers}", technique=technique, model=f"teacher-{i}", seed=first + i)
+            Stage(
+                f"teacher {i + 1} of {self.teachers}",
+                technique=technique,
+                model=f"teacher-{i}",
+                seed=first + i,
+                must_learn=True,
+            )
             for i in range(self.teachers)
         ]
         return *group, Stage("student", start="teacher-0", select="last", schedule="linear")

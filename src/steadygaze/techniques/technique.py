@@ -80,6 +80,8 @@ class Stage:
     """Select the epoch with the best validation macro-F1, or the last; applies to the model and its modules."""
     schedule: Literal["constant", "linear"] | None = None
     """Constant learning rate, or linear decay to zero over the stage; None: the schedule of the run."""
+    must_learn: bool = False
+    """Whether the run stops if the stage's model predicts the same label for every validation text."""
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 1:

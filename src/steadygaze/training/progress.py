@@ -1,8 +1,10 @@
 """Progress of training: one bar over all stages, or nothing."""
 
+import sys
 import time
 import warnings
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Protocol, runtime_checkable
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -52,6 +54,16 @@ class SilentWatcher:
         warnings.warn(message, stacklevel=4)
 
 
+def is_interactive() -> bool:
+    """Whether a person sees standard error: in a terminal or in a notebook."""
+    return sys.stderr.isatty() or Console(stderr=True).is_jupyter
+
+
+def _draws_bars(console: Console) -> bool:
+    """In a notebook, rich draws bars with ipywidgets."""
+    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+
+
 class ProgressBar:
     """A rich progress bar on standard error: stage, epoch, loss terms, validation score, remaining time."""
 
@@ -70,7 +82,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             console=self.console,
             transient=True,
-            disable=not self.console.is_terminal,  # in a log, a line per epoch is enough
+            disable=not _draws_bars(self.console),  # elsewhere, a line per epoch is enough
         )
         self._updated = 0.0
 

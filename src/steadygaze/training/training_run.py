@@ -38,6 +38,13 @@ from steadygaze.training.training_state import TrainingState, under
 
 RESULT = "model"
 """Name of the resulting model; all others are auxiliary."""
+FEWEST = 20
+"""Fewest validation texts that can show that a model has learned nothing."""
+NOTHING_LEARNED = (
+    "{0} has learned nothing: it predicts the same label for every validation text (macro-F1 {1:.3f}), and a student "
+    "would copy it.  Train longer (--epochs), with word vectors (--vectors glove-50d), with another learning rate "
+    "(--set learning_rate=0.003) or with more texts; --replace starts over"
+)
 UNDIVIDED = "no validation text has two sentences: whole texts were selected.  Try granularity=token"
 
 
@@ -95,6 +102,7 @@ class TrainingRun:
             self.history = state.history
             self.job.watcher.skip(state.epoch)
         self._finish(stage, state, self._loop(number, stage, state).execute())
+        self._check_learned(stage, self.history[-state.epoch :])
         if teacher_cache:
             failure = teacher_cache.put(self._key(stage), state.weights(), self.history[-state.epoch :])
             if failure is not None:
@@ -124,6 +132,7 @@ class TrainingRun:
         if teacher is None:
             return False
         weights, history = teacher
+        self._check_learned(stage, history)
         try:
             self._load_finished(stage, weights, self.best_epoch)
         except UserError:  # another layout: treat it as absent
@@ -195,6 +204,14 @@ class TrainingRun:
             self.best_epoch = {
                 key: record.get(key) for key in ("stage", "epoch", "macro-f1", "constant_label", "attention")
             }
+
+    def _check_learned(self, stage: Stage, history: list[dict[str, Any]]) -> None:
+        """Raise if a teacher has learned nothing; `history`: the epochs of its stage."""
+        if not (stage.must_learn and history) or len(self.job.validation) < FEWEST:
+            return
+        best = max(history, key=lambda record: record.get("macro-f1", 0.0))
+        if best.get("constant_label") is not None:
+            raise UserError(NOTHING_LEARNED.format(stage.name, best["macro-f1"]))
 
     def _warn_if_collapsed(self) -> None:
         """Warn if the attention or selection of the selected epoch is collapsed."""

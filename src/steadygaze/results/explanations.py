@@ -1,0 +1,47 @@
+"""Explanations: a list of Explanation for a notebook (HTML) and for pandas (a table).  Does not import torch."""
+
+from typing import TYPE_CHECKING, Any, overload
+
+from steadygaze.core.errors import UserError
+from steadygaze.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
+    from pandas import DataFrame
+
+MOST_SHOWN = 100
+"""Explanations that a notebook shows."""
+
+
+class Explanations(list[Explanation]):
+    """A list of explanations; slices are Explanations, too."""
+
+    @overload
+    def __getitem__(self, index: "SupportsIndex") -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Explanations": ...
+    def __getitem__(self, index: Any) -> Any:
+        items = super().__getitem__(index)
+        return Explanations(items) if isinstance(index, slice) else items
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per text and token: text (its position), label, token, start, end, weight; low, high if known."""
+        try:
+            import pandas
+        except ImportError:
+            raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
+        rows = [
+            (i, e.label, token, *span, weight, *bounds)
+            for i, e in enumerate(self)
+            for token, span, weight, bounds in zip(
+                e.tokens, e.spans, e.weights, e.bounds or [(None, None)] * len(e), strict=True
+            )
+        ]
+        table = pandas.DataFrame(rows, columns=["text", "label", "token", "start", "end", "weight", "low", "high"])
+        return table if any(e.bounds is not None for e in self) else table.drop(columns=["low", "high"])
+
+    def _repr_html_(self) -> str:
+        more = len(self) - MOST_SHOWN
+        note = f"<div>… and {more:,} more</div>" if more > 0 else ""
+        return "".join(e._repr_html_() for e in self[:MOST_SHOWN]) + note

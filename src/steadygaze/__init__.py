@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from steadygaze.adapters.fit_explainer import load_explainer as load_explainer
     from steadygaze.adapters.loading import explain as explain
     from steadygaze.adapters.loading import load as load
+    from steadygaze.adapters.loading import word_weights as word_weights
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certificate import certify as certify
     from steadygaze.audit.evaluate import evaluate as evaluate
@@ -39,6 +40,7 @@ _MODULES = {  # public name -> its module
     "load_corpus": "steadygaze.data.corpora",
     "load_explainer": "steadygaze.adapters.fit_explainer",
     "load_images": "steadygaze.images.image_inputs",
+    "word_weights": "steadygaze.adapters.loading",
 }
 _CALLABLE_PACKAGES = ("audit",)  # packages that can be called, as sg.audit(...)
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "load_corpus",
     "load_explainer",
     "load_images",
+    "word_weights",
 ]
 
 

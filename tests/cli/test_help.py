@@ -13,6 +13,7 @@ PANELS = {
     "predict": {"Data", "Model", "Output", "Runtime"},
     "explain": {"Data", "Model", "Output", "Runtime"},
     "evaluate": {"Data", "Model", "Output", "Runtime"},
+    "word-weights": {"Data", "Model", "Output", "Runtime"},
     "fit-explainer": {"Data", "Model", "Training", "Output", "Runtime"},
     "audit": {"Data", "Model", "Training", "Audit", "Output", "Runtime"},
     "certify": {"Data", "Model", "Certificate", "Output", "Runtime"},

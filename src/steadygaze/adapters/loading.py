@@ -1,19 +1,27 @@
-"""sg.load and sg.explain: any model of texts."""
+"""sg.load, sg.explain and sg.word_weights: any model of texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
-from steadygaze.core.arguments import instance, optional, sequence_of, validated
+from steadygaze.core.arguments import instance, integer, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator.explainer_folder import is_fitted
+from steadygaze.estimator.inputs import read_texts
 from steadygaze.explainers.class_probability import Output
+from steadygaze.results.audit_config import silent
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.word_weights import WordWeights, word_weights_of
+
+CHUNK = 256
+"""Texts that are explained between two reports of progress."""
 
 
 @validated(classes=optional(sequence_of))
@@ -85,3 +93,47 @@ def explain(
     """
     adapter = as_adapter(model, classes=classes, device=device)
     return adapter.explain(texts, explainer, target, granularity, output=output, settings=settings, seed=seed)
+
+
+@validated(classes=optional(sequence_of), explainers=sequence_of, words=integer(1), min_texts=integer(1))
+def word_weights(
+    model: Any,
+    texts: Any,
+    explainers: Sequence[Any] = (None,),
+    *,
+    words: int = 20,
+    min_texts: int = 3,
+    classes: Sequence[Label] | None = None,
+    device: str = "auto",
+    seed: int = 0,
+) -> WordWeights:
+    """Which words carry the weight of the explanations of many texts, per class, with intervals.
+
+    model, texts : as for `explain`; the class of a text is the predicted one.
+    explainers : as for `explain`, shown side by side; None is the default of the model.
+    words : words for each class and explainer.
+    min_texts : fewest texts that contain a word.
+    """
+    return weigh_words(as_adapter(model, classes=classes, device=device), texts, explainers, words, min_texts, seed)
+
+
+def weigh_words(
+    adapter: ModelAdapter,
+    texts: Any,
+    explainers: Sequence[Any],
+    words: int,
+    min_texts: int,
+    seed: int,
+    watch: Callable[[str, int, int], None] = silent,
+) -> WordWeights:
+    """`watch`: progress callback with the task, the number of explained texts and the total."""
+    inputs, questions = read_texts(texts)
+    items = inputs if questions is None else list(zip(inputs, questions, strict=True))
+    explanations: dict[str, list[Explanation]] = {}
+    for explainer in explainers:
+        explained: list[Explanation] = []
+        for start in range(0, len(items), CHUNK):
+            explained += adapter.explain(items[start : start + CHUNK], explainer, seed=seed)
+            watch(f"explaining: {explained[0].explainer}", len(explained), len(items))
+        explanations[explained[0].explainer] = explained
+    return word_weights_of(explanations, adapter.name, words, min_texts, seed)

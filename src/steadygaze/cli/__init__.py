@@ -14,6 +14,7 @@ from steadygaze.cli import (
     list_command,
     predict_command,
     train_command,
+    word_weights_command,
 )
 from steadygaze.cli.application import app
 from steadygaze.cli.output_streams import run_command
@@ -22,6 +23,7 @@ COMMANDS = (
     train_command.train,
     predict_command.predict,
     predict_command.explain,
+    word_weights_command.word_weights,
     evaluate_command.evaluate,
     fit_explainer_command.fit_explainer,
     audit_command.audit,

@@ -1,0 +1,80 @@
+"""The command `word-weights`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from steadygaze.cli.application import (
+    AnyModel,
+    ClassNames,
+    Common,
+    DataOption,
+    DropEmpty,
+    LabelIfAny,
+    Replace,
+    Split,
+    TextColumn,
+    app,
+    command_help,
+    common_options,
+    load_adapter,
+    model_option,
+    output_file,
+    output_option,
+    stderr_console,
+    stdout_console,
+)
+from steadygaze.cli.output_streams import print_json, print_line, progress_bar
+
+Explainers = Annotated[
+    str | None,
+    model_option("--explainers", metavar="A,B", help="Explainers, side by side.", show_default="the model's"),
+]
+Limit = Annotated[int, output_option("--words", min=1, metavar="N", help="Words per class and explainer.")]
+Fewest = Annotated[int, output_option("--min-texts", min=1, metavar="N", help="Fewest texts that contain a word.")]
+Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page with bars.")]
+
+
+@app.command(
+    "word-weights",
+    **command_help(
+        "word-weights model/ --data reviews.csv",
+        "word-weights model/ --data sst2 --explainers attention,integrated-gradients --html words.html",
+        "word-weights model/ --data reviews.csv --words 50 --json",
+    ),
+)
+@common_options
+def word_weights(
+    model: AnyModel,
+    data: DataOption,
+    split: Split = None,
+    text: TextColumn = None,
+    label: LabelIfAny = None,
+    drop_empty: DropEmpty = False,
+    classes: ClassNames = None,
+    explainers: Explainers = None,
+    words: Limit = 20,
+    min_texts: Fewest = 3,
+    html: Html = None,
+    replace: Replace = False,
+    *,
+    common: Common,
+) -> None:
+    """Show which words carry the weight of the explanations of a corpus, per class."""
+    from steadygaze.adapters.loading import weigh_words
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.estimator.inputs import texts_of
+
+    adapter = load_adapter(model, common, classes)
+    columns = tuple(text or ("text",))
+    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    inputs = texts_of(corpus.splits[corpus.choose(split)])
+    names = [None] if explainers is None else [name.strip() for name in explainers.split(",")]
+    with progress_bar(stderr_console(common)) as watch:
+        weights = weigh_words(adapter, inputs, names, words, min_texts, common.seed, watch)
+    if html is not None:
+        weights.to_html(html, replace=replace)
+        print_line(stderr_console(common), f"written: {html}")
+    if common.json:
+        print_json(weights.to_dict())
+    else:
+        stdout_console().print(weights)

@@ -1,0 +1,229 @@
+"""WordWeights: which words carry the weight of the explanations of a corpus, per class.  Does not import torch.
+
+    s_w = Σ_i W_iw / Σ_i Σ_v |W_iv|          over the texts i that are explained for the class
+
+    W_iw  sum of the weights of the word w in text i; upper and lower case count as one word
+    s_w   its share of all weight; negative if the word speaks against the class
+
+The interval is a bootstrap over texts, which resamples numerator and denominator together.  Words are ranked by |s_w|
+on the same texts, so the intervals of the first words are slightly too far from 0.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.core.errors import one_line
+from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.types import Label
+from steadygaze.results.bootstrap import LEVEL
+from steadygaze.results.evaluation import data_frame
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.formatting import number
+from steadygaze.results.highlight import page
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import Group
+
+RESAMPLES = 1_000
+WORD = 32
+"""Longest word in a table, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordWeight:
+    """The weight of one word in the explanations of one class."""
+
+    word: str
+    label: Label
+    explainer: str
+    share: float
+    """Share of all weight of the texts that are explained for this class."""
+    low: float
+    high: float
+    """95 % bootstrap interval of the share."""
+    mean: float
+    """Mean weight in the texts that contain the word."""
+    n: int
+    """Texts that contain the word."""
+
+
+@dataclass(frozen=True, repr=False)
+class WordWeights:
+    """The words with the largest weight, as returned by `steadygaze.word_weights`."""
+
+    model: str
+    weights: tuple[WordWeight, ...]
+    """By explainer and class, the largest absolute share first."""
+    texts: Mapping[Label, int]
+    """Number of texts that are explained for each class."""
+
+    def __iter__(self) -> Iterator[WordWeight]:
+        return iter(self.weights)
+
+    @property
+    def explainers(self) -> list[str]:
+        return list(dict.fromkeys(weight.explainer for weight in self.weights))
+
+    def top(self, label: Label, explainer: str | None = None, k: int = 10) -> list[WordWeight]:
+        """The k words with the largest share for a class; None: the first explainer."""
+        name = explainer or next(iter(self.explainers), None)
+        return [weight for weight in self.weights if (weight.label, weight.explainer) == (label, name)][:k]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        texts = {str(label): count for label, count in self.texts.items()}
+        return {**GENERATOR, "model": self.model, "texts": texts, "weights": [asdict(item) for item in self.weights]}
+
+    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
+        """Return the weights as JSON; write them to `path` if given."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        if path is not None:
+            write_output(path, text, replace)
+        return text
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per word, class and explainer."""
+        return data_frame([asdict(weight) for weight in self.weights])
+
+    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
+        """Return one HTML page without scripts or external files; write it to `path` if given."""
+        html = page(f"Word weights of {self.model}", f"<h1>Word weights of {escape(self.model)}</h1>{self._body()}")
+        if path is not None:
+            write_output(path, html, replace)
+        return html
+
+    def _repr_html_(self) -> str:
+        return self._body().encode(errors="replace").decode()
+
+    def _body(self) -> str:
+        parts = []
+        for label, count in self.texts.items():
+            parts.append(f"<h2>{escape(str(label))} <small>({count:,} texts)</small></h2>")
+            tables = [_table(name, self.top(label, name, len(self.weights))) for name in self.explainers]
+            parts.append(f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{''.join(tables)}</div>")
+        return "".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<WordWeights of {self.model}: {len(self.weights)} weights, {', '.join(self.explainers)}>"
+
+    def __rich__(self) -> "Group":
+        """For each class one table, with one column per explainer."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        parts: list[Any] = []
+        for label, count in self.texts.items():
+            table = Table(*self.explainers, box=None)
+            columns = [[_line(weight) for weight in self.top(label, name)] for name in self.explainers]
+            for i in range(max(map(len, columns), default=0)):
+                table.add_row(*(column[i] if i < len(column) else "" for column in columns))
+            parts += [Text(f"{one_line(label, WORD)} ({count:,} texts)", "bold"), table, Text()]
+        return Group(*parts)
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=100, no_color=True)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get()
+
+
+def _line(weight: WordWeight) -> str:
+    return f"{one_line(weight.word, WORD)} {weight.share:.1%} [{weight.low:.1%}, {weight.high:.1%}]"
+
+
+def _table(explainer: str, weights: Sequence[WordWeight]) -> str:
+    """Words with bars of their shares."""
+    most = max((max(abs(weight.low), abs(weight.high)) for weight in weights), default=1.0) or 1.0
+    rows = "".join(_bar(weight, most) for weight in weights)
+    head = "<tr><th>word</th><th></th><th>share</th><th>95 % interval</th><th>texts</th></tr>"
+    return f"<table style='border-spacing:0.6em 0.1em;font-size:0.85em'><caption>{escape(explainer)}</caption>{head}{rows}</table>"
+
+
+def _bar(weight: WordWeight, most: float) -> str:
+    color = "#1f77b4" if weight.share >= 0 else "#c0392b"
+    ends = sorted(abs(end) / most * 100 for end in (weight.low, weight.high))
+    ends = [0.0, ends[1]] if weight.low < 0 < weight.high else ends
+    bar = (
+        f"<div style='position:relative;width:8em;height:0.9em' title='mean weight {number(weight.mean)}'>"
+        f"<div style='background:{color};opacity:0.75;height:100%;width:{abs(weight.share) / most:.1%}'></div>"
+        f"<div style='position:absolute;top:45%;height:1px;background:currentColor;"
+        f"left:{ends[0]:.1f}%;width:{ends[1] - ends[0]:.1f}%'></div></div>"
+    )
+    numbers = f"{weight.share:.1%}</td><td>{weight.low:.1%} to {weight.high:.1%}</td><td>{weight.n:,}"
+    return f"<tr><td dir='auto'>{escape(weight.word)}</td><td>{bar}</td><td>{numbers}</td></tr>"
+
+
+def word_weights_of(
+    explanations: Mapping[str, Sequence[Explanation]], model: str, words: int = 20, min_texts: int = 3, seed: int = 0
+) -> WordWeights:
+    """Aggregate explanations, explainer -> one per text.  `words`: per class; `min_texts`: fewest texts of a word."""
+    first = next(iter(explanations.values()))
+    labels = list(dict.fromkeys(label for item in first for label in item.probabilities))
+    counts = {label: sum(_explained_label(item) == label for item in first) for label in labels}
+    weights: list[WordWeight] = []
+    for name, items in explanations.items():
+        for label in labels:
+            of_class = [item for item in items if _explained_label(item) == label]
+            weights += _of_class(of_class, label, name, words, min_texts, seed)
+    return WordWeights(model, tuple(weights), {label: count for label, count in counts.items() if count})
+
+
+def _explained_label(explanation: Explanation) -> Label:
+    return explanation.label if explanation.target is None else explanation.target
+
+
+def _of_class(
+    explanations: Sequence[Explanation], label: Label, explainer: str, words: int, min_texts: int, seed: int
+) -> list[WordWeight]:
+    """The words with the largest absolute share."""
+    tokens = [token.casefold() for item in explanations for token in item.tokens]
+    if not tokens:
+        return []
+    vocabulary, ids = np.unique(np.array(tokens, dtype=object), return_inverse=True)
+    rows = np.repeat(np.arange(len(explanations)), [len(item) for item in explanations])
+    values = np.array([weight for item in explanations for weight in item.weights])
+    cells, cell = np.unique(rows * len(vocabulary) + ids, return_inverse=True)  # one per text and word in it
+    sums = np.bincount(cell, values)
+    text, word = np.divmod(cells, len(vocabulary))
+    absolute: NDArray[np.float64] = np.bincount(text, np.abs(sums), minlength=len(explanations)).astype(np.float64)
+    total, occurs = np.bincount(word, sums), np.bincount(word)
+    if not absolute.sum():
+        return []
+    often = np.flatnonzero((occurs >= min_texts) & (total != 0))
+    top = often[np.argsort(-np.abs(total[often]), kind="stable")][:words]
+    matrix = np.zeros((len(explanations), len(top)))
+    places = np.full(len(vocabulary), -1)
+    places[top] = np.arange(len(top))
+    chosen = places[word] >= 0
+    matrix[text[chosen], places[word[chosen]]] = sums[chosen]
+    low, high = _interval(matrix, absolute, seed)
+    shares, means = total[top] / absolute.sum(), total[top] / occurs[top]
+    columns = (column.tolist() for column in (shares, low, high, means, occurs[top]))
+    return [
+        WordWeight(str(vocabulary[index]), label, explainer, *row)
+        for index, row in zip(top, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def _interval(
+    matrix: NDArray[np.float64], absolute: NDArray[np.float64], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Percentile intervals of Σ W_iw / Σ |W_i| over resampled texts.  (N,K), (N,) -> (K,), (K,)"""
+    n = len(absolute)
+    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)  # (R,N) counts
+    weight = draws @ absolute
+    used = weight > 0
+    shares = (draws[used] @ matrix) / weight[used, None]
+    low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return low, high

@@ -1,0 +1,87 @@
+"""Weights of words over a corpus."""
+
+import json
+
+import numpy as np
+import pytest
+
+import steadygaze as sg
+from commands import run
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.word_weights import word_weights_of
+
+TEXTS = ["a good film", "a dull film", "good good cast", "Good and dull", "the cast", "a film"] * 3
+CLASSES = ["bad", "good"]
+
+
+def predict(texts):
+    """The logit of "good" is 2 (goods − dulls) + ½."""
+    logit = np.array([2 * (text.lower().count("good") - text.count("dull")) + 0.5 for text in texts])
+    return np.stack([1 / (1 + np.exp(logit)), 1 / (1 + np.exp(-logit))], 1)
+
+
+def explanation(text, weights, label="good"):
+    tokens = text.split()
+    spans = []
+    for token in tokens:
+        start = text.index(token, spans[-1][1] if spans else 0)
+        spans.append((start, start + len(token)))
+    return Explanation(text, tuple(tokens), tuple(spans), tuple(weights), label, {"bad": 0.2, "good": 0.8})
+
+
+def test_shares_worked_by_hand():
+    """Of class good: |weights| are 3 + 1 in the first text and 4 + 2 in the second: 10; "good" has 3 + 4, "dull" −2."""
+    items = [
+        explanation("good film", [3.0, 1.0]),
+        explanation("Good good dull", [1.0, 3.0, -2.0]),
+        explanation("dull", [5.0], label="bad"),
+    ]
+    found = word_weights_of({"lime": items}, "model", min_texts=1)
+    good = {weight.word: weight for weight in found if weight.label == "good"}
+    assert {word: weight.share for word, weight in good.items()} == pytest.approx(
+        {"good": 0.7, "dull": -0.2, "film": 0.1}
+    )
+    assert (good["good"].mean, good["good"].n, good["dull"].mean) == (3.5, 2, -2.0)
+    assert [weight.word for weight in found.top("good")] == ["good", "dull", "film"]
+    assert [weight.share for weight in found.top("bad")] == [1.0]
+    assert found.texts == {"bad": 1, "good": 2}
+
+
+def test_the_interval_is_that_of_resampled_texts():
+    """Two texts: a resample has share 3/4 (both the first), 7/10 (each once) or 4/6 (both the second)."""
+    items = [explanation("good film", [3.0, 1.0]), explanation("good dull", [4.0, -2.0])]
+    weight = word_weights_of({"lime": items}, "model", min_texts=1).top("good")[0]
+    assert (weight.low, weight.high) == pytest.approx((4 / 6, 3 / 4))
+
+
+def test_rare_words_are_left_out():
+    items = [explanation("good film", [3.0, 1.0]), explanation("good dull", [4.0, -2.0])]
+    assert [weight.word for weight in word_weights_of({"lime": items}, "model", min_texts=2)] == ["good"]
+
+
+def test_several_explainers_of_any_model_side_by_side(tmp_path):
+    found = sg.word_weights(predict, TEXTS, explainers=["leave-one-out", "kernel-shap"], classes=CLASSES)
+    assert found.explainers == ["leave-one-out", "kernel-shap"]
+    for name in found.explainers:
+        assert found.top("good", name)[0].word == "good"
+        assert found.top("bad", name)[0].word == "dull"
+    weight = found.top("good")[0]
+    assert weight.low <= weight.share <= weight.high
+    assert set(found.to_pandas()["explainer"]) == set(found.explainers)
+    assert json.loads(found.to_json(tmp_path / "weights.json"))["texts"] == {"bad": 3, "good": 15}
+    assert "good" in found.to_html(tmp_path / "weights.html")
+    assert "leave-one-out" in str(found)
+    assert "<table" in found._repr_html_()
+
+
+def test_the_command(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("text,label\n" + "\n".join(f"{text},good" for text in TEXTS))
+    model = ["results.test_word_weights:predict", "--classes", "bad,good"]
+    options = ["--data", "data.csv", "--explainers", "leave-one-out"]
+    ended = run(capsys, "word-weights", *model, *options, "--html", "page.html")
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "page.html").exists()
+    assert "dull" in ended.out
+    printed = json.loads(run(capsys, "word-weights", *model, *options, "--json").out)
+    assert printed["weights"][0]["explainer"] == "leave-one-out"

@@ -5,6 +5,7 @@ import copy
 import datasets
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair, tiny
@@ -15,11 +16,16 @@ SINGLE = {
     "tuple": tuple(TEXTS),
     "array": np.array(TEXTS),
     "object array": np.array(TEXTS, dtype=object),
+    "string array": np.array(TEXTS, dtype=np.dtypes.StringDType()),
     "array of one column": np.array(TEXTS)[:, None],
     "numpy strings": [np.str_(text) for text in TEXTS],
     "series": pd.Series(TEXTS, index=range(100, 124)),
     "object series": pd.Series(TEXTS, dtype=object),
+    "string series": pd.Series(TEXTS, dtype="string"),
+    "arrow series": pd.Series(TEXTS, dtype="string[pyarrow]"),
     "frame of one column": pd.DataFrame({"review": TEXTS}),
+    "polars series": pl.Series(TEXTS),
+    "polars frame of one column": pl.DataFrame({"review": TEXTS}),
     "dataset": DATASET,
     "dataset column": DATASET["text"],
 }
@@ -28,6 +34,8 @@ DOUBLE = {
     "array": np.array(PAIRS),
     "frame": pd.DataFrame(PAIRS, columns=["passage", "question"]),
     "objects": pd.Series(PAIRS),
+    "polars frame": pl.DataFrame(PAIRS, schema=["passage", "question"], orient="row"),
+    "string array": np.array(PAIRS, dtype=np.dtypes.StringDType()),
 }
 
 
@@ -51,10 +59,15 @@ def test_pairs_in_any_container_are_the_same_pairs(kind):
     [
         (np.array(TEXTS), np.array(LABELS)),
         (pd.Series(TEXTS), pd.Series(LABELS, dtype="category")),
+        (np.array(TEXTS, dtype=np.dtypes.StringDType()), np.array(LABELS, dtype=np.dtypes.StringDType())),
+        (pd.Series(TEXTS, dtype="string"), pd.Series(LABELS, dtype="string")),
+        (pl.Series(TEXTS), pl.Series(LABELS)),
+        (pl.Series(TEXTS), pl.Series(LABELS, dtype=pl.Categorical)),
+        (pl.DataFrame({"text": TEXTS}), pl.DataFrame({"label": LABELS})["label"]),
         (DATASET, DATASET["label"]),
         (DATASET["text"], [np.str_(label) for label in LABELS]),
     ],
-    ids=["numpy", "pandas", "dataset", "column"],
+    ids=["numpy", "pandas", "strings", "pandas strings", "polars", "categories", "frame", "dataset", "column"],
 )
 def test_fit_takes_them_too(X, y):
     clf = tiny().fit(X, y, validation=(X, y))
@@ -92,3 +105,17 @@ def test_nothing_that_is_handed_over_is_changed():
     assert labels.equals(before[1])
     assert np.array_equal(weights, before[2])
     assert [settings, class_weight] == before[3:]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.Series([TEXTS[0], None], dtype="string"),
+        pl.Series([TEXTS[0], None]),
+        np.array([TEXTS[0], None], dtype=np.dtypes.StringDType(na_object=None)),
+    ],
+    ids=["pandas", "polars", "numpy"],
+)
+def test_a_missing_text_is_named(X):
+    with pytest.raises(ValueError, match=r"\[1\] is (missing|empty)"):
+        fitted().predict(X)

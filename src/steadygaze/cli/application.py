@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand
 
 import steadygaze
+from steadygaze.cli.config_file import ConfigCommand
 from steadygaze.core.arguments import option_name, options
 from steadygaze.core.output_paths import check_file, check_folder, check_separate
 from steadygaze.data.splits import DataConfig
@@ -128,13 +128,21 @@ class Common:
             show_default="32 to train, 256 to audit, else 128",
         ),
     ] = None
+    config: Annotated[
+        Path | None,
+        runtime_option("--config", metavar="FILE", help="Options from a TOML file, by name."),
+    ] = None
+    save_config: Annotated[
+        Path | None,
+        runtime_option("--save-config", metavar="FILE", help="Write the options of this call to a TOML file."),
+    ] = None
     seed: Annotated[int, runtime_option("--seed", min=0, metavar="N", help="Random seed.")] = 0
     json: Annotated[bool, output_option("--json", help="Print the result as JSON.")] = False
     verbose: Annotated[bool, output_option("--verbose", "-v", help="Print details.")] = False
     quiet: Annotated[bool, output_option("--quiet", "-q", help="Print only the result.")] = False
 
 
-class HelpPanelCommand(TyperCommand):
+class HelpPanelCommand(ConfigCommand):
     """A command that shows --help in the panel of the runtime options."""
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -256,7 +264,6 @@ def _with_options(
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

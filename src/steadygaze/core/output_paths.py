@@ -29,9 +29,10 @@ MARKS = (
         rb'<meta name="generator" content="steadygaze">'
     ),
     re.compile(rb'\{\s*"generator": "steadygaze"'),
+    re.compile(rb"# Options of steadygaze "),
     re.compile(rb"\x89PNG.{20,60}tEXtSoftware\0steadygaze", re.DOTALL),
 )
-"""First bytes of files that steadygaze wrote: pages, JSON and pictures."""
+"""First bytes of files that steadygaze wrote: pages, JSON, options and pictures."""
 HEAD = 4096
 """Bytes of a file that are read to find a mark."""
 LONGEST_NAME = 255 - len("..unfinished.01234567.tmp")

@@ -1,6 +1,6 @@
 """Read and check X and y: texts, questions, labels and weights.
 
-One text each: a list, tuple, NumPy array or pandas Series of strings, a column of a Hugging Face dataset.
+One text each: a list, tuple, NumPy array, pandas or polars Series of strings, a column of a Hugging Face dataset.
 Pairs: a list of (text, question), an array or DataFrame of two columns.
 A Hugging Face `Dataset` is read by its column `text`.
 """
@@ -160,6 +160,8 @@ def _columns(data: Any) -> list[Sequence[Any]]:
         return [_column(data, "text")]
     if hasattr(data, "columns") and hasattr(data, "iloc"):  # a pandas DataFrame
         return [data.iloc[:, i].tolist() for i in range(data.shape[1])]
+    if hasattr(data, "get_columns") and hasattr(data, "iter_rows"):  # a polars DataFrame
+        return [column.to_list() for column in data.get_columns()]
     if isinstance(data, np.ndarray) and data.ndim == 2:
         return [column.tolist() for column in data.T]
     rows = _as_list(data, "texts")

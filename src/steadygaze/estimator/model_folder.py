@@ -8,6 +8,7 @@ README.md            a model card
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
+from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.model_card import card
@@ -99,6 +101,25 @@ def save(folder: Path, saved: SavedModel) -> None:
     weights = {name: value for name, value in state.items() if not name.startswith(PREFIX)}
     texts = {"tokenizer.json": saved.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}
     write_network_folder(folder, values, {**({READER: reader} if reader else {}), WEIGHTS: weights}, texts)
+
+
+def export_encoder(folder: Path, saved: SavedModel) -> None:
+    """Write the transformer encoder as a Hugging Face folder, which must be new or empty."""
+    encoder = saved.model.predictor.encoder if selects(saved.model) else getattr(saved.model, "encoder", None)
+    if not isinstance(encoder, Transformer):
+        raise UserError(f"the encoder {saved.description.encoder} is not a transformer: use save() instead")
+    check_new_folder(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not empty; choose another folder")
+    config = {**encoder.config.to_dict(), "architectures": [type(encoder.network).__name__]}
+    rules = json.loads(tokenizer_file := saved.tokenizer.to_json())
+    tokenizer_config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": rules["truncation"]["max_length"],
+        "pad_token": rules["padding"]["pad_token"],
+    }
+    texts = {"tokenizer.json": tokenizer_file, "tokenizer_config.json": json.dumps(tokenizer_config) + "\n"}
+    write_network_folder(folder, config, {WEIGHTS: encoder.network.state_dict()}, texts)
 
 
 def check_model_folder(folder: Path) -> None:

@@ -143,7 +143,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train.
 
-        X : texts: a list, NumPy array, pandas Series, column `text` of a Hugging Face dataset.
+        X : texts: a list, NumPy array, pandas or polars Series, column `text` of a Hugging Face dataset.
             Pairs: a list of (text, question), or an array or DataFrame of two columns.
         y : one label for each text, all strings or all whole numbers.
         sample_weight : weight of each text, at least 0; texts of weight 0 are removed.
@@ -230,6 +230,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Write a folder for `steadygaze.load`: JSON and safetensors, no pickle; written atomically."""
         check_is_fitted(self, "stored_")
         model_folder.save(Path(folder), self.stored_)
+
+    @validated(folder=path)
+    def export_transformers(self, folder: str | Path) -> None:
+        """Write the transformer encoder and its tokenizer for AutoModel and AutoTokenizer of `transformers`.
+
+        Of a rationalizer, this is the predictor's encoder.  Attention and decoder are only in the folder of `save`.
+        """
+        check_is_fitted(self, "stored_")
+        model_folder.export_encoder(Path(folder), self.stored_)
 
     def _read(self, X: Any) -> tuple[list[str], list[str] | None]:
         """Texts of the kind this model was trained on."""

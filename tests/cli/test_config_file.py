@@ -1,0 +1,132 @@
+"""--config and --save-config: options in a TOML file."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import commands
+from estimator.tiny import write_csv
+from steadygaze.cli import COMMANDS, app
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "films.csv")
+    return lambda *arguments: commands.run(capsys, *arguments)
+
+
+TRAIN = """data = "films.csv"
+out = "m"
+encoder = "average"
+epochs = 1
+device = "cpu"
+quiet = true
+text = "text"
+[set]
+hidden = 4
+dimension = 6
+attention = "sparsemax"
+"""
+
+
+def test_a_file_has_the_options_of_a_command(run, tmp_path):
+    (tmp_path / "train.toml").write_text(TRAIN)
+    ended = run("train", "--config", "train.toml", "--json")
+    assert ended.code == 0, ended.err
+    config = json.loads((tmp_path / "m/config.json").read_text())
+    assert (config["encoder"], config["architecture"]["hidden"]) == ("average", 4)
+    assert (config["architecture"]["attention"], config["training"]["epochs"]) == ("sparsemax", 1)
+
+
+def test_the_command_line_takes_precedence(run, tmp_path):
+    (tmp_path / "train.toml").write_text(TRAIN)
+    options = ["--epochs", "2", "--set", "hidden=3", "--out", "n"]
+    assert run("train", "films.csv", "--config", "train.toml", *options).code == 0
+    config = json.loads((tmp_path / "n/config.json").read_text())
+    assert (config["training"]["epochs"], config["architecture"]["hidden"]) == (2, 3)
+    assert config["architecture"]["attention"] == "softmax"  # --set replaces the whole table
+    assert not (tmp_path / "m").exists()
+
+
+def test_saved_options_repeat_the_call(run, tmp_path):
+    options = [
+        "--encoder",
+        "average",
+        "--epochs",
+        "1",
+        "--set",
+        "hidden=4",
+        "--set",
+        "synonyms=None",
+        "--device",
+        "cpu",
+    ]
+    assert run("train", "films.csv", "-o", "m", *options, "--save-config", "saved.toml", "-q").code == 0
+    assert (tmp_path / "saved.toml").read_text().startswith("# Options of steadygaze train.")
+    assert tomllib.loads((tmp_path / "saved.toml").read_text()) == {
+        "data": "films.csv", "out": "m", "encoder": "average", "epochs": 1, "set": ["hidden=4", "synonyms=None"],
+        "device": "cpu", "quiet": True,
+    }  # fmt: skip
+    first = (tmp_path / "m/model.safetensors").read_bytes()
+    assert run("train", "--config", "saved.toml", "--out", "n", "--save-config", "saved.toml").code == 0
+    assert (tmp_path / "n/model.safetensors").read_bytes() == first
+    assert tomllib.loads((tmp_path / "saved.toml").read_text())["out"] == "n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("epoch = 3", "unknown option 'epoch': did you mean 'epochs'"),
+        ("config = 'other.toml'", "unknown option 'config'"),
+        ("max_length = 3", "unknown option 'max_length': did you mean 'max-length'"),
+        ("epochs = [3]", r"epochs must be a string, a number, true or false, found \[3\]"),
+        ("epochs = 'many'", "--epochs"),
+        ("set = [[1]]", "set must be a string, a number or a list of them"),
+        ("epochs = ", "train.toml is not valid TOML"),
+        ("epochs = 0", "--epochs"),
+    ],
+)
+def test_a_wrong_file_is_named_with_the_fix(run, tmp_path, content, message):
+    (tmp_path / "train.toml").write_text(content)
+    ended = run("train", "films.csv", "--out", "m", "--config", "train.toml")
+    assert ended.code == 2
+    assert re.search(message, ended.err), ended.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_missing_file_and_a_foreign_output_are_refused(run, tmp_path):
+    assert "nowhere.toml" in run("list", "techniques", "--config", "nowhere.toml").err
+    (tmp_path / "mine.toml").write_text("years = 5")
+    ended = run("list", "techniques", "--save-config", "mine.toml")
+    assert (ended.code, "was not written by steadygaze" in ended.err) == (2, True)
+    assert (tmp_path / "mine.toml").read_text() == "years = 5"
+
+
+def test_every_command_has_both_options(run):
+    for command in COMMANDS:
+        name = next(info.name or command.__name__ for info in app.registered_commands if info.callback is command)
+        ended = run(name.replace("_", "-"), "--help")
+        assert "--config" in ended.out, name
+        assert "--save-config" in ended.out, name
+
+
+def test_the_shell_completes_commands_and_options():
+    def complete(words, position):
+        variables = {"COMP_WORDS": words, "COMP_CWORD": str(position), "_STEADYGAZE_COMPLETE": "complete_bash"}
+        code = "from steadygaze.cli import main; main()"
+        script = f"import sys; sys.argv[0] = 'steadygaze'; {code}"
+        ended = subprocess.run([sys.executable, "-c", script], env={**os.environ, **variables}, capture_output=True)
+        return ended.stdout.decode().split()
+
+    assert complete("steadygaze tr", 1) == ["train"]
+    assert "--techniques" in complete("steadygaze compare --tech", 2)
+
+
+def test_the_script_for_the_shell_is_shown(run):
+    assert "--install-completion" in run("--help").out

@@ -51,6 +51,19 @@ def test_it_prints_the_counts_and_what_they_are_about(run: Run, folder: Path) ->
     assert f"This is about {SCOPE}." in ended.out
 
 
+def test_it_lists_the_texts_with_the_smallest_radius_and_all_texts_on_request(run: Run, folder: Path) -> None:
+    certificates = steadygaze.certify(fitted(), TEXTS, radius=0.01)
+    radii = sorted(certificate.radius for certificate in certificates)
+    short = run(folder / "model", "--data", folder / "films.jsonl", "--radius", 0.01)
+    lines = short.out.split("least certain texts")[1].splitlines()[1:6]
+    assert [line.split()[0] for line in lines] == [f"{radius:.4f}" for radius in radii[:5]]
+    full = run(folder / "model", "--data", folder / "films.jsonl", "--radius", 0.01, "-v")
+    assert full.out.endswith(short.out)
+    assert [line.split("\t")[1:] for line in full.out.splitlines()[:24]] == [
+        [certificate.label, text] for certificate, text in zip(certificates, TEXTS, strict=True)
+    ]
+
+
 def test_json_is_the_rows_and_nothing_else(run: Run, folder: Path) -> None:
     asked = ("--radius", 0.02, "--norm", "l2", "--k", 2, "--simplex", "--reference", folder / "model", "--json")
     found = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *asked).out)

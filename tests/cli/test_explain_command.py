@@ -1,10 +1,11 @@
-"""explain: settings and seed of the explainer, and pairs on the command line."""
+"""explain: settings and seed of the explainer, pairs on the command line, and wrong predictions."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+import steadygaze
 from adapters.folders import save
 from commands import Ended, run
 
@@ -104,3 +105,48 @@ def test_a_pair_stands_alone(explained):
     ended = explained("a good film", "--pair", "a", "b")
     assert ended.code == 2
     assert "leave out other texts" in ended.err
+
+
+@pytest.fixture
+def reviews(bert, tmp_path) -> tuple[Path, list[str]]:
+    """A file whose second of three labels is not the predicted one, and the true labels."""
+    texts = ["a good film", "the cast was bad", "not a bad film"]
+    model = steadygaze.load(bert)
+    labels = list(model.predict(texts))
+    labels[1] = next(label for label in model.classes if label != labels[1])
+    file = tmp_path / "reviews.csv"
+    file.write_text("text,rating\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels, strict=True)))
+    return file, labels
+
+
+def test_wrong_predictions_are_marked_and_counted_in_a_terminal(explained, reviews):
+    file, labels = reviews
+    ended = explained("--file", file, "--label", "rating")
+    assert ended.code == 0, ended.err
+    marks = ["✗ wrong" in part for part in ended.out.strip().split("\n\n")]
+    assert marks == [False, True, False]
+    assert f"✗ wrong: the label is {labels[1]}" in ended.out
+    assert "1 of 3 predictions are wrong" in ended.err
+    assert "wrong" not in explained("--file", file).err
+
+
+def test_json_and_page_have_the_true_labels(explained, reviews, tmp_path):
+    file, labels = reviews
+    ended = explained("--file", file, "--label", "rating", "--json")
+    assert [json.loads(line)["true_label"] for line in ended.out.splitlines()] == labels
+    page = tmp_path / "page.html"
+    ended = explained("--file", file, "--label", "rating", "--html", page, "--json")
+    assert json.loads(ended.out) == {"html": str(page), "explained": 3, "drawn": 3, "labeled": 3, "wrong": 1}
+    html = page.read_text()
+    assert html.count("✗ wrong: the label is") == 1
+    assert html.count("✓ correct") == 2
+    assert "1 of the 3 predictions on this page are wrong." in html
+
+
+def test_labels_need_a_file_and_classes_of_the_model(explained, tmp_path):
+    assert "--label names a column of the file" in explained("a good film", "--label", "rating").err
+    other = tmp_path / "other.csv"
+    other.write_text("text,rating\na good film,lukewarm\n")
+    ended = explained("--file", other, "--label", "rating")
+    assert ended.code == 2
+    assert "the data have the label 'lukewarm', which is not a class of" in ended.err

@@ -63,24 +63,28 @@ def test_pieces_are_runs_with_the_mean_chance_of_their_tokens():
     assert rationale_spans([], [], []) == ()
 
 
-def test_a_classifier_that_selects_shows_its_sentence_and_how_probable_it_was():
+def test_a_classifier_that_selects_shows_its_sentence_and_the_number_of_sentences():
     for text, shown in zip(TEXTS, fitted("a2r").explain(TEXTS), strict=True):
         assert (shown.explainer, shown.selected) == ("rationale", True)
         ((start, end, chance),) = shown.rationale
         assert 1 / 3 - 1e-6 <= chance <= 1, "the most probable of three sentences"
         chosen = [span for span, weight in zip(shown.spans, shown.weights, strict=True) if weight]
         assert (chosen[0][0], chosen[-1][1]) == (start, end)
-        assert f"selected, with probability: “{text[start:end]}” {chance:.3f}" in str(shown).splitlines()
-        assert f"“{text[start:end]}” {chance:.3f}" in shown._repr_html_()
+        assert f"selected, 1 of 3 sentences: “{text[start:end]}”" in str(shown).splitlines()
+        assert f"selected, 1 of 3 sentences: “{text[start:end]}”" in shown._repr_html_()
+        assert shown.to_dict()["sentences"] == 3
 
 
 def test_words_are_listed_piece_by_piece_in_the_order_of_the_text():
     shown = fitted("a2r attention").explain(TEXTS[0])
     assert 1 <= len(shown.rationale) <= 2
+    selected = sum(weight > 0 for weight in shown.weights)
+    assert f"selected, {selected} of {len(shown)} words: " in str(shown)
+    assert shown.sentences is None
     assert list(shown.rationale) == sorted(shown.rationale)
     line = str(shown).splitlines()[-1]
     assert line.count(" · ") == len(shown.rationale) - 1
-    assert all(f"“{TEXTS[0][a:b]}” {chance:.3f}" in line for a, b, chance in shown.rationale)
+    assert all(f"“{TEXTS[0][start:end]}”" in line for start, end, _ in shown.rationale)
 
 
 def test_a_text_of_one_sentence_is_selected_whole():
@@ -112,10 +116,10 @@ def test_the_command_shows_it_and_writes_it(capsys, tmp_path):
     run, folder = partial(commands.run, capsys), tmp_path / "model"
     fitted("a2r").save(folder)
     shown = fitted("a2r").explain(TEXTS[0])
-    start, end, chance = shown.rationale[0]
+    start, end, _ = shown.rationale[0]
     said = run("explain", folder, TEXTS[0])
     assert said.code == 0, said.err
-    assert f"selected, with probability: “{TEXTS[0][start:end]}” {chance:.3f}" in " ".join(said.out.split())
+    assert f"selected, 1 of 3 sentences: “{TEXTS[0][start:end]}”" in " ".join(said.out.split())
     assert f'"rationale":[[{start},{end},' in run("explain", folder, TEXTS[0], "--json").out
     refused = run("explain", folder, TEXTS[0], "--explainer", "attention")
     assert (refused.code, refused.out) == (2, "")

@@ -35,9 +35,15 @@ def full_page(bad: str = "") -> str:
         curve=[{"epoch": 1, f"loss{bad}": 0.5}, {"epoch": 2, f"loss{bad}": 0.25}],
         chosen=2,
         explanations=[
-            explanation(f"very good {bad}", f"p{bad}", question=f"q{bad}", explainer=f"x{bad}", target=f"t{bad}")
+            explanation(
+                f"very good {bad}",
+                f"p{bad}",
+                question=f"q{bad}",
+                explainer=f"x{bad}",
+                target=f"t{bad}",
+                true_label=f"n{bad}",
+            )
         ],
-        truth=[f"n{bad}"],
         notes=[f"Mind {bad}"],
         facts={f"Corpus{bad}": f"tiny{bad}"},
     )
@@ -71,8 +77,9 @@ def test_parts_that_have_nothing_to_show_are_left_out():
 
 
 def test_right_and_wrong_predictions_are_told_apart_in_words():
-    page = render("t", explanations=[explanation(), explanation(), explanation()], truth=["positive", "negative", None])
-    assert re.findall(r'class="verdict \w+">([^<]+)<', page) == ["✓ right", "✗ wrong: it is negative"]
+    labels = ["positive", "negative", None]
+    page = render("t", explanations=[explanation(true_label=label) for label in labels])
+    assert re.findall(r'class="verdict \w+">([^<]+)<', page) == ["✓ correct", "✗ wrong: the label is negative"]
     assert page.count('<article class="wrong">') == 1
 
 
@@ -88,11 +95,6 @@ def test_attention_is_called_a_share_and_no_reason():
     assert "attention weight: share of the attention on each word" in html
     assert "reason" not in html
     assert "<dt>gradient</dt>" in render("Title", explanations=[explanation(explainer="gradient")])
-
-
-def test_as_many_true_labels_as_explanations_are_needed():
-    with pytest.raises(ValueError, match="2 true labels for 1 explanations"):
-        render("t", explanations=[explanation()], truth=["a", "b"])
 
 
 def test_markup_in_any_argument_is_text():

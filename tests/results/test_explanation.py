@@ -109,7 +109,9 @@ def test_the_dict_survives_json_unchanged():
         "question_tokens": None,
         "question_spans": None,
         "question_weights": None,
+        "sentences": None,
         "reader_accuracy": None,
+        "true_label": None,
     }
 
 

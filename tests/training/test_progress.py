@@ -3,6 +3,7 @@
 import io
 import re
 
+import torch
 from rich.console import Console
 
 from steadygaze.training import progress
@@ -10,7 +11,7 @@ from steadygaze.training.progress import ProgressBar
 from steadygaze.training.training_run import TrainingRun
 from training.toys import TOYS, make_run
 
-NOTHING = "  (uninformative weights)"
+NOTHING = "  (collapsed)"
 
 
 def shown(name: str) -> tuple[str, ProgressBar, TrainingRun]:
@@ -76,3 +77,36 @@ def test_progress_is_shown_in_a_notebook_and_in_a_terminal(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
     assert progress.is_interactive()
+
+
+def test_a_line_of_an_epoch_fits_the_terminal_and_details_have_all_terms() -> None:
+    terms = {f"term-{number}": 0.123 for number in range(9)}
+    record = {"stage": "teacher 1 of 5", "epoch": 10, "terms": terms, "macro-f1": 0.5, "attention": {"collapsed": True}}
+    for details in (False, True):
+        screen = io.StringIO()
+        bar = ProgressBar(Console(file=screen, width=80, force_terminal=False), details)
+        bar.several = True
+        bar.epoch(record)
+        (line,) = screen.getvalue().splitlines()
+        assert line.startswith("teacher 1 of 5  epoch 10  term-0 0.123")
+        assert line.endswith("validation macro-F1 0.500  (collapsed)")
+        assert (len(line) <= 80, "term-8 0.123" in line) == (not details, details)
+
+
+def test_the_bar_shows_elapsed_and_remaining_time_in_80_columns() -> None:
+    screen, now = io.StringIO(), [0.0]
+    bar = ProgressBar(Console(file=screen, width=80, force_terminal=True))
+    bar.bar.get_time = lambda: now[0]
+    bar.start(2, 4, 10)
+    bar.bar.live.stop()
+    for step in range(4):
+        now[0] = 5.0 * (step + 1)
+        bar._updated = 0.0
+        bar.step("teacher 1 of 5", 0, {"task": torch.ones(2), "stability": torch.ones(2)})
+    screen.truncate(0)
+    bar.console.print(bar.bar)
+    (line,) = screen.getvalue().strip("\0").splitlines()
+    shown = re.sub(r"\x1b\[[\d;]*m", "", line)
+    assert "teacher 1 of 5, epoch 1" in shown
+    assert "10% 0:20 elapsed, 3:00 left" in shown  # 4 of 40 steps; 36 steps of 5 s remain
+    assert len(shown) <= 80

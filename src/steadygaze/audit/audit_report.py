@@ -294,6 +294,8 @@ def _explanations(
     for i, row in enumerate(rows.tolist()):
         new = [(position, int(ids[i, t])) for position, t in enumerate(_positions(mask[i])) if ids[i, t] != clean[i, t]]
         explanation = _explanation(prepared, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
+        if saliency.sentences is not None:
+            explanation = replace(explanation, sentences=int(saliency.sentences[i]))
         yield (
             explanation
             if chances is None

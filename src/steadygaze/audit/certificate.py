@@ -7,6 +7,7 @@ The equations are in `certificate_bounds`.
 """
 
 import dataclasses
+import heapq
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.certificate_bounds import Bounds
 from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, validated
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.maths.ranking import Norm
 from steadygaze.core.output_paths import GENERATOR, write_output
 from steadygaze.core.types import Batch, Forward, Label
@@ -32,10 +33,14 @@ from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 from steadygaze.models.classifier import has_extension_points
+from steadygaze.results.explanation import LABEL
+from steadygaze.results.formatting import short_number
 
 if TYPE_CHECKING:
     from rich.console import Group
 
+LEAST = 5
+"""Texts of the summary with the smallest certified radius."""
 SCOPE = "changes of the attention weights themselves, not of words, embeddings or seeds"
 
 
@@ -76,6 +81,11 @@ class Certificate:
         """Values for JSON; an infinite radius is "inf"."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
+    def line(self) -> str:
+        """Certified radius, label and text, separated by tabs."""
+        radius = "not certified" if self.radius is None else short_number(self.radius)
+        return f"{radius}\t{one_line(self.label, LABEL)}\t{printable(' '.join(self.text.split()))}"
+
     def __str__(self) -> str:
         label_change = "cannot change" if self.certified else "may change"
         top_change = "cannot" if self.top_k_holds else "may"
@@ -108,6 +118,11 @@ class Certificates(Sequence[Certificate]):
         """The predicted label, if several texts all have the same; else None."""
         labels = {row.label for row in self.rows}
         return labels.pop() if len(labels) == 1 and len(self) > 1 else None
+
+    def least_certain(self, count: int = LEAST) -> list[Certificate]:
+        """The texts with the smallest certified radius; none if the decoder is not linear."""
+        rows = [row for row in self.rows if row.radius is not None and row.radius < math.inf]
+        return heapq.nsmallest(count, rows, key=lambda row: row.radius or 0.0)
 
     def summary(self) -> dict[str, Any]:
         """Counts, shares and means over all texts; None: not defined."""
@@ -184,7 +199,14 @@ class Certificates(Sequence[Certificate]):
         for description, value in self.lines():
             table.add_row(Text(description), Text(value))
         warnings = (Text(f"! {warning}", style="bold yellow") for warning in self.warnings())
-        return Group(*warnings, table, Text(f"This is about {SCOPE}.", style="dim"))
+        least = Table("radius", "label", "least certain texts", box=None, pad_edge=False, header_style="bold")
+        for row in self.least_certain() if len(self) > 1 else []:
+            words = Text(one_line(row.text), no_wrap=True, overflow="ellipsis")
+            least.add_row(f"{row.radius:.4f}", Text(one_line(row.label, 24)), words)
+        scope = Text(f"This is about {SCOPE}.", style="dim")
+        return (
+            Group(*warnings, table, Text(), least, Text(), scope) if least.row_count else Group(*warnings, table, scope)
+        )
 
     def _over(self, name: str, statistic: Callable[[list[float]], float]) -> float | None:
         values = [value for row in self.rows if (value := getattr(row, name)) is not None]

@@ -130,20 +130,21 @@ class FitProgress:
         self.watch("training", 0, self.total)
 
     def step(self, stage: str, epoch: int, terms: Mapping[str, Any]) -> None:
-        from steadygaze.training.progress import REDRAW
+        from steadygaze.training.progress import REDRAW, loss_line
 
         self.done += 1
         if time.monotonic() - self.drawn > REDRAW:
             self.drawn = time.monotonic()
-            losses = "  ".join(f"{name} {value.mean().item():.3f}" for name, value in terms.items())
-            self.watch(f"training: {self._stage(stage)}epoch {epoch + 1}  {losses}", self.done, self.total)
+            losses = ((name, value.mean().item()) for name, value in terms.items())
+            position = f"{self._stage(stage)}epoch {epoch + 1}"
+            self.watch(loss_line(position, losses, "", self.console.width - 55), self.done, self.total)
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        from steadygaze.training.progress import SCORES
+        from steadygaze.training.progress import SCORES, loss_line
 
-        numbers = [f"{name} {value:.3f}" for name, value in record["terms"].items()]
-        numbers += [f"held-out {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record]
-        self.say(f"{self._stage(record['stage'])}epoch {record['epoch']:>2}  {'  '.join(numbers)}")
+        start = f"{self._stage(record['stage'])}epoch {record['epoch']:>2}"
+        scores = "  ".join(f"held-out {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
+        self.say(loss_line(start, record["terms"].items(), scores, self.console.width))
 
     def skip(self, epochs: int) -> None:
         self.done += epochs * self.steps

@@ -107,13 +107,15 @@ PAUSE = 30.0
 @contextmanager
 def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
     """Show a progress bar, or print progress lines in a log.  `each`: one line per finished item."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    from steadygaze.core.time_column import TimeColumn
 
     bars = (
         SpinnerColumn(),
-        BarColumn(),
+        BarColumn(12),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        TimeColumn(),
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:

@@ -1,6 +1,7 @@
 """The commands `predict`, `explain` and `certify`."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
+    data_option,
     load_adapter,
     load_model,
     model_option,
@@ -65,6 +67,10 @@ ExplainerName = Annotated[
 ExplainerSettings = Annotated[
     list[str] | None,
     model_option("--set", metavar="KEY=VALUE", help="Setting of the explainer; repeatable."),
+]
+TrueLabels = Annotated[
+    str | None,
+    data_option("--label", metavar="COL", help="With --file: label column; wrong predictions are marked."),
 ]
 Target = Annotated[str | None, model_option("--target", help="Label to explain.", show_default="the predicted label")]
 Granularities = Annotated[
@@ -129,7 +135,7 @@ def predict(
 @app.command(
     **command_help(
         'explain model/ "A gorgeous, witty, seductive movie."',
-        "explain model/ --file reviews.csv --html explanations.html",
+        "explain model/ --file reviews.csv --label rating --html explanations.html",
         'explain model/ "A dull film." --explainer lime --set samples=500 --json',
     )
 )
@@ -140,6 +146,7 @@ def explain(
     file: File = None,
     pair: Pair = None,
     text: TextColumn = None,
+    label: TrueLabels = None,
     drop_empty: DropEmpty = False,
     explainer: ExplainerName = None,
     settings: ExplainerSettings = None,
@@ -163,32 +170,39 @@ def explain(
 
     if eraser is not None and (file is None or texts or html is not None):
         raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
-    options = {
-        "target": target,
-        "granularity": granularity,
-        "output": output,
-        "settings": parse(settings or []),
-    }
-    explain_chunks, notes = _explained(
-        load_adapter(model, common, classes, prompt, label_words), explainer, options, common
-    )
-    explanations = explain_chunks(texts or [], file, text or ["text"], drop_empty, pair)
+    if label is not None and (file is None or texts or eraser is not None):
+        raise UserError("--label names a column of the file: give --file FILE, without other texts or --eraser")
+    options = {"target": target, "granularity": granularity, "output": output, "settings": parse(settings or [])}
+    adapter, columns = load_adapter(model, common, classes, prompt, label_words), text or ["text"]
+    explain_chunks, notes = _explained(adapter, explainer, options, common)
+    explanations = explain_chunks(texts or [], file, columns, drop_empty, pair)
+    wrong: Counter[str] = Counter()
+    if label is not None and file is not None:
+        true_labels = streaming.labels(adapter, file, columns, label, drop_empty)
+        explanations = streaming.with_true_labels(explanations, true_labels, wrong)
     if eraser is not None and file is not None:
-        _write_eraser(eraser, explanations, (file, text or ["text"], drop_empty), share, common)
+        _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)
     elif html is not None:
         from steadygaze.results.formatting import count_text
 
         counts = streaming.write_explanations(html, explanations, Path(model), notes, replace)
         if common.json:
-            print_json({"html": str(html), **counts})
+            print_json({"html": str(html), **counts, **wrong})
         else:
             show(f"{count_text(counts['explained'], 'text')} explained, {counts['drawn']:,} drawn in {html}")
-    elif common.json:
-        print_json_lines(explanation.to_json() for explanation in explanations)
     else:
-        console = stdout_console()
-        for explanation in until_closed(explanations):
-            console.print(explanation, end="\n\n")
+        _print_explanations(explanations, common)
+    if wrong:
+        print_line(stderr_console(common), f"{wrong['wrong']:,} of {wrong['labeled']:,} predictions are wrong")
+
+
+def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:
+    if common.json:
+        print_json_lines(explanation.to_json() for explanation in explanations)
+        return
+    console = stdout_console()
+    for explanation in until_closed(explanations):
+        console.print(explanation, end="\n\n")
 
 
 def _write_eraser(
@@ -315,5 +329,8 @@ def certify(
     certificates = streaming.certify_corpus(clf, corpus, split, other, common.batch_size, **settings)
     if common.json:
         print_json(certificates.to_dict())
-    else:
-        stdout_console().print(certificates)
+        return
+    if common.verbose:
+        for certificate in until_closed(certificates):
+            print(certificate.line())
+    stdout_console().print(certificates)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,7 @@ import torch
 
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import Label
 from steadygaze.data.token_alignment import Coverage
 from steadygaze.estimator.inputs import read_texts, texts_of
 from steadygaze.models import inference
@@ -117,6 +119,26 @@ def read(
 
         for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK):
             yield texts_of(examples)
+
+
+def labels(adapter: ModelAdapter, file: Path, text: Sequence[str], label: str, drop_empty: bool) -> "Iterator[Label]":
+    """Yield the class of every row of a file."""
+    from steadygaze.data.user_files import stream
+
+    for examples in stream(file, text=text, label=label, drop_empty=drop_empty, chunk=CHUNK):
+        codes = adapter.label_codes([example.label for example in examples if example.label is not None])
+        yield from (adapter.classes[code] for code in codes)
+
+
+def with_true_labels(
+    explanations: "Iterator[Explanation]", labels: "Iterator[Label]", counts: dict[str, int]
+) -> "Iterator[Explanation]":
+    """Yield explanations with the labels of the data; count the wrong predictions."""
+    for explanation, label in zip(explanations, labels, strict=True):
+        marked = replace(explanation, true_label=label)
+        counts["labeled"] += 1
+        counts["wrong"] += marked.is_wrong
+        yield marked
 
 
 def predict(
@@ -226,7 +248,7 @@ def certify_corpus(
 
 
 def write_explanations(
-    path: Path, explanations: "Iterator[Explanation]", model: Path, notes: Sequence[str] = (), replace: bool = False
+    path: Path, explanations: "Iterator[Explanation]", model: Path, notes: Sequence[str] = (), overwrite: bool = False
 ) -> dict[str, int]:
     """Write a page of the first DRAWN texts; return the numbers of explained and drawn texts."""
     from steadygaze.report.page import render, write
@@ -237,6 +259,9 @@ def write_explanations(
     weights = f"the {others.pop()} score of each word" if others else "the attention weight of each word"
     weights = "the selected words" if drawn and drawn[0].rationale is not None else weights
     lead = "  ".join([f"Predictions of the model {model.name}, and {weights}.", *notes])
-    omitted = [f"{total - len(drawn):,} more texts were explained and are not shown."] if total > len(drawn) else []
-    write(path, render("Explanations", lead=lead, explanations=drawn, notes=omitted), replace)
+    remarks = [f"{total - len(drawn):,} more texts were explained and are not shown."] if total > len(drawn) else []
+    if any(explanation.true_label is not None for explanation in drawn):
+        wrong = sum(explanation.is_wrong for explanation in drawn)
+        remarks = [f"{wrong:,} of the {len(drawn):,} predictions on this page are wrong.", *remarks]
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=remarks), overwrite)
     return {"explained": total, "drawn": len(drawn)}

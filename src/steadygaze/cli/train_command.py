@@ -97,7 +97,7 @@ def train(
         max_length=max_length,
         class_weight="balanced" if balanced else None,
         device=common.device,
-        verbose=not common.quiet,
+        verbose=0 if common.quiet else 1 + common.verbose,
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
     if not (resume or replace):

@@ -88,6 +88,7 @@ def explain_texts(
         saliency = request.explainer.explain(model, batch, aim)
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
         per_row = _columns(saliency, batch)
+        sentences = [None] * len(rows) if saliency.sentences is None else saliency.sentences.tolist()
         for i, (row, chances) in enumerate(zip(rows.tolist(), probabilities, strict=True)):
             spans, (weights, *bounds), selection_probs = _merged(tokenized, row, per_row(i), whole_words)
             explanations[row] = Explanation(
@@ -105,6 +106,7 @@ def explain_texts(
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects_words,
                 rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
+                sentences=sentences[i],
                 reader_accuracy=accuracy,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:

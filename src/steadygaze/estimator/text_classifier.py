@@ -65,8 +65,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         auto, cpu, cuda or mps.
     random_state : int or RandomState, default=None
         Alias of seed; overrides it.
-    verbose : bool, default=None
-        Whether to show a progress bar; None: in a terminal and in a notebook.
+    verbose : bool or 2, default=None
+        Whether to show a progress bar; None: in a terminal and in a notebook.  2: also all loss terms of each epoch.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_weight: str | dict[Label, float] | None = None,
         device: str = "auto",
         random_state: int | None = None,
-        verbose: bool | None = None,
+        verbose: bool | int | None = None,
     ) -> None:
         self.encoder = encoder
         self.technique = technique
@@ -165,7 +165,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 config,
                 train,
                 held_out,
-                ProgressBar() if show_progress else SilentWatcher(),
+                ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher(),
                 checkpoints,
                 reference_models,
             )

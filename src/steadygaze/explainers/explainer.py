@@ -66,6 +66,7 @@ class Saliency:
     logits: Tensor  # (B,C)
     bounds: tuple[Tensor, Tensor] | None = None  # (B,T), (B,T): lower and upper bound of each weight, if known
     chances: Tensor | None = None  # (B,T) selection probability of each token, if known
+    sentences: Tensor | None = None  # (B,) number of sentences, if one of them is selected
     question: Tensor | None = None  # (B,Q) weights of the question's words, if the explainer covers them
 
 

@@ -226,7 +226,10 @@ class RationaleExplainer(Explainer):
     ) -> Saliency:
         with inference(model):
             output = model(batch, embedded)
-        return Saliency(output.weights, output.logits, chances=output.probability)
+        sentences = None
+        if selects(model) and model.selection_config.granularity == "sentence":
+            sentences = segment_count(model.sentences(batch))
+        return Saliency(output.weights, output.logits, chances=output.probability, sentences=sentences)
 
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
         if not selects(model):

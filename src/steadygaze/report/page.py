@@ -14,7 +14,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from steadygaze.core.output_paths import write_output
-from steadygaze.core.types import Label
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import direction, interval, number, short_number, span
 from steadygaze.results.highlight import highlight_html, is_truncated, legend
@@ -35,19 +34,13 @@ def render(
     curve: Sequence[Mapping[str, float]] = (),
     chosen: float | None = None,
     explanations: Sequence[Explanation] = (),
-    truth: Sequence[Label | None] = (),
     notes: Sequence[str] = (),
     facts: Mapping[str, str] | None = None,
 ) -> str:
     """Render the page without empty parts.
 
     `meaning` describes measures by name.  `curve` has one mapping per epoch, and `chosen` is the selected epoch.
-    `truth` has the true label of each explanation, if known.
     """
-    if truth and len(truth) != len(explanations):
-        raise ValueError(
-            f"{len(truth)} true labels for {len(explanations)} explanations; there must be as many of each"
-        )
     page = templates().get_template("page.html.jinja")
     html = page.render(
         title=title,
@@ -57,7 +50,7 @@ def render(
         curve=curve,
         panels=_panels(curve, chosen),
         chosen=chosen,
-        examples=list(zip(explanations, truth or [None] * len(explanations), strict=True)),
+        explanations=explanations,
         legend=Markup(legend(explanations)),  # no user text
         notes=notes,
         facts=facts or {},
@@ -105,14 +98,14 @@ def _broken(name: str) -> Markup:
     return Markup("").join(escape(part) + Markup("<wbr>") * (part in "|/") for part in re.split(r"([|/])", name))
 
 
-def _top_words(e: Explanation) -> list[tuple[str, float, bool]]:
-    """Top-weighted words or selected spans, their weights, and whether each overlaps the known rationale."""
+def _top_words(e: Explanation) -> list[tuple[str, float | None, bool]]:
+    """Top-weighted words with their weights, or selected spans, and whether each overlaps the known rationale."""
 
     def known(begin: int, end: int) -> bool:
         return any(begin < stop and start < end for start, stop in e.rationales or ())
 
     if e.rationale is not None:
-        return [(e.text[begin:end], probability, known(begin, end)) for begin, end, probability in e.rationale]
+        return [(e.text[begin:end], None, known(begin, end)) for begin, end, _ in e.rationale]
     return [(e.tokens[i], e.weights[i], known(*e.spans[i])) for i in e.top_indices() if e.weights[i]]
 
 

@@ -56,6 +56,8 @@ class Explanation:
     """The words with a weight are a selection: all of them are drawn and listed."""
     rationale: tuple[Picked, ...] | None = None
     """The selected spans of a rationalizer: start, end and selection probability."""
+    sentences: int | None = None
+    """Number of sentences, if the rationalizer selects one of them.  None: it selects words."""
     question_tokens: tuple[str, ...] | None = None
     """Words of the question, if the explainer weights them; attention covers only the text."""
     question_spans: tuple[Span, ...] | None = None
@@ -63,6 +65,8 @@ class Explanation:
     reader_accuracy: float | None = None
     """Accuracy of an independent reader that predicts the class from the selected words, over held-out texts.
     Low values mean that the selection leaks the label.  None: not known."""
+    true_label: Label | None = None
+    """The label in the data, if known.  The prediction is wrong if `label` differs from it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -123,10 +127,18 @@ class Explanation:
         return heapq.nlargest(default if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether the true label is known and not the predicted one."""
+        return self.true_label is not None and self.true_label != self.label
+
+    @property
     def caption(self) -> str:
         """What the weights are.  Attention weights are not claims about reasons."""
         if self.rationale is not None:
-            return "selected, with probability"
+            unit = "sentence" if self.sentences is not None else self.granularity
+            total = self.sentences if self.sentences is not None else len(self)
+            selected = 1 if self.sentences is not None else sum(map(bool, self.weights))
+            return f"selected, {selected:,} of {total:,} {unit}{'' if total == 1 else 's'}"
         name = f"selected by {self.explainer}" if self.selected else self.explainer
         return "share of the attention" if self.explainer == "attention" else name
 
@@ -151,7 +163,9 @@ class Explanation:
             "question_tokens": None if self.question_tokens is None else list(self.question_tokens),
             "question_spans": None if self.question_spans is None else list(map(list, self.question_spans)),
             "question_weights": None if self.question_weights is None else list(self.question_weights),
+            "sentences": self.sentences,
             "reader_accuracy": self.reader_accuracy,
+            "true_label": self.true_label,
         }
 
     def to_json(self) -> bytes:
@@ -224,7 +238,8 @@ class Explanation:
         explained_class = (
             f"(explained: {one_line(self.target, LABEL)})" if self.target not in (None, self.label) else ""
         )
-        return f"{probability} {explained_class}".strip()
+        error = f"✗ wrong: the label is {one_line(self.true_label, LABEL)}" if self.is_wrong else ""
+        return " ".join(filter(None, (probability, explained_class, error)))
 
     def _token_text(self, i: int) -> str:
         """A word and its weight; selected words have no weight, only an order."""
@@ -233,8 +248,8 @@ class Explanation:
         return self.tokens[i] if self.selected else f"{self.tokens[i]} {self.weights[i]:.3f}"
 
     def _pieces(self) -> list[str]:
-        """The selected spans with their probabilities."""
-        return [f"“{' '.join(self.text[a:b].split())}” {probability:.3f}" for a, b, probability in self.rationale or ()]
+        """The selected spans."""
+        return [f"“{' '.join(self.text[start:end].split())}”" for start, end, _ in self.rationale or ()]
 
     @property
     def _nothing(self) -> str:

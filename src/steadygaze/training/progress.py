@@ -3,19 +3,37 @@
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol, runtime_checkable
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from torch import Tensor
 
 from steadygaze.core.errors import Console, one_line
+from steadygaze.core.time_column import TimeColumn
 
 SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
 """Validation scores of an epoch."""
 REDRAW = 0.2
 """Seconds between two updates of the loss: reading it waits for the device."""
+BAR = 12
+"""Width of the bar, in columns."""
+DESCRIPTION = 33
+"""Columns of 80 that remain for stage, epoch and loss terms."""
+COLLAPSED = "  (collapsed)"
+
+
+def loss_line(start: str, terms: Iterable[tuple[str, float]], end: str, width: int | None) -> str:
+    """A line with as many loss terms as fit; None: all of them.
+
+    >>> loss_line("epoch 1", {"task": 0.5, "top-k": 0.25}.items(), "macro-F1 0.900", 36)
+    'epoch 1  task 0.500  macro-F1 0.900'
+    """
+    losses, rest = [f"{name} {value:.3f}" for name, value in terms], [end] if end else []
+    while width is not None and losses and len("  ".join([start, *losses, *rest])) > width:
+        losses.pop()
+    return "  ".join([start, *losses, *rest])
 
 
 @runtime_checkable
@@ -65,21 +83,19 @@ def _draws_bars(console: Console) -> bool:
 
 
 class ProgressBar:
-    """A rich progress bar on standard error: stage, epoch, loss terms, validation score, remaining time."""
+    """A rich progress bar on standard error, with elapsed and remaining time, and one line per epoch.
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True)
-        columns = (
+    `details`: lines with all loss terms, also if they are wider than the terminal.
+    """
+
+    def __init__(self, console: Console | None = None, details: bool = False) -> None:
+        self.console, self.details = console or Console(stderr=True), details
+        self.bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(BAR),
             TextColumn("{task.percentage:>3.0f}%"),
-        )
-        self.bar = Progress(
-            *columns,
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeColumn(),
             console=self.console,
             transient=True,
             disable=not _draws_bars(self.console),  # elsewhere, a line per epoch is enough
@@ -95,17 +111,18 @@ class ProgressBar:
         self.bar.advance(self.task)
         if time.monotonic() - self._updated > REDRAW:
             self._updated = time.monotonic()
-            losses = "  ".join(f"{name} {value.mean().item():.3f}" for name, value in terms.items())
-            position = f"{stage}, epoch" if self.several else "epoch"
-            self.bar.update(self.task, description=f"{position} {epoch + 1}  {losses}")
+            losses = ((name, value.mean().item()) for name, value in terms.items())
+            position = f"{stage}, epoch {epoch + 1}" if self.several else f"epoch {epoch + 1}"
+            width = DESCRIPTION + max(0, self.console.width - 80)
+            self.bar.update(self.task, description=loss_line(position, losses, "", width))
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
-        stage = f"{record['stage']}  " if self.several else ""
+        start = f"{record['stage']}  " if self.several else ""
         score = "  ".join(f"validation {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
-        line = f"{stage}epoch {record['epoch']:>2}  {losses}  {score}"
-        line += "  (uninformative weights)" if record.get("attention", {}).get("collapsed") else ""
-        self.console.print(line, highlight=False, markup=False)
+        score += COLLAPSED if record.get("attention", {}).get("collapsed") else ""
+        width = None if self.details else self.console.width
+        line = loss_line(f"{start}epoch {record['epoch']:>2}", record["terms"].items(), score, width)
+        self.console.print(line, highlight=False, markup=False, soft_wrap=self.details)
 
     def skip(self, epochs: int) -> None:
         self.bar.advance(self.task, epochs * self.steps)

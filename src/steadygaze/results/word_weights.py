@@ -147,7 +147,8 @@ def _table(explainer: str, weights: Sequence[WordWeight]) -> str:
     most = max((max(abs(weight.low), abs(weight.high)) for weight in weights), default=1.0) or 1.0
     rows = "".join(_bar(weight, most) for weight in weights)
     head = "<tr><th>word</th><th></th><th>share</th><th>95 % interval</th><th>texts</th></tr>"
-    return f"<table style='border-spacing:0.6em 0.1em;font-size:0.85em'><caption>{escape(explainer)}</caption>{head}{rows}</table>"
+    style = "border-spacing:0.6em 0.1em;font-size:0.85em"
+    return f"<table style='{style}'><caption>{escape(explainer)}</caption>{head}{rows}</table>"
 
 
 def _bar(weight: WordWeight, most: float) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -29,6 +30,17 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
         assert f"steadygaze/{wanted}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "bench", "docs"))]
+
+
+def test_the_wheel_needs_no_plotting_library_and_no_reference_implementation(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    metadata = next(name for name in archive.namelist() if name.endswith("METADATA"))
+    lines = archive.read(metadata).decode().splitlines()
+    needed = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist:")]
+    core = {re.split(r"[^a-z0-9-]", line)[0] for line in needed if "extra ==" not in line}
+    assert {"torch", "transformers"} <= core
+    assert not core & {"captum", "matplotlib", "altair", "pandas", "polars", "datasets"}
+    assert any(line.startswith("captum") and "extra == 'captum'" in line for line in needed)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Any method of Captum: asked about word vectors, seeded by the text; and those that cannot be asked, refused."""
 
+import sys
 from functools import partial
 
 import captum.attr as attr
@@ -10,6 +11,7 @@ import torch
 from contract.tiny import assert_close, batch, cached_classifier, split
 from explainers.worked import WORTH, Line, random_texts, row, texts
 from steadygaze.core.errors import UserError
+from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.captum import Captum, is_captum
 from steadygaze.explainers.gradient import InputXGradient, IntegratedGradients
 from steadygaze.explainers.kernel_shap import KernelShap
@@ -146,3 +148,16 @@ def test_methods_of_captum_are_recognized():
         "Saliency"
     ] * 3
     assert Captum(lambda f: attr.Saliency(f)).name == "Captum"
+
+
+def test_without_captum_only_its_own_methods_are_refused(monkeypatch):
+    from steadygaze.explainers import resolve
+
+    for name in ("captum", "captum.attr"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=r"pip install 'steadygaze\[captum\]'"):
+        Captum(lambda f: f)
+    for name in EXPLAINERS:
+        assert resolve.resolve_explainer(name)[0] == name
+    with pytest.raises(UserError, match="unknown explainer 'GradientShap'"):
+        resolve.resolve_explainer("GradientShap")

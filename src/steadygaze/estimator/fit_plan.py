@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.random_key import derive_seed
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_file, resolve
 from steadygaze.data.batches import Data
+from steadygaze.data.label_vectors import label_vectors
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
 from steadygaze.data.text_tokenizer import TextTokenizer
@@ -37,7 +39,7 @@ from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_run import RESULT
 
-TRAINED_WITH = ("dropout", "train_vectors")
+TRAINED_WITH = ("dropout", "train_vectors", "word_dropout")
 """Fields of an architecture that affect training only, not predictions."""
 
 
@@ -95,6 +97,8 @@ def stage_identity(identity: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in identity.items() if key not in excluded} | {"text": text}
 
 
+BESIDE_VECTORS = 0.3
+"""Scale of label vectors beside pre-trained vectors."""
 MAX_LENGTH = 512
 """Default number of tokens per text."""
 SEPARATORS = 3
@@ -220,11 +224,29 @@ def _word_plan(config: TrainConfig, description: ModelConfig, train: Split, watc
         coverage = pretrained.coverage(specials=len(SPECIALS))
         watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
         vectors = torch.from_numpy(pretrained.matrix)
+        description = dataclasses.replace(description, coverage=coverage)
+    if config.text.label_vectors:
+        vectors = _with_label_vectors(vectors, config, tokenizer, train)
+    if vectors is not None:
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
-        description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
+        description = dataclasses.replace(description, architecture=architecture)
     encoder = partial(make_encoder, description, tokenizer.size, vectors)
     make = partial(build_model, description, tokenizer, config.technique, encoder)
     return FitPlan(description, tokenizer, make, vectors, pretrained, table=config.text.synonyms)
+
+
+def _with_label_vectors(vectors: Tensor | None, config: TrainConfig, tokenizer: TextTokenizer, train: Split) -> Tensor:
+    """Word vectors, or random numbers, and label vectors; `dimension` counts both.  (V,E)"""
+    weights = train.weighted(config.class_weight)
+    labels = torch.from_numpy(
+        label_vectors(tokenizer.encode(train.texts), tokenizer.size, list(map(str, train.labels)), weights)
+    )
+    if vectors is None:
+        columns = max(config.architecture.dimension - labels.shape[1], labels.shape[1])
+        generator = torch.Generator().manual_seed(derive_seed(config.seed, 0))
+        vectors = torch.randn((tokenizer.size, columns), generator=generator) * columns**-0.5
+        return torch.cat([vectors, labels], 1)
+    return torch.cat([vectors, BESIDE_VECTORS * labels], 1)
 
 
 def _transformer_plan(train: TrainConfig, description: ModelConfig) -> FitPlan:

@@ -51,10 +51,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     epochs : int, default=None
         Most epochs; None: 8, and for small datasets as many as give 300 steps.
     vectors : str or Path, default=None
-        A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: trained from scratch.
+        A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: trained from scratch.  With 100
+        to 1,999 texts, None: "glove-50d" if it is installed and has their words.
     settings : dict, default=None
         Other settings, by name: {"hidden": 64, "attention": "sparsemax", "learning_rate": 1e-4}.
-        `set_params(hidden=64)` and the grid of a search take the same names.
+        `set_params(hidden=64)` and the grid of a search take the same names.  With 100 to 1,999 texts the defaults
+        differ; {"small_data": False} keeps those of large datasets.
     batch_size : int, default=None
         Texts per step; None: 32.
     max_length : int, default=None

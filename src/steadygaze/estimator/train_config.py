@@ -31,6 +31,10 @@ class TextConfig:
 
     min_df: Annotated[int, Field(ge=1)] = 2
     """Fewest training texts with a word of the vocabulary.  With 1, the vector of unknown words is untrained."""
+    label_vectors: bool = False
+    """Extend the word vectors by the weights of a TF-IDF logistic regression of the labels."""
+    small_data: bool | None = None
+    """Use the settings for small datasets; None: with 100 to 1,999 texts."""
     synonyms: str | None = None
     """A table of synonyms (.parquet, .jsonl), for techniques that substitute words; None: no word is substituted."""
 
@@ -48,6 +52,8 @@ class TrainConfig:
     max_length: int | None
     class_weight: str | Mapping[Label, float] | None
     device: str
+    chosen: frozenset[str] = frozenset()
+    """Names of the settings that the user set."""
 
 
 def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
@@ -71,6 +77,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
         max_length=_max_length(parameters["max_length"]),
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
+        chosen=frozenset(values),
     )
 
 

@@ -43,6 +43,8 @@ class Architecture:
     """Map from the attended context to logits; certificates need `linear`."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Dropout rate of word vectors; a transformer keeps its own."""
+    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the words that training replaces by the unknown word; not for a transformer."""
 
 
 class Classifier(Model):
@@ -119,7 +121,8 @@ def word_encoder(
     def make() -> WordEncoder:
         towers: list[Any] = [ENCODERS[name].make(dimension, architecture.hidden) for _ in range(2 if pair else 1)]
         words = embedding(size, dimension, vectors, architecture.train_vectors)
-        return WordEncoder(words, towers[0], towers[1] if pair else None, architecture.dropout)
+        question = towers[1] if pair else None
+        return WordEncoder(words, towers[0], question, architecture.dropout, architecture.word_dropout)
 
     with without_memory():  # count before allocation
         count = sum(parameter.numel() for parameter in make().parameters())

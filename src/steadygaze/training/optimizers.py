@@ -61,6 +61,8 @@ class Training:
     """Maximum norm of the gradient."""
     schedule: Literal["constant", "linear"] = "constant"
     """Constant learning rate, or linear decay to zero over a stage."""
+    select: Literal["best", "last"] = "best"
+    """Select the epoch with the best validation macro-F1, or the last; `last` trains all epochs."""
     patience: Annotated[int, Field(ge=1)] = 3
     """Epochs without a better validation macro-F1 before training stops; epochs at guessing level do not count."""
     precision: Literal["no", "bf16", "fp16"] = "no"

@@ -70,6 +70,8 @@ class TrainingRun:
     def execute(self) -> Model:
         """Run the stages; skip a stage whose model the caller provides."""
         stages = self.technique.stages(self.seed)
+        if self.job.training.select == "last":
+            stages = tuple(dataclasses.replace(stage, select="last") for stage in stages)
         report_longer_training(self.job)
         epochs = sum(longest(self.job, stage) for stage in stages)
         with training_session(self.job.watcher, len(stages), epochs, steps(self.job)):

@@ -59,3 +59,16 @@ def test_what_is_embedded_is_what_is_read():
     embedded = made.embed(texts.ids)
     one, other = (made(embedded, texts.present).hidden for _ in range(2))
     assert torch.equal(one, other)
+
+
+def test_word_dropout_replaces_words_by_the_unknown_word_in_training_only():
+    made = word_encoder("average", Architecture(hidden=3, dimension=5, word_dropout=0.4), VOCABULARY, False)
+    ids = torch.arange(VOCABULARY).repeat(4000, 1)
+    vectors = made.embedding(ids)
+    torch.manual_seed(0)
+    embedded = made.train().embed(ids)
+    unknown = (embedded == made.embedding.weight[1]).all(-1)
+    assert (unknown | (embedded == vectors).all(-1)).all()
+    assert torch.equal(unknown[:, :4], (ids[:, :4] == 1))  # special tokens stay
+    assert abs(float(unknown[:, 4:].float().mean()) - 0.4) < 0.02
+    assert torch.equal(made.eval().embed(ids), vectors)

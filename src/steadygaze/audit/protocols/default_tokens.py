@@ -29,7 +29,7 @@ from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
-from steadygaze.estimator import fit
+from steadygaze.estimator import fit, small_data
 from steadygaze.estimator.inputs import Split, read_split
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
@@ -95,7 +95,7 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
 
 def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
     """Train a model like `clf` on texts with default tokens; returns the model and its data."""
-    config, watcher = train_config(clf.get_params(deep=False)), QuietWatcher()
+    config, watcher = small_data.resolve(train_config(clf.get_params(deep=False)), train), QuietWatcher()
     plan, train, held_out = fit.prepare(config, replace(train, texts=with_default_tokens(train.texts)), None, watcher)
     data = _restricted(plan.encode(train, train.weighted(config.class_weight)))
     validation = _restricted(plan.encode(held_out))

@@ -1,7 +1,7 @@
 """Encoder base class, and encoders over word vectors with three towers: average, convolutional, recurrent.
 
 `embed` and `forward` are separate, so that a technique can perturb the embeddings of text and question in between.
-Dropout of embeddings belongs to `embed`.
+Dropout of embeddings and of words belongs to `embed`.
 
 A word encoder has an embedding and one tower for the text, and for pairs another for the question.  A tower maps
 (B,T,E) vectors to (B,T,H) hidden states and a (B,H) summary, such as a recurrent network's last state.
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
+from steadygaze.data.word_tokenizer import SPECIALS, UNKNOWN
 
 
 class Encoder(nn.Module, ABC):
@@ -55,12 +56,20 @@ class Encoder(nn.Module, ABC):
 
 
 class WordEncoder(Encoder):
-    def __init__(self, embedding: nn.Embedding, text: nn.Module, question: nn.Module | None, dropout: float) -> None:
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        text: nn.Module,
+        question: nn.Module | None,
+        dropout: float,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.embedding = embedding
         self.text = text
         self.question = question
         self.dropout = nn.Dropout(dropout)
+        self.word_dropout = word_dropout
         self.size: int = text.size  # type: ignore[assignment]
 
     @property
@@ -68,6 +77,9 @@ class WordEncoder(Encoder):
         return self.embedding.weight
 
     def embed(self, ids: Tensor) -> Tensor:
+        if self.training and self.word_dropout:
+            replaced = (torch.rand(ids.shape, device=ids.device) < self.word_dropout) & (ids >= len(SPECIALS))
+            ids = ids.masked_fill(replaced, SPECIALS.index(UNKNOWN))
         vectors: Tensor = self.dropout(self.embedding(ids))
         return vectors
 

@@ -1,0 +1,111 @@
+"""Settings for small datasets, chosen at fit time from the number of texts.
+
+A recurrent network with random word vectors learns little from a few hundred texts, and a held-out tenth of them is too
+small to select an epoch.  From 100 to 1,999 texts the defaults therefore change:
+
+    label_vectors = true      word vectors contain the weights of a TF-IDF logistic regression
+    train_vectors = false     word vectors are fixed
+    min_df = 1                all words of the training texts are known
+    word_dropout = 0.3        hidden words train the vector of unknown words
+    schedule = linear         the learning rate decays to zero
+    select = last             the last epoch is selected
+    vectors = glove-50d       if the extra `glove` is installed and has 80 % of the words; not with small_data=True
+
+An explicit setting overrides these.  `small_data=False` turns all of them off; `small_data=True` applies them to a
+dataset of any size.  They apply to classifiers of single texts with a word encoder.  Transformers, pairs and
+rationalizers keep the usual defaults.  Measured by bench/small_data.py; results in docs/results/small-data.md.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steadygaze.core.errors import UserError
+from steadygaze.data.word_tokenizer import document_frequency
+from steadygaze.data.word_vectors import LOW_COVERAGE, PACKAGED, packaged_coverage
+from steadygaze.estimator.inputs import Split
+from steadygaze.estimator.train_config import TrainConfig
+from steadygaze.models.classifier import Classifier
+from steadygaze.models.encoders import TRANSFORMER
+
+LEAST, SMALL = 100, 2000
+"""The settings apply from LEAST texts to fewer than SMALL.  They were measured on 200 to 1,000 texts."""
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "architecture": {"train_vectors": False, "word_dropout": 0.3},
+    "training": {"schedule": "linear", "select": "last"},
+    "text": {"min_df": 1, "label_vectors": True},
+}
+NEAR = 0.1
+"""Macro-F1 above a constant guess that counts as near it."""
+
+
+def resolve(config: TrainConfig, train: Split) -> TrainConfig:
+    """The configuration with the settings for small datasets, if they apply to these texts."""
+    if not _applies(config, train):
+        return config
+    parts = {
+        part: dataclasses.replace(
+            getattr(config, part), **{name: value for name, value in values.items() if name not in config.chosen}
+        )
+        for part, values in SETTINGS.items()
+    }
+    parts["text"] = dataclasses.replace(parts["text"], small_data=True)
+    return dataclasses.replace(config, **parts, vectors=_vectors(config, train))
+
+
+def _vectors(config: TrainConfig, train: Split) -> str | Path | None:
+    """The user's vectors; without any, the installed package if it has the words of the texts."""
+    if config.vectors is not None or config.text.small_data is not None or "dimension" in config.chosen:
+        return config.vectors
+    return PACKAGED if packaged_coverage(document_frequency(train.texts)) >= LOW_COVERAGE else None
+
+
+def _applies(config: TrainConfig, train: Split) -> bool:
+    obstacle = _obstacle(config, train)
+    if config.text.small_data and obstacle is not None:
+        raise UserError(f"small_data=true does not support {obstacle}: remove the setting")
+    automatic = config.text.small_data is None and LEAST <= len(train.texts) < SMALL
+    return obstacle is None and (automatic or config.text.small_data is True)
+
+
+def _obstacle(config: TrainConfig, train: Split) -> str | None:
+    if config.encoder.startswith(TRANSFORMER):
+        return f"the encoder {config.encoder}"
+    if train.questions is not None:
+        return "pairs"
+    return None if config.technique.kind is Classifier else f"the technique {config.technique_name}"
+
+
+def statement(config: TrainConfig, train: Split) -> str | None:
+    """A sentence about the settings, for the training output; None: the usual defaults apply."""
+    if not config.text.small_data:
+        return None
+    names = [f"vectors={config.vectors}"]
+    names += [f"{name}={getattr(getattr(config, part), name)}" for part, values in SETTINGS.items() for name in values]
+    return (
+        f"{len(train.texts):,} texts: training uses the settings for small datasets ({', '.join(names)}).  "
+        "Turn them off with small_data=False (--set small_data=false)"
+    )
+
+
+def advice(config: TrainConfig, validation: Split, score: float) -> str | None:
+    """The command that trains a pre-trained encoder, if macro-F1 is near that of a constant guess; else None."""
+    if len(validation.texts) < LEAST // 10:  # too few for a score
+        return None
+    labels, counts = np.unique(np.asarray(validation.labels), return_counts=True)
+    share = counts.max() / counts.sum()
+    guess = 2 * share / (1 + share) / len(labels)  # macro-F1 of the most frequent label
+    if (
+        score >= max(guess, 1 / len(labels)) + NEAR
+        or config.vectors is not None
+        or config.encoder.startswith(TRANSFORMER)
+    ):
+        return None
+    return (
+        f"the validation macro-F1 of {score:.2f} is near that of a constant guess.  For English texts, train a "
+        "pre-trained encoder: pip install 'steadygaze[minilm]', then add --encoder transformer:minilm.  Or use word "
+        "vectors: pip install 'steadygaze[glove]', then add --vectors glove-50d"
+    )

@@ -1,0 +1,107 @@
+"""Defaults below 2,000 texts."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from steadygaze.core.errors import UserError
+from steadygaze.data import word_vectors
+from steadygaze.estimator import small_data
+from steadygaze.estimator.inputs import Split, read_split
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
+from steadygaze.estimator.train_config import train_config
+
+FILLER = ["the", "plot", "of", "this", "film", "and", "its", "music", "was", "a"]
+POSITIVE, NEGATIVE = ["good", "fine", "great", "lovely"], ["bad", "dull", "poor", "weak"]
+
+
+def corpus(n, seed=0):
+    random = np.random.default_rng(seed)
+    labels = (np.arange(n) % 2).tolist()
+    texts = [
+        " ".join(
+            [*random.choice(FILLER, 6), str(random.choice(POSITIVE if y else NEGATIVE)), *random.choice(FILLER, 6)]
+        )
+        for y in labels
+    ]
+    return texts, labels
+
+
+def order(**parameters):
+    return train_config(TextClassifier(**parameters).get_params())
+
+
+@pytest.fixture(autouse=True)
+def no_packaged_vectors(monkeypatch):
+    monkeypatch.setattr(word_vectors, "PACKAGE", "no_such_package_at_all")
+
+
+def is_small(n, **parameters):
+    return small_data.resolve(order(**parameters), read_split(*corpus(n))).text.small_data
+
+
+def test_the_number_of_texts_decides():
+    assert is_small(small_data.SMALL - 1)
+    assert is_small(100)
+    assert not is_small(small_data.SMALL)
+    assert not is_small(99)
+    assert is_small(small_data.SMALL, settings={"small_data": True})
+    assert is_small(150, settings={"small_data": False}) is False
+
+
+def test_an_order_for_many_texts_does_not_change():
+    plain = order()
+    assert small_data.resolve(plain, read_split(*corpus(small_data.SMALL))) is plain
+
+
+def test_an_explicit_setting_is_kept():
+    found = small_data.resolve(order(settings={"min_df": 4, "select": "best"}), read_split(*corpus(140)))
+    assert (found.text.min_df, found.training.select) == (4, "best")
+    assert (found.training.schedule, found.architecture.word_dropout) == ("linear", 0.3)
+
+
+@pytest.mark.parametrize("technique", ["rnp", "a2r"])
+def test_rationalizers_and_pairs_keep_the_usual_defaults(technique):
+    assert not is_small(140, technique=technique)
+    with pytest.raises(UserError, match="small_data=true does not support the technique"):
+        is_small(140, technique=technique, settings={"small_data": True})
+    pairs = Split(*[corpus(140)[0]] * 2, corpus(140)[1])
+    assert small_data.resolve(order(), pairs) == order()
+
+
+def test_installed_vectors_are_used_if_they_have_the_words(monkeypatch):
+    split = read_split(*corpus(140))
+    assert small_data.resolve(order(), split).vectors is None  # the package is not installed
+    for share, vectors in ((0.79, None), (0.8, "glove-50d")):
+        monkeypatch.setattr(small_data, "packaged_coverage", lambda frequency, share=share: share)
+        assert small_data.resolve(order(), split).vectors == vectors
+    assert small_data.resolve(order(settings={"small_data": True}), split).vectors is None
+    assert small_data.resolve(order(vectors="own.txt"), split).vectors == "own.txt"
+    assert small_data.resolve(order(settings={"small_data": False}), split).vectors is None
+
+
+def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
+    texts, labels = corpus(120)
+    fitted = TextClassifier(settings={"hidden": 16, "learning_rate": 1e-2}, epochs=12, device="cpu", verbose=True).fit(
+        texts, labels
+    )
+    assert "120 texts: training uses the settings for small datasets" in " ".join(capsys.readouterr().err.split())
+    assert fitted.score(*corpus(60, seed=1)) > 0.9
+    description = fitted.stored_.description
+    assert description.text["small_data"] is True
+    assert description.text["label_vectors"] is True
+    assert description.architecture.dimension == 100
+    assert description.best_epoch["epoch"] == len(fitted.history_) == 12
+    fitted.save(tmp_path / "model")
+    repeated = clone(load_classifier(tmp_path / "model", device="cpu")).fit(texts, labels)
+    np.testing.assert_array_equal(repeated.predict_proba(texts), fitted.predict_proba(texts))
+
+
+def test_a_score_near_a_guess_brings_the_commands_of_pretrained_models():
+    split = read_split(*corpus(140))
+    assert "--encoder transformer:minilm" in small_data.advice(order(), split, 0.55)
+    assert small_data.advice(order(), split, 0.65) is None
+    assert small_data.advice(order(vectors="own.txt"), split, 0.4) is None
+    skewed = Split(["a"] * 10, None, [0] * 9 + [1])
+    assert small_data.advice(order(), skewed, 0.59) is not None  # all 0: F1 of 18/19 and 0, macro-F1 9/19
+    assert small_data.advice(order(), skewed, 0.61) is None

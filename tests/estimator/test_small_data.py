@@ -82,9 +82,9 @@ def test_installed_vectors_are_used_if_they_have_the_words(monkeypatch):
 
 def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
     texts, labels = corpus(120)
-    fitted = TextClassifier(settings={"hidden": 16, "learning_rate": 1e-2}, epochs=12, device="cpu", verbose=True).fit(
-        texts, labels
-    )
+    texts[0] += " once"
+    settings = {"hidden": 16, "learning_rate": 1e-2, "min_df": 2}  # min_df as in large datasets
+    fitted = TextClassifier(settings=settings, epochs=12, device="cpu", verbose=True).fit(texts, labels)
     assert "120 texts: training uses the settings for small datasets" in " ".join(capsys.readouterr().err.split())
     assert fitted.score(*corpus(60, seed=1)) > 0.9
     description = fitted.stored_.description
@@ -94,6 +94,7 @@ def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
     assert description.best_epoch["epoch"] == len(fitted.history_) == 12
     fitted.save(tmp_path / "model")
     repeated = clone(load_classifier(tmp_path / "model", device="cpu")).fit(texts, labels)
+    assert repeated.stored_.description.text["min_df"] == 2
     np.testing.assert_array_equal(repeated.predict_proba(texts), fitted.predict_proba(texts))
 
 
@@ -101,7 +102,9 @@ def test_a_score_near_a_guess_brings_the_commands_of_pretrained_models():
     split = read_split(*corpus(140))
     assert "--encoder transformer:minilm" in small_data.advice(order(), split, 0.55)
     assert small_data.advice(order(), split, 0.65) is None
-    assert small_data.advice(order(vectors="own.txt"), split, 0.4) is None
+    assert "--vectors glove-50d" in small_data.advice(order(), split, 0.55)
+    assert "--vectors" not in small_data.advice(order(vectors="own.txt"), split, 0.4)
+    assert small_data.advice(order(encoder="transformer:minilm"), split, 0.4) is None
     skewed = Split(["a"] * 10, None, [0] * 9 + [1])
     assert small_data.advice(order(), skewed, 0.59) is not None  # all 0: F1 of 18/19 and 0, macro-F1 9/19
     assert small_data.advice(order(), skewed, 0.61) is None

@@ -41,8 +41,15 @@ def test_the_card_says_what_the_model_is():
 
 
 def test_the_score_is_the_models_own_and_not_that_of_an_earlier_stage():
-    assert "| validation macro-F1 | 0.625 |\n| epoch kept | 2 |" in card(CONFIG)
-    assert "| validation macro-F1 | not measured |" in card({**CONFIG, "best_epoch": {}})
+    assert "| selection score (validation macro-F1) | 0.625 |\n| epoch kept | 2 |" in card(CONFIG)
+    assert "| selection score (validation macro-F1) | not measured |" in card({**CONFIG, "best_epoch": {}})
+    assert "| validation macro-F1 | 0.625 |" in card({**CONFIG, "training": {"select": "last"}})
+
+
+def test_the_card_has_the_scores_on_the_test_part():
+    scores = {"macro-f1": {"value": 0.5, "interval": [0.25, 0.75], "n": 40}}
+    page = card({**CONFIG, "test_scores": scores})
+    assert "| test macro-F1 | 0.500 (95 % interval 0.250 to 0.750, 40 texts) |\n| validation macro-F1 | 0.625 |" in page
 
 
 def test_the_card_has_the_share_of_training_tokens_with_a_vector():

@@ -1,5 +1,6 @@
 """The command `train`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
+    data_option,
     model_option,
     output_option,
     stderr_console,
@@ -24,6 +26,12 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, show
 
+TestShare = Annotated[
+    float | None,
+    data_option(
+        "--test-share", min=0.01, max=0.5, metavar="SHARE", help="Share of test texts to hold out.", show_default="none"
+    ),
+]
 Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
 Settings = Annotated[list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable.")]
 MaxLength = Annotated[
@@ -52,7 +60,7 @@ ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the mode
 
 @app.command(
     **command_help(
-        "train reviews.csv --text review --label stars --out model/",
+        "train reviews.csv --text review --label stars --test-share 0.2 --out model/",
         "train sst2 --encoder bilstm --vectors glove-50d --epochs 10 --out model/",
         "train reviews.csv --technique consensus --set synonyms=table.jsonl --out model/",
     )
@@ -65,6 +73,7 @@ def train(
     label: LabelColumn = "label",
     rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
+    test_share: TestShare = None,
     encoder: Encoder = "bilstm",
     vectors: Vectors = None,
     max_length: MaxLength = None,
@@ -83,8 +92,10 @@ def train(
     from steadygaze.core.settings import parse
     from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
+    from steadygaze.estimator.held_out_test import hold_out_test
     from steadygaze.estimator.model_folder import check_free_folder
     from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
+    from steadygaze.results.model_card import training_scores
 
     clf = TextClassifier(
         encoder,
@@ -105,21 +116,30 @@ def train(
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
     corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
+    corpus = corpus if test_share is None else hold_out_test(corpus, test_share)
+    test = () if test_share is None else corpus.splits["test"]
     print_line(stderr_console(common), resumable_training.describe(corpus))
     kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs"
     with interruptible(stderr_console(common), lambda: f"{kept}: add --resume to the command to continue"):
-        clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace)
+        clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, test)
     constant = clf.stored_.description.constant_label
-    _show({**resumable_training.summary(clf, corpus, out), "constant_label": constant}, out, common)
+    scores = training_scores(asdict(clf.stored_.description))
+    _show({**resumable_training.summary(clf, corpus, out), "constant_label": constant}, scores, out, common)
 
 
-def _show(result: dict[str, Any], out: Path, common: Common) -> None:
+def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Common) -> None:
     from steadygaze.data.word_vectors import LOW_COVERAGE
+    from steadygaze.results.model_card import SELECTION_SCORE
 
     if common.json:
         print_json(result)
         return
-    show(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+    show(f"saved in {out} (epoch {result['best_epoch']})")
+    for name, value in scores.items():
+        show(f"{name}: {value}")
+    if SELECTION_SCORE in scores:
+        advice = "a selection score is optimistic: add --test-share 0.2, or run steadygaze evaluate on other texts"
+        print_line(stderr_console(common), advice)
     if (covered := result["token_coverage"]) is not None:
         few = ": low; the other tokens start from random vectors" if covered < LOW_COVERAGE else ""
         show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")

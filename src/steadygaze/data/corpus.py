@@ -57,6 +57,13 @@ class Corpus:
         """Split -> number of examples."""
         return {name: len(examples) for name, examples in self.splits.items()}
 
+    @property
+    def training(self) -> list[Example]:
+        """The split to train on."""
+        if "train" not in self.splits:
+            raise UserError(f"{self.name} has no split to train on, only {', '.join(self.splits)}")
+        return self.splits["train"]
+
     def choose(self, split: str | None = None) -> str:
         """The split to evaluate on: the named one, else test, else the only one."""
         name = split or ("test" if "test" in self.splits or len(self.splits) > 1 else next(iter(self.splits)))

@@ -17,31 +17,36 @@ from steadygaze.core.arguments import Option
 from steadygaze.core.types import Label
 
 HELD_OUT = 0.1
-"""Share of the rows that `hold_out` holds out."""
+"""Default share of the rows that `hold_out` holds out."""
 
 
 def hold_out(
-    n: int, labels: Sequence[Label | None] | None = None, *, interval: int | None = None, seed: int = 0
+    n: int,
+    labels: Sequence[Label | None] | None = None,
+    *,
+    share: float = HELD_OUT,
+    interval: int | None = None,
+    seed: int = 0,
 ) -> tuple[list[int], list[int]]:
     """Return training rows and held-out rows, both in random order.
 
-    Without labels, the function holds out a rounded tenth of the rows, at least one.  With labels, it holds out the
-    same share of each class, in all a tenth rounded up; the first row of each class is for training.  With `interval`,
+    Without labels, the function holds out a rounded share of the rows, at least one.  With labels, it holds out the
+    same share of each class, in all rounded up; the first row of each class is for training.  With `interval`,
     it holds out every row of a class whose rank is a multiple of `interval`.
     """
     order: list[int] = np.random.default_rng(seed).permutation(n).tolist()
     if labels is None:
-        size = max(1, round(n * HELD_OUT))
+        size = max(1, round(n * share))
         return order[size:], order[:size]
     total, ranks = Counter(labels), Counter[Label | None]()
-    share: dict[int, float] = {}  # share of the class's rows before this one; only of rows that may be held out
+    rank: dict[int, float] = {}  # share of the class's rows before this one; only of rows that may be held out
     for row in order:
         label = labels[row]
         if ranks[label] and (interval is None or (ranks[label] + 1) % interval == 0):
-            share[row] = ranks[label] / total[label]
+            rank[row] = ranks[label] / total[label]
         ranks[label] += 1
-    limit = math.ceil(n * HELD_OUT) if interval is None else None
-    held_out = dict.fromkeys(sorted(share, key=share.__getitem__)[:limit])
+    limit = math.ceil(n * share) if interval is None else None
+    held_out = dict.fromkeys(sorted(rank, key=rank.__getitem__)[:limit])
     return [row for row in order if row not in held_out], list(held_out)
 
 

@@ -36,6 +36,14 @@ from steadygaze.training.training_run import TrainingRun, freeze
 
 FEWEST = 30
 """Fewest validation texts for a leakage warning."""
+UNPLANNED: dict[str, Any] = {
+    "history": [],
+    "best_epoch": {},
+    "token_coverage": None,
+    "independent_reader": {},
+    "test_scores": {},
+}
+"""Fields of a description that are known only after training, with their values before."""
 
 
 def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) -> dict[str, dict[str, Any]]:
@@ -164,9 +172,7 @@ def check_same_run(
     """Raise an error if a finished model differs from the result of this run."""
     planned = prepare(small_data.resolve(config, train), train, validation, SilentWatcher(), teachers)[0].description
     stored_values, planned_values = (
-        dataclasses.asdict(
-            dataclasses.replace(description, history=[], best_epoch={}, token_coverage=None, independent_reader={})
-        )
+        dataclasses.asdict(dataclasses.replace(description, **UNPLANNED))
         for description in (saved.description, planned)
     )
     if changed := difference(stored_values, planned_values, first="technique"):

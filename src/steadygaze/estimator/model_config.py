@@ -30,6 +30,15 @@ SCHEMA = 2
 
 
 @settings
+class HeldOutScore:
+    value: float
+    interval: tuple[float, float] | None
+    """95 % bootstrap interval; None for a single text."""
+    n: int
+    """Number of texts."""
+
+
+@settings
 class ModelConfig:
     """config.json."""
 
@@ -64,6 +73,8 @@ class ModelConfig:
     """The epoch of the saved weights: stage, epoch, macro-f1, always, attention."""
     independent_reader: dict[str, Any] = Field(default_factory=dict)
     """Scores of a rationalizer's independent reader on the validation texts, by measure."""
+    test_scores: dict[str, HeldOutScore] = Field(default_factory=dict)
+    """Accuracy and macro-f1 on the held-out test part; empty if there is none."""
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) < len(self.classes):

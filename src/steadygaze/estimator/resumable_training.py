@@ -1,5 +1,6 @@
 """Training that can be resumed: fit and save, with an unfinished run in a separate folder."""
 
+import dataclasses
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from steadygaze.core.output_paths import check_separate
 from steadygaze.core.types import Example, Label
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
+from steadygaze.estimator.held_out_test import measure
 from steadygaze.estimator.inputs import read_split, read_validation, texts_of
 from steadygaze.estimator.model_folder import check_model_folder
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
@@ -76,14 +78,14 @@ def train(
     reference: Sequence[TextClassifier] = (),
     teacher_cache: Path | None = None,
     replace: bool = False,
+    test: Sequence[Example] = (),
 ) -> TextClassifier:
     """Fit and save.  An interrupted run can be resumed with resume=True, with the same result to the byte.
 
+    `test`: texts to measure the finished model on; its scores are saved with it.
     `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
     """
-    if "train" not in corpus.splits:
-        raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
-    run, data = unfinished_folder(out), columns(corpus.splits["train"])
+    run, data = unfinished_folder(out), columns(corpus.training)
     validation = columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
     remove_leftovers(out)
     remove_leftovers(run)
@@ -112,6 +114,9 @@ def train(
             with suppress(OSError):  # fails if it contains an epoch
                 run.rmdir()
             raise
+        if test:
+            description = dataclasses.replace(clf.stored_.description, test_scores=measure(clf, *columns(test)))
+            clf.stored_ = dataclasses.replace(clf.stored_, description=description)
         clf.save(out)
         remove_folder(run)
     return clf
@@ -129,6 +134,7 @@ def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
         "epochs": len(clf.history_),
         "best_epoch": best_epoch["epoch"],
         "macro-f1": best_epoch["macro-f1"],
+        "test": {name: dataclasses.asdict(score) for name, score in clf.stored_.description.test_scores.items()},
         "token_coverage": clf.stored_.description.token_coverage,
         "history": clf.history_,
     }

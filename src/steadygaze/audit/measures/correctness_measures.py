@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.audit.measures.measure import UNIT, Measure
-from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.results.comparison import Column
+from steadygaze.results.macro_f1 import macro_f1_of, macro_f1_row
 
 
 def accuracy(probs: Tensor, label: Tensor) -> Tensor:
@@ -38,13 +38,6 @@ def confusion_matrix(probs: Tensor, label: Tensor) -> NDArray[np.int64]:
     classes = probs.shape[-1]
     pairs = (label * classes + probs.argmax(-1)).cpu().numpy()
     return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
-
-
-def macro_f1_of(counts: NDArray[np.int64]) -> float:
-    """Macro-F1 of a confusion matrix: label (row) by predicted class (column).  (C,C) -> one number"""
-    totals = counts.sum(0) + counts.sum(1)  # 2 TP + FP + FN
-    occurs = totals > 0
-    return float((2 * np.diag(counts)[occurs] / totals[occurs]).mean())
 
 
 BINS = 15
@@ -72,15 +65,9 @@ def set_scores(probs: Tensor, label: Tensor, seed: int = 0) -> dict[str, tuple[f
 
     The calibration error has no interval: bootstrap draws overestimate it.
     """
-    rows, predicted = np.arange(len(probs)), probs.argmax(-1)
-    pairs, classes = (label * probs.shape[-1] + predicted).cpu().numpy(), probs.shape[-1]
-
-    def macro(drawn: NDArray[np.int64]) -> float:
-        return macro_f1_of(np.bincount(pairs[drawn], minlength=classes**2).reshape(classes, classes))
-
-    interval = bootstrap_statistic(macro, len(rows), seed=seed) if len(rows) > 1 else None
+    macro = macro_f1_row(label.cpu().numpy(), probs.argmax(-1).cpu().numpy(), probs.shape[-1], seed=seed)
     return {
-        "macro-f1": (macro(rows), interval),
+        "macro-f1": (macro.value, macro.interval),
         "expected-calibration-error": (expected_calibration_error(probs, label), None),
     }
 

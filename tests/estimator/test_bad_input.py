@@ -67,7 +67,7 @@ def test_texts_that_cannot_be_trained_on(X, sentence):
         (None, "labels must be a list or an array, found None"),
         (1, "labels must be a list or an array, found 1"),
         ("pos", "labels must be a list, found one string"),
-        (["pos"] * 24, r"hold 1 class \('pos'\)"),
+        (["pos"] * 24, r"have 1 class \('pos'\)"),
         (with_label(None), r"labels\[3\] is missing"),
         (with_label(NAN), r"labels\[3\] is missing"),
         (with_label(" "), r"labels\[3\] is missing"),

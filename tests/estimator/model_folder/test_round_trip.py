@@ -87,7 +87,7 @@ def test_config_says_what_the_model_is(folder):
     assert config["technique"] == "vanilla"
     assert config["technique_settings"] == {}
     assert config["training"]["learning_rate"] == 0.05
-    assert config["text"] == {"min_df": 2, "synonyms": None}
+    assert config["text"] == {"min_df": 2, "label_vectors": False, "small_data": None, "synonyms": None}
     assert config["architecture"]["hidden"] == 4
     assert re.fullmatch(r"[0-9a-f]{64}", config["corpus"])
     assert len(config["history"]) == len(fitted().history_)
@@ -168,7 +168,7 @@ def test_a_loaded_estimator_trains_its_like(tmp_path, monkeypatch):
     )
     clf.fit(TEXTS, NUMBERS).save("model")
     loaded = load("model", device="cpu")
-    assert loaded.get_params() == {**clf.get_params(), "settings": {**values, "dimension": 3}}
+    assert loaded.get_params(deep=False) == {**clf.get_params(deep=False), "settings": {**values, "dimension": 3}}
     assert np.array_equal(clone(loaded).fit(TEXTS, NUMBERS).predict_proba(TEXTS), clf.predict_proba(TEXTS))
     assert clone(loaded).set_params(epochs=1).fit(TEXTS, NUMBERS).history_ == clf.history_[:1]
 

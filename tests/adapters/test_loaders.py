@@ -12,11 +12,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import steadygaze as sg
-from adapters.folders import LABELS, TEXTS
+from adapters.folders import LABELS, TEXTS, language_model, network, tokenizer
 from commands import run
 
-LOADERS = ["folder", "pipeline", "scikit-learn", "function"]
-ON_THE_COMMAND_LINE = ["folder", "scikit-learn", "function"]
+LOADERS = ["folder", "pipeline", "scikit-learn", "function", "encoder-decoder", "prompt"]
+NEW = ("encoder-decoder", "prompt")
+"""Their expensive cases are slow; their own files have fast ones."""
+SOME_SLOW = [pytest.param(loader, marks=[pytest.mark.slow] if loader in NEW else []) for loader in LOADERS]
+ON_THE_COMMAND_LINE = [SOME_SLOW[0], *SOME_SLOW[2:]]
+PROMPT = {"prompt": "the {text} was", "label_words": {"negative": " bad", "neutral": " film", "positive": " good"}}
 MANY = [
     f"{text} {word}"
     for text in TEXTS
@@ -41,6 +45,14 @@ def pipeline_of_sklearn():
     return make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, ["positive", "negative", "neutral"])
 
 
+def label_word_probabilities(net, words):
+    """All label words are one token."""
+    ids = [words(word, add_special_tokens=False)["input_ids"][0] for word in PROMPT["label_words"].values()]
+    prompts = [words(PROMPT["prompt"].format(text=text), return_tensors="pt")["input_ids"][:, :-1] for text in TEXTS]
+    with torch.no_grad():
+        return np.array([net(prompt).logits[0, -1, ids].softmax(-1).numpy() for prompt in prompts])
+
+
 @pytest.fixture
 def subject(folder):
     """Loader -> (model, classes=, probabilities of the texts by a direct call)."""
@@ -49,14 +61,21 @@ def subject(folder):
         from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
         if loader in ("folder", "pipeline"):
-            network = AutoModelForSequenceClassification.from_pretrained(folder("bert"))
-            tokenizer = AutoTokenizer.from_pretrained(folder("bert"))
-            inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
+            net = AutoModelForSequenceClassification.from_pretrained(folder("bert"))
+            words = AutoTokenizer.from_pretrained(folder("bert"))
+            inputs = words(TEXTS, padding=True, return_tensors="pt")
             with torch.no_grad():
-                expected = network(**inputs).logits.softmax(-1).numpy()
+                expected = net(**inputs).logits.softmax(-1).numpy()
             if loader == "folder":
                 return str(folder("bert")), None, expected
-            return pipeline("text-classification", model=network, tokenizer=tokenizer), None, expected
+            return pipeline("text-classification", model=net, tokenizer=words), None, expected
+        if loader in NEW:
+            net, words = (network("t5") if loader == NEW[0] else language_model("llama")), tokenizer("bert")
+            if loader == NEW[0]:
+                inputs = words(TEXTS, padding=True, return_tensors="pt", return_token_type_ids=False)
+                with torch.no_grad():
+                    return (net, words), None, net(**inputs).logits.softmax(-1).numpy()
+            return sg.load((net, words), **PROMPT), None, label_word_probabilities(net, words)
         fitted = pipeline_of_sklearn()
         expected = fitted.predict_proba(TEXTS)
         if loader == "scikit-learn":
@@ -89,11 +108,11 @@ def test_a_loaded_model_explains(loader, subject):
     assert [item.weights for item in again] == [explanation.weights]
     logit = sg.explain(model, TEXTS[0], explainer="leave-one-out", target="positive", output="logit")
     assert logit.weights != explanation.weights
-    assert sg.explain(model, TEXTS[0]).explainer == ("attention" if loader in LOADERS[:2] else "leave-one-out")
+    assert sg.explain(model, TEXTS[0]).explainer == ("leave-one-out" if loader in LOADERS[2:4] else "attention")
 
 
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", SOME_SLOW)
 def test_a_loaded_model_is_audited_and_gets_a_fitted_explainer(loader, subject, short_probe_training):
     source, classes, _ = subject(loader)
     model = sg.load(source, classes=classes)
@@ -118,7 +137,16 @@ def named(loader, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("our_models.py").write_text(CODE)
     monkeypatch.delitem(sys.modules, "our_models", raising=False)
-    names = {"folder": [folder("bert")], "scikit-learn": ["our_models:pipeline"]}
+    if loader in NEW:
+        (network("t5") if loader == NEW[0] else language_model("llama")).save_pretrained("saved")
+        tokenizer("t5").save_pretrained("saved")
+    options = [part for label, word in PROMPT["label_words"].items() for part in ("--label-word", f"{label}={word}")]
+    names = {
+        "folder": [folder("bert")],
+        "scikit-learn": ["our_models:pipeline"],
+        "encoder-decoder": ["saved"],
+        "prompt": ["saved", "--prompt", PROMPT["prompt"], *options],
+    }
     return names.get(loader, ["our_models:predict", "--classes", "negative,neutral,positive"])
 
 

@@ -112,6 +112,7 @@ def test_the_dict_survives_json_unchanged():
         "sentences": None,
         "reader_accuracy": None,
         "true_label": None,
+        "value": None,
     }
 
 

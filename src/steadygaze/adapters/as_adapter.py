@@ -9,9 +9,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from torch import nn
 
-from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
+from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter, Task
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
@@ -68,10 +69,11 @@ def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
 
 ACCEPTED = (
     "a TextClassifier, a folder or hub id, a (model, tokenizer) or a text-classification pipeline of transformers, "
-    "anything with predict_proba, or a function texts -> probabilities"
+    "anything with predict_proba, a scikit-learn regressor, or a function texts -> probabilities or numbers"
 )
 
 
+TRIAL = "This is a text of a few words."
 OBJECT = re.compile(r"(?!\d)[\w.]+:(?!\d)\w+")
 """A Python object, MODULE:NAME."""
 
@@ -171,16 +173,36 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         raise UserError(
             f"a {type(model).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer)"
         )
-    predict = getattr(model, "predict_proba", model)
+    regresses = not hasattr(model, "predict_proba") and hasattr(model, "predict") and _is_regressor(model)
+    predict = model.predict if regresses else getattr(model, "predict_proba", model)
     if isinstance(model, type) or not callable(predict):
         raise UserError(f"{model!r:.80} is not a model; pass {ACCEPTED}")
     name = _display_name(model)
     names = getattr(model, "classes_", classes)
+    if regresses or (names is None and _returns_numbers(predict)):
+        return black_box(predict, ["value"], name, "regression").label_names(classes)
     if names is None:
         raise UserError(
             f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
         )
-    return black_box(predict, list(names), name).label_names(classes)
+    last = getattr(model, "steps", [[model]])[-1][-1]  # of a pipeline
+    task: Task = "multi-label" if getattr(last, "multilabel_", False) else "classification"
+    return black_box(predict, list(names), name, task).label_names(classes)
+
+
+def _is_regressor(model: Any) -> bool:
+    from sklearn.base import BaseEstimator, is_regressor
+
+    return isinstance(model, BaseEstimator) and bool(is_regressor(model))
+
+
+def _returns_numbers(predict: Any) -> bool:
+    """Whether a function without class names returns one number per text, in a trial."""
+    try:
+        shape = np.shape(predict([TRIAL]))
+    except Exception:  # foreign code, called without class names
+        return False
+    return bool(shape == (1,))
 
 
 def _display_name(model: Any) -> str:

@@ -21,8 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import ModelAdapter, Task
 from steadygaze.adapters.transformer_network import TransformerOutput
+from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Batch, Label, Span
 from steadygaze.data.text_tokenizer import Kind
@@ -95,8 +96,13 @@ Text = str | tuple[str, str]
 class BlackBoxModel(Model):
     capabilities: frozenset[Capability] = frozenset()
 
-    def __init__(self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int) -> None:
+    """`task`: what the numbers are; see `read_values` for those that are not probabilities of classes."""
+
+    def __init__(
+        self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int, task: Task = "classification"
+    ) -> None:
         super().__init__()
+        self.task = task
         self.predict = predict
         self.tokens = tokens
         self.classes = classes
@@ -108,9 +114,16 @@ class BlackBoxModel(Model):
         texts: list[Any] = self.tokens.join(batch.ids, batch.present)
         if batch.question_ids is not None and batch.question_present is not None:
             texts = list(zip(texts, self.tokens.join(batch.question_ids, batch.question_present), strict=True))
+        return TransformerOutput(None, self._logits(self._predict(texts)).to(batch.ids.device))
+
+    def _logits(self, values: NDArray[np.float64]) -> Tensor:
         floor = np.finfo(np.float64).tiny  # its logarithm is finite
-        logits = torch.from_numpy(np.log(np.maximum(self._predict(texts), floor)))
-        return TransformerOutput(None, logits.to(batch.ids.device))
+        if self.task == "regression":
+            return torch.from_numpy(values)
+        logs = torch.from_numpy(np.log(np.maximum(values, floor)))
+        if self.task == "classification":
+            return logs
+        return logs - torch.from_numpy(np.log(np.maximum(1 - values, floor)))
 
     def clear_cache(self) -> None:
         self._cache.clear()
@@ -120,11 +133,15 @@ class BlackBoxModel(Model):
         keys = {text: _key(text) for text in texts}
         probabilities = {text: self._cache[key] for text, key in keys.items() if key in self._cache}
         for chunk in _chunks([text for text in keys if text not in probabilities]):
-            probabilities.update(
-                zip(chunk, predicted(self.predict, list(chunk), len(chunk), self.classes), strict=True)
-            )
+            probabilities.update(zip(chunk, self._answer(list(chunk)), strict=True))
         self._remember({keys[text]: probs for text, probs in probabilities.items()})
         return np.stack([probabilities[text] for text in texts])
+
+    def _answer(self, texts: list[Text]) -> NDArray[np.float64]:
+        """(n,C)"""
+        if self.task == "classification":
+            return predicted(self.predict, texts, len(texts), self.classes)
+        return read_values(self.predict, texts, self.classes, bounded=self.task == "multi-label")
 
     def _remember(self, probabilities: dict[bytes, NDArray[np.float64]]) -> None:
         """Cache the probabilities and drop the least recently used."""
@@ -135,12 +152,38 @@ class BlackBoxModel(Model):
             self._cache.popitem(last=False)
 
 
-def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> ModelAdapter:
+def read_values(
+    predict: Callable[[list[Any]], Any], texts: list[Text], outputs: int, bounded: bool = False
+) -> NDArray[np.float64]:
+    """Call a regression model, or with `bounded` a multi-label model.  (n,) or (n,K) -> (n,K)"""
+    try:
+        answer = predict(texts)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
+    try:
+        values = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"the black box returned {answer!r:.80}; numbers were expected, one row per text") from None
+    values = values[:, None] if values.ndim == 1 else values
+    if values.shape != (len(texts), outputs):
+        raise UserError(f"the black box returned numbers of shape {values.shape}; expected {(len(texts), outputs)}")
+    if not np.isfinite(values).all() or (bounded and not ((values >= 0) & (values <= 1)).all()):
+        expected = "probabilities from 0 to 1" if bounded else "finite numbers"
+        raise UserError(f"the black box returned {values.ravel()[:3].round(6).tolist()} …; expected {expected}")
+    return values
+
+
+def black_box(
+    predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str, task: Task = "classification"
+) -> ModelAdapter:
     tokens = TextWords()
     return ModelAdapter(
         name=name,
-        kind="a black box",
-        model=BlackBoxModel(predict, tokens, len(classes)).eval(),
+        kind="a black box" if task == "classification" else f"a black box ({task})",
+        task=task,
+        model=BlackBoxModel(predict, tokens, len(classes), task).eval(),
         tokens=tokens,
         classes=classes,
         pair=None,

@@ -130,6 +130,7 @@ class FitRun:
     """Texts per query."""
 
     def texts(self, subject: ModelAdapter, config: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
+        subject.check_classes()
         subject = subject.for_pairs(parts[0][1] is not None)
         check_removal(subject, config.removal)
         tokens = subject.tokens

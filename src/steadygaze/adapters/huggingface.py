@@ -18,7 +18,7 @@ from torch import Tensor
 
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import ModelAdapter, Task
 from steadygaze.adapters.prompt import USAGE, Prompt, PromptTokenizer
 from steadygaze.adapters.prompted_model import PromptedModel
 from steadygaze.adapters.transformer_checks import (
@@ -63,6 +63,7 @@ def assemble(
     network: Any, files: TokenizerFiles, name: str, attention: str, prompt: Prompt | None = None
 ) -> ModelAdapter:
     config, engine = network.config, files.engine
+    task: Task = "classification" if prompt is not None else _task(config, name)
     refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, files.pad_id)
     for part in configurations(network):
@@ -81,7 +82,8 @@ def assemble(
     model = _tested(network, options, tokens, partial(_untested, network, options))
     return ModelAdapter(
         name=name,
-        kind=f"a Hugging Face classifier ({config.model_type})",
+        kind=f"a Hugging Face {NOUNS[task]} ({config.model_type})",
+        task=task,
         model=model,
         tokens=tokens,
         classes=_classes(config, name),
@@ -166,7 +168,7 @@ def _classes(config: Any, name: str) -> list[Label]:
     labels: list[Label] = [label for i in range(len(names)) if isinstance(label := names.get(i), str | int)]
     if len(labels) != config.num_labels:
         raise UserError(f"{name}: id2label in config.json must name each of the classes 0 to {config.num_labels - 1}")
-    return labels
+    return ["value"] if labels == ["LABEL_0"] else labels
 
 
 def _padding(config: Any, pad_id: int | None) -> int:
@@ -180,6 +182,18 @@ def _padding(config: Any, pad_id: int | None) -> int:
 
 HEAD = "ForSequenceClassification"
 """Class name suffix of the library's classifiers."""
+PROBLEM_TYPES: dict[str | None, Task] = {
+    None: "classification",
+    "single_label_classification": "classification",
+    "multi_label_classification": "multi-label",
+    "regression": "regression",
+}
+"""problem_type of a configuration; a network with one output is a regression model."""
+NOUNS: dict[Task, str] = {
+    "classification": "classifier",
+    "multi-label": "multi-label classifier",
+    "regression": "regression model",
+}
 LANGUAGE_MODEL_HEADS = ("ForCausalLM", "LMHeadModel")
 """Class name suffixes of its causal language models."""
 TYPES = "token_type_ids"
@@ -190,8 +204,6 @@ def from_folder(folder: Path, name: str, device: str, attention: str, prompt: Pr
     config = read_config(folder, "classifier" if prompt is None else "language model")
     architectures = ", ".join(config.architectures or ["no architecture"])
     _check_head(config.architectures or (), name, prompt, f"its config.json names {architectures}; ")
-    if prompt is None:
-        _single_label(config, name)
     pieces = load_subword_tokenizer(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     network = _load(folder, name, prompt).to(best_device(device))
@@ -218,8 +230,6 @@ def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | Non
     name = _name(network)
     kinds = [kind.__name__ for kind in type(network).__mro__]
     _check_head(kinds, f"a {type(network).__name__}", prompt)
-    if prompt is None:
-        _single_label(network.config, name)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(
             f"{type(tokenizer).__name__} is not a fast tokenizer of the transformers library, and others do not return "
@@ -266,14 +276,11 @@ def _twin(network: Any) -> Any:
     return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
 
 
-def _single_label(config: Any, name: str) -> None:
+def _task(config: Any, name: str) -> Task:
     kind = getattr(config, "problem_type", None)
-    if kind == "regression" or config.num_labels < 2:
-        raise UserError(f"{name} predicts a number (regression); an audit needs at least two classes")
-    if kind not in (None, "single_label_classification", "multi_label_classification"):
-        raise UserError(f"{name}: problem_type is {kind!r:.80}; an audit needs a single_label_classification")
-    if kind == "multi_label_classification":
-        raise UserError(f"{name} predicts several labels for a text; an audit needs one label for each text")
+    if kind not in PROBLEM_TYPES:
+        raise UserError(f"{name}: problem_type is {kind!r:.80}; known ones are {', '.join(map(str, PROBLEM_TYPES))}")
+    return "regression" if config.num_labels < 2 and kind != "multi_label_classification" else PROBLEM_TYPES[kind]
 
 
 def _check_attention(attention: str) -> None:

@@ -1,24 +1,20 @@
-"""ModelAdapter: any model with `predict`, `predict_proba`, `score` and `explain`; labels matched with its classes.
+"""ModelAdapter: any model with `predict`, `predict_proba`, `score` and `explain`."""
 
-1. By name.  Numbers and strings are compared as strings: the label 1 matches the class "1".  A boolean label also
-   matches the words: true matches the class "True", "true" or "TRUE".
-2. By position, if no label is the name of a class and every label is a whole number: 0 is the first class.  Classes
-   whose names are numbers or, for boolean labels, boolean words are not matched by position.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadygaze.adapters.label_matching import UnmatchedLabel, check_label_order, positions
+from steadygaze.adapters.single_output import SingleOutput, binary_labels
 from steadygaze.core.arguments import choice, integer, validated
 from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data, placed_data
-from steadygaze.data.text_checks import BooleanLabel, check_labels
+from steadygaze.data.text_checks import check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage
 from steadygaze.estimator.inputs import is_single_text, read_texts
@@ -29,56 +25,11 @@ from steadygaze.models.inference import Model
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
     from steadygaze.explainers.class_probability import Output
+    from steadygaze.results.explanation import Explanation
 
 
-@dataclass(frozen=True)
-class UnmatchedLabel:
-    """The first label without a class."""
-
-    label: Label
-
-
-def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | UnmatchedLabel:
-    """The position of each label among the classes.
-
-    >>> positions([1, 0], ["1", "0"])
-    [0, 1]
-    >>> positions([1, 0], ["hate", "normal"])
-    [1, 0]
-    >>> positions([1, 2], ["1", "one"])
-    UnmatchedLabel(label=2)
-    >>> positions([BooleanLabel(True), BooleanLabel(False)], ["True", "False"])
-    [0, 1]
-    """
-    names = {str(name): position for position, name in enumerate(classes)}
-    spellings = {spelling for label in labels for spelling in _spellings(label)}
-    if not spellings & names.keys() and not any(_names_value(name, labels) for name in classes):
-        names = {str(position): position for position in range(len(classes))}
-    indices = [_position(label, names) for label in labels]
-    matched = [position for position in indices if position is not None]
-    return matched if len(matched) == len(labels) else UnmatchedLabel(labels[indices.index(None)])
-
-
-def _position(label: Label, names: Mapping[str, int]) -> int | None:
-    return next((names[spelling] for spelling in _spellings(label) if spelling in names), None)
-
-
-def _spellings(label: Label) -> tuple[str, ...]:
-    """Class names that a label matches, best first."""
-    if not isinstance(label, BooleanLabel):
-        return (str(label),)
-    word = str(bool(label))
-    return word, word.lower(), word.upper(), str(int(label))
-
-
-def _names_value(name: Label, labels: Sequence[Label]) -> bool:
-    """Whether the name of a class is a possible label, so that labels are not positions."""
-    if not isinstance(name, str):
-        return True
-    boolean = any(isinstance(label, BooleanLabel) for label in labels)
-    return name.removeprefix("-").isdecimal() or (boolean and name.casefold() in ("true", "false"))
-
-
+Task = Literal["classification", "multi-label", "regression"]
+"""classification: one class per text.  multi-label: any number of labels.  regression: one number per output."""
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
 KINDS = ("single texts", "pairs (text, question)")
@@ -113,6 +64,46 @@ class ModelAdapter:
     """The network of a TextClassifier; None for other models."""
     fitted: "TextClassifier | None" = None
     """The TextClassifier, if it is in memory."""
+    task: Task = "classification"
+    """Unless it is classification, `classes` are the names of the outputs."""
+
+    @property
+    def outputs(self) -> tuple[Label, ...]:
+        """The outputs of a multi-label or regression model, for `target=`; empty for other models."""
+        return () if self.task == "classification" else tuple(self.classes)
+
+    def output_position(self, target: Label | None) -> tuple[Label, int]:
+        """Name and position of an output; None: the only one."""
+        names = list(map(str, self.classes))
+        if target is None and len(names) == 1:
+            return self.classes[0], 0
+        if target is None or str(target) not in names:
+            problem = "choose one" if target is None else f"{target!r:.40} is not one of them; choose another"
+            raise UserError(
+                f"{self.name} has the outputs {', '.join(names):.200}: {problem} with target={names[0]!r} "
+                f"(--target {names[0]})"
+            )
+        return self.classes[names.index(str(target))], names.index(str(target))
+
+    def for_output(self, target: Label | None = None, threshold: float = 0.0, scale: float = 1.0) -> "ModelAdapter":
+        """One output of a multi-label or regression model, as a model of two classes; the second is the output."""
+        if self.task == "classification":
+            return self
+        name, index = self.output_position(target)
+        classes, facts = (f"not {name}", str(name)), {"output": str(name)}
+        if self.task == "regression":
+            classes = f"at most {threshold:.4g}", f"above {threshold:.4g}"
+            facts |= {"threshold": f"{threshold:.6g}", "scale": f"{scale:.6g}"}
+        model = SingleOutput(self.model, index, threshold, scale).eval()
+        return replace(self, task="classification", model=model, classes=classes, facts={**self.facts, **facts})
+
+    def check_classes(self) -> None:
+        """Refuse a multi-label or regression model."""
+        if self.outputs:
+            raise UserError(
+                f"{self.name} has no classes but the outputs {', '.join(map(str, self.outputs)):.200}: pass one, as in "
+                f"model.for_output({self.outputs[0]!r})"
+            )
 
     @property
     def classifier(self) -> "TextClassifier | None":
@@ -130,17 +121,33 @@ class ModelAdapter:
 
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
-        """(N,C), columns in the order of `classes_`.  X: texts or pairs, as for `TextClassifier`."""
+        """(N,C), columns in the order of `classes_`.  X: texts or pairs, as for `TextClassifier`.
+
+        Rows of a multi-label model do not sum to 1.
+        """
+        if self.task == "regression":
+            raise UserError(f"{self.name} is a regression model without probabilities: use predict")
         return self.predict_covered(X, batch_size)[0]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(N,)"""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(-1)]
+        """(N,) classes; (N,K) booleans of a multi-label model; (N,) numbers of a regression model, (N,K) for K > 1."""
+        values = self.predict_covered(X, inference.BATCH)[0]
+        if self.task == "regression":
+            return values[:, 0] if len(self.classes) == 1 else values
+        labels: NDArray[Any] = values >= 0.5 if self.task == "multi-label" else self.classes_[values.argmax(-1)]
         return labels
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy."""
-        return float((self.predict_proba(X).argmax(-1) == np.asarray(self.label_codes(list(y)))).mean())
+        """Accuracy; R² of a regression model; share of texts with exactly the right labels of a multi-label model."""
+        if self.task == "classification":
+            return float((self.predict_proba(X).argmax(-1) == np.asarray(self.label_codes(list(y)))).mean())
+        predicted = self.predict(X)
+        if self.task == "regression":
+            from sklearn.metrics import r2_score
+
+            return float(r2_score(np.asarray(y, np.float64), predicted))
+        columns = [self.for_output(name).label_codes(binary_labels(y, name, k)) for k, name in enumerate(self.classes)]
+        return float((predicted == np.array(columns, bool).T).all(1).mean())
 
     @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
     def explain(
@@ -159,15 +166,34 @@ class ModelAdapter:
 
         Parameters as for `steadygaze.explain`.
         """
-        from steadygaze.estimator.explain_texts import explain_request, explain_texts
+        explain = self.explain_function(explainer, target, granularity, output=output, settings=settings, seed=seed)
+        is_single = is_single_text(X)
+        explanations = explain([X] if is_single else X, batch_size)
+        return explanations[0] if is_single else explanations
 
-        single = is_single_text(X)
-        texts, questions = read_texts([X] if single else X)
-        subject = self.for_pairs(questions is not None)
-        label = target if target is None else {str(name): name for name in self.classes}.get(str(target), target)
+    def explain_function(
+        self,
+        explainer: Any = None,
+        target: Label | None = None,
+        granularity: str = "word",
+        *,
+        output: "Output" = "probability",
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> "Callable[[Any, int], list[Explanation]]":
+        """A function that explains a list of texts or pairs with a batch size; the options are checked here."""
+        from steadygaze.estimator.explain_texts import explain_request, explain_texts
+        from steadygaze.explainers.resolve import default_explainer, resolve_explainer
+
+        subject, label = self, {str(name): name for name in self.classes}.get(str(target), target)
+        if self.task != "classification":
+            subject = self.for_output(target)
+            method = resolve_explainer(default_explainer(self.model) if explainer is None else explainer)[1]
+            label = subject.classes[1] if method.class_specific else None
+            output = "logit" if self.task == "regression" and method.class_specific else output
         request = explain_request(
-            self.model,
-            self.classes,
+            subject.model,
+            subject.classes,
             explainer,
             label,
             granularity,
@@ -176,18 +202,35 @@ class ModelAdapter:
             settings=settings,
             seed=seed,
         )
-        explanations = explain_texts(
-            subject.model, subject.tokens, subject.classes, texts, questions, request, batch_size
-        )
-        return explanations[0] if single else explanations
+
+        def explain(inputs: Any, batch_size: int) -> "list[Explanation]":
+            texts, questions = read_texts(inputs)
+            reader = subject.for_pairs(questions is not None)
+            explanations = explain_texts(
+                reader.model, reader.tokens, reader.classes, texts, questions, request, batch_size
+            )
+            if self.task != "regression":
+                return explanations
+            name, index = self.output_position(target)
+            values = self.predict_covered(inputs, batch_size)[0][:, index].tolist()
+            return [
+                replace(explanation, label=name, probabilities={}, target=None, value=value)
+                for explanation, value in zip(explanations, values, strict=True)
+            ]
+
+        return explain
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
-        """Probabilities (N,C), and the coverage of the texts by the vocabulary."""
+        """Probabilities or values (N,C), and the coverage of the texts by the vocabulary."""
         texts, questions = read_texts(X)
         subject = self.for_pairs(questions is not None)
         data = subject.data(subject.tokens.place(texts), questions)
-        logits = inference.logits(subject.model, data, batch_size)
-        return logits.double().softmax(-1).numpy(), coverage(subject.tokens, data.text)
+        logits = inference.logits(subject.model, data, batch_size).double()
+        if self.task == "classification":
+            logits = logits.softmax(-1)
+        elif self.task == "multi-label":
+            logits = logits.sigmoid()
+        return logits.numpy(), coverage(subject.tokens, data.text)
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
         """This adapter, for single texts or for pairs."""
@@ -199,7 +242,10 @@ class ModelAdapter:
 
     def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
         """This adapter with renamed classes; None: unchanged."""
-        names = check_labels(self.classes if classes is None else classes, location="classes[{}]".format)
+        least = 2 if self.task == "classification" else 1
+        names = check_labels(
+            self.classes if classes is None else classes, minimum_classes=least, location="classes[{}]".format
+        )
         if len(names) != len(self.classes):
             raise UserError(f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names")
         if len(set(names)) < len(names):
@@ -231,14 +277,4 @@ class ModelAdapter:
         return UserError(
             f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {class_names}.  "
             "If your data have other names for the same classes, pass them in that order: --classes A,B (classes=)"
-        )
-
-
-def check_label_order(classes: Sequence[Label], names: Sequence[Label], model: str) -> None:
-    """Refuse the model's own class names in another order: they would swap classes."""
-    new, current = list(map(str, names)), list(map(str, classes))  # the command line gives 1 as "1"
-    if new != current and set(new) == set(current):
-        raise UserError(
-            f"classes= has the classes of {model} in another order than its own, {', '.join(map(str, classes)):.200}: "
-            f"remove it, or pass them in that order"
         )

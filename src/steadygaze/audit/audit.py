@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit_case import (
     AuditCase,
     Finding,
@@ -85,6 +86,8 @@ def audit(
     other_seeds: Sequence[Any] = (),
     synonyms: Any = None,
     classes: Sequence[Label] | None = None,
+    target: Label | None = None,
+    threshold: float | None = None,
     train: tuple[Any, Any] | None = None,
     attention: str = AuditConfig.attention,
     device: str = Runtime.device,
@@ -109,6 +112,8 @@ def audit(
     other_seeds : models with the same settings and other seeds
     synonyms : a file or a mapping of words to synonyms
     classes : class names, in the order of the probabilities
+    target : the audited output of a multi-label or regression model; its labels are 0 and 1, sets, or numbers
+    threshold : splits the values of a regression model into two classes; the default is their median
     train : training texts and labels
         The audit then retrains a TextClassifier three times: with uniform attention, with adversarial attention
         (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of sentences
@@ -124,11 +129,11 @@ def audit(
         `verdicts` has five verdicts, `rows` has every number, `to_html(path)` writes the page, and
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
-    examples, config = _examples(texts, labels, rationales), build(ProbeConfig, settings)
-    adapter, *others = (
-        as_adapter(source, classes=classes, device=device, attention=attention) for source in (model, *other_seeds)
-    )
-    runtime = Runtime(device=device, batch_size=batch_size)
+    config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
+    options: dict[str, Any] = {"classes": classes, "device": device, "attention": attention}
+    adapters = [as_adapter(source, **options) for source in (model, *other_seeds)]
+    (adapter, *others), convert = two_class_models(adapters, texts, target, threshold)
+    examples = _examples(texts, labels if labels is None else convert(labels), rationales)
     request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime)
     return replace(run_audit(request).report(), date=now())
 

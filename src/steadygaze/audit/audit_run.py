@@ -8,6 +8,7 @@ from typing import Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.prompt import parse_label_words, read_prompt
+from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import check_train, run_audit, trainable
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
@@ -15,7 +16,7 @@ from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import sample_rows
-from steadygaze.estimator.inputs import Split, read_split
+from steadygaze.estimator.inputs import Split, read_split, texts_of
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
@@ -77,11 +78,14 @@ def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     adapter = as_adapter(config.model, **options)
     train = None if config.train is None else _train(config, adapter, runtime)
     others = [as_adapter(name, **options) for name in config.other_seeds]
-    corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir)
+    numeric = adapter.task == "regression"
+    corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, numeric_labels=numeric)
     split = corpus.choose(config.split)
+    examples = sample_examples(corpus.splits[split], config.limit, config.seed)
+    (adapter, *others), examples = _one_output([adapter, *others], examples, config)
     request = AuditRequest(
         adapter,
-        sample_examples(corpus.splits[split], config.limit, config.seed),
+        examples,
         config,
         config.explainers,
         others,
@@ -91,6 +95,17 @@ def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         runtime=runtime,
     )
     return LoadedAudit(request, corpus, split)
+
+
+def _one_output(
+    adapters: Sequence[ModelAdapter], examples: list[Example], config: AuditConfig
+) -> tuple[list[ModelAdapter], list[Example]]:
+    """The models and texts for one output of a multi-label or regression model."""
+    models, convert = two_class_models(adapters, texts_of(examples), config.target, config.threshold)
+    if not adapters[0].outputs or any(example.label is None for example in examples):
+        return models, examples
+    labels = convert(example.label for example in examples)
+    return models, [replace(example, label=label) for example, label in zip(examples, labels, strict=True)]
 
 
 def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tuple[Any, Any]:

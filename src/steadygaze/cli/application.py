@@ -69,6 +69,9 @@ ClassNames = Annotated[
         "--classes", metavar="A,B", help="Names of the classes, in the model's order.", show_default="the model's"
     ),
 ]
+OutputName = Annotated[
+    str | None, model_option("--target", metavar="NAME", help="Output of a multi-label or regression model.")
+]
 PromptTemplate = Annotated[
     str | None,
     model_option("--prompt", metavar="TEMPLATE", help="Prompt of a language model, with {text}."),

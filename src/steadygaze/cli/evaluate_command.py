@@ -11,6 +11,7 @@ from steadygaze.cli.application import (
     DropEmpty,
     LabelIfAny,
     LabelWords,
+    OutputName,
     PromptTemplate,
     Replace,
     Split,
@@ -50,6 +51,7 @@ def evaluate(
     label: LabelIfAny = None,
     drop_empty: DropEmpty = False,
     classes: ClassNames = None,
+    target: OutputName = None,
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
     out: Out = None,
@@ -65,14 +67,16 @@ def evaluate(
     from steadygaze.models import inference
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
-    columns = tuple(text or ("text",))
-    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    columns, numeric = tuple(text or ("text",)), adapter.task == "regression"
+    corpus = load_corpus(
+        data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty, numeric_labels=numeric
+    )
     examples = corpus.splits[corpus.choose(split)]
     labels = [example.label for example in examples if example.label is not None]
     if len(labels) < len(examples):
         raise UserError("evaluate needs labels: name their column with --label")
     size = common.batch_size or inference.BATCH
-    evaluation = evaluate_adapter(adapter, texts_of(examples), labels, size, common.seed)
+    evaluation = evaluate_adapter(adapter, texts_of(examples), labels, size, common.seed, target)
     if out is not None:
         evaluation.to_json(out, replace=replace)
         print_line(stderr_console(common), f"written: {out}")

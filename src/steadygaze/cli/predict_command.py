@@ -114,7 +114,6 @@ def predict(
 ) -> None:
     """Predict the labels of texts."""
     from steadygaze.cli import streaming
-    from steadygaze.results.explanation import LABEL
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
     check_pairs(adapter, texts or [])
@@ -127,9 +126,18 @@ def predict(
         print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
         return
     for record in until_closed(records):
-        probability = record["probabilities"][str(record["label"])]
-        label, written = one_line(record["label"], LABEL), printable(" ".join(record["text"].split()))
-        print(f"{label}\t{probability:.3f}\t{written}")
+        print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
+
+
+def _prediction_text(record: dict[str, Any]) -> str:
+    """Label and probability, labels and probabilities, or values."""
+    from steadygaze.results.explanation import LABEL
+
+    if "values" in record:
+        return "\t".join(f"{one_line(name, LABEL)}\t{value:.4g}" for name, value in record["values"].items())
+    names = record["labels"] if "labels" in record else [record["label"]]
+    pairs = [f"{one_line(name, LABEL)}\t{record['probabilities'][str(name)]:.3f}" for name in names]
+    return "\t".join(pairs) or "no label"
 
 
 @app.command(

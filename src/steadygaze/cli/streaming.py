@@ -22,7 +22,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.data.token_alignment import Coverage
-from steadygaze.estimator.inputs import read_texts, texts_of
+from steadygaze.estimator.inputs import texts_of
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
 
@@ -154,15 +154,20 @@ def predict(
     for chunk, (rows, part) in _in_parallel(adapter.model, work, chunks):
         coverage += part
         for item, probabilities in zip(chunk, rows.tolist(), strict=True):
-            best = max(range(len(probabilities)), key=probabilities.__getitem__)
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
-            yield {
-                **record,
-                "label": adapter.classes[best],
-                "probabilities": dict(zip(classes, probabilities, strict=True)),
-            }
+            yield {**record, **_prediction(adapter, dict(zip(classes, probabilities, strict=True)))}
     for warning in coverage.warnings():
         warn(warning)
+
+
+def _prediction(adapter: ModelAdapter, values: dict[str, float]) -> dict[str, Any]:
+    """label and probabilities; several labels of a multi-label model; values of a regression model."""
+    if adapter.task == "regression":
+        return {"values": values}
+    if adapter.task == "multi-label":
+        return {"labels": [name for name, value in values.items() if value >= 0.5], "probabilities": values}
+    best = max(range(len(values)), key=list(values.values()).__getitem__)
+    return {"label": adapter.classes[best], "probabilities": values}
 
 
 def explain(
@@ -181,29 +186,13 @@ def explain(
     `settings` configure the explainer (samples, steps …); `seed` is its random seed.
     """
     from steadygaze.adapters.as_adapter import as_adapter
-    from steadygaze.estimator.explain_texts import explain_request, explain_texts
 
     adapter = as_adapter(model)
-    label = {str(label): label for label in adapter.classes}.get(target or "", target)  # 1 for "1"
-    request = explain_request(
-        adapter.model,
-        adapter.classes,
-        explainer,
-        label,
-        granularity,
-        output=output,
-        model_name=adapter.name,
-        settings=settings,
-        seed=seed,
+    explain_chunk = adapter.explain_function(
+        explainer, target, granularity, output=output, settings=settings, seed=seed
     )
-
-    def work(chunk: list[Any]) -> "list[Explanation]":
-        read, questions = read_texts(chunk)
-        reader = adapter.for_pairs(questions is not None)
-        size = batch_size or inference.BATCH
-        return explain_texts(reader.model, reader.tokens, reader.classes, read, questions, request, size)
-
-    for _, explanations in _in_parallel(adapter.model, work, chunks):
+    size = batch_size or inference.BATCH
+    for _, explanations in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
         yield from explanations
 
 

@@ -167,11 +167,13 @@ def load_corpus(
     data_dir: Path | None = None,
     seed: int = 0,
     drop_empty: bool = False,
+    numeric_labels: bool = False,
 ) -> Corpus:
     """Load a corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder.
 
     The columns are for files, the seed is for generated corpora.  A name takes precedence over a folder (./sst2).
     With label=None the column `label` is optional.  The prefix `biased=0.8:` adds a shortcut token to every text.
+    `numeric_labels`: labels may be fractions, which become strings; for regression models.
     """
     prefix, source = divided(data) if isinstance(data, str) else ("", data)
     if prefix:
@@ -179,9 +181,10 @@ def load_corpus(
             raise UserError(f"{data!r} names no corpus after the prefix; for example {prefix}:planted-reviews.")
         bias = read_bias({"seed": seed, **_options(prefix)})  # check it before reading the data
         arguments: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
+        arguments["numeric_labels"] = numeric_labels
         return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed), bias)
     name, _, options = str(data).partition(":")
-    columns = ColumnNames(tuple(text), label or "label", rationales)
+    columns = ColumnNames(tuple(text), label or "label", rationales, numeric_labels)
     if isinstance(data, Path) or name not in CORPORA:
         if not _is_path(data):
             raise unknown("corpus", name, CORPORA)

@@ -7,7 +7,7 @@ the user's file.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steadygaze.core.errors import UserError
@@ -30,6 +30,8 @@ class ColumnNames:
     text: Sequence[str] = ("text",)
     label: str | None = None
     rationales: str | None = None
+    numeric_labels: bool = field(default=False, compare=False)
+    """Labels may be fractions, which become strings."""
 
     def __post_init__(self) -> None:
         if isinstance(self.text, str) or not 1 <= len(self.text) <= 2:
@@ -109,7 +111,7 @@ def _readable(table: Table, columns: ColumnNames, drop_empty: bool) -> Table:
 def _examples(table: Table, columns: ColumnNames) -> list[Example]:
     text, *question = (check_texts(table.columns[name], location=table.where(name)) for name in columns.text)
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
-    labels = _labels(table, columns.label)
+    labels = _labels(table, columns)
     marked = _rationales(table, columns.rationales, text)
     return [Example(*row) for row in zip(text, labels, questions, marked, strict=True)]
 
@@ -124,9 +126,12 @@ def _rationales(table: Table, column: str | None, texts: Sequence[str]) -> Seque
     return rationales
 
 
-def _labels(table: Table, column: str | None) -> Sequence[Label | None]:
+def _labels(table: Table, columns: ColumnNames) -> Sequence[Label | None]:
+    column = columns.label
     if column is None:
         return [None] * len(table)
+    if columns.numeric_labels:
+        return list(map(str, table.columns[column]))
     return check_labels(table.columns[column], minimum_classes=1, location=table.where(column))
 
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.adapters.model_adapter import check_label_order
+from steadygaze.adapters.label_matching import check_label_order
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values

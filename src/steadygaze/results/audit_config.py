@@ -38,6 +38,10 @@ class AuditConfig(ProbeConfig, DataConfig):
         tuple[str, ...],
         Option("Model", "Labels in the order of the outputs.", "A,B,…", "names in the model", comma=True),
     ] = ()
+    target: Annotated[str | None, Option("Model", "Output of a multi-label or regression model.", "NAME")] = None
+    threshold: Annotated[
+        float | None, Option("Model", "With a regression model: audit values above this number.", "X", "the median")
+    ] = None
     prompt: Annotated[str | None, Option("Model", "Prompt of a language model, with {text}.", "TEMPLATE")] = None
     label_words: Annotated[
         tuple[str, ...],

@@ -55,7 +55,7 @@ class Evaluation:
     model: str
     classes: tuple[Label, ...]
     rows: tuple[Row, ...]
-    """Accuracy, macro-F1 and expected calibration error."""
+    """Accuracy, macro-F1 and expected calibration error; MAE, R² and correlation of a regression model."""
     confusion: tuple[tuple[int, ...], ...]
     """Number of texts by label (row) and predicted class (column)."""
     errors: tuple[WrongPrediction, ...]
@@ -70,7 +70,7 @@ class Evaluation:
 
     @property
     def per_class(self) -> tuple[ClassScores, ...]:
-        counts = np.array(self.confusion, dtype=np.float64)
+        counts = np.array(self.confusion, dtype=np.float64).reshape(len(self.classes), len(self.classes))
         hits, labeled, predicted = np.diag(counts), counts.sum(1), counts.sum(0)
         with np.errstate(invalid="ignore"):  # NaN for a class without texts or predictions
             columns = hits / predicted, hits / labeled, 2 * hits / (labeled + predicted)
@@ -112,13 +112,16 @@ class Evaluation:
         scores = Table("measure", "value", "95 % interval", "n", box=None)
         for row in self.rows:
             scores.add_row(row.measure, number(row.value), interval(row), f"{row.n:,}")
+        heading = Text(f"Evaluation of {one_line(self.model)}", "bold")
+        if not self.classes:
+            return Group(heading, scores)
         classes = Table("class", "precision", "recall", "F1", "n", box=None)
         for name, item in zip(names, self.per_class, strict=True):
             classes.add_row(name, *(number(value) for value in (item.precision, item.recall, item.f1)), f"{item.n:,}")
         counts = Table("label \\ predicted", *names, box=None)
         for name, line in zip(names, self.confusion, strict=True):
             counts.add_row(name, *(f"{count:,}" for count in line))
-        return Group(Text(f"Evaluation of {one_line(self.model)}", "bold"), scores, Text(), classes, Text(), counts)
+        return Group(heading, scores, Text(), classes, Text(), counts)
 
     def __str__(self) -> str:
         from rich.console import Console

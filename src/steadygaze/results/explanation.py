@@ -67,6 +67,8 @@ class Explanation:
     Low values mean that the selection leaks the label.  None: not known."""
     true_label: Label | None = None
     """The label in the data, if known.  The prediction is wrong if `label` differs from it."""
+    value: float | None = None
+    """The prediction of a regression model; its `label` is the name of the output."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -166,6 +168,7 @@ class Explanation:
             "sentences": self.sentences,
             "reader_accuracy": self.reader_accuracy,
             "true_label": self.true_label,
+            "value": self.value,
         }
 
     def to_json(self) -> bytes:
@@ -235,6 +238,8 @@ class Explanation:
 
     def _confidence(self) -> str:
         probability = f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
+        if self.value is not None:
+            probability = f"{self.value:.4g}"
         explained_class = (
             f"(explained: {one_line(self.target, LABEL)})" if self.target not in (None, self.label) else ""
         )

@@ -1,0 +1,206 @@
+"""Multi-label and regression models: predicted, explained, evaluated and audited per output."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+
+import steadygaze as sg
+from adapters.folders import LABELS, TEXTS, network, tokenizer
+from commands import run
+from steadygaze.core.errors import UserError
+
+MANY = [f"{text} {word}" for text in TEXTS for word in ("film good", "cast bad", "the film")]
+
+
+def transformer(**changes):
+    return network("bert", **changes), tokenizer("bert")
+
+
+def multi_label():
+    return sg.load(transformer(problem_type="multi_label_classification"))
+
+
+def one_number():
+    net, words = transformer(num_labels=1)
+    return sg.load((net, words)), net, words
+
+
+def stars(texts):
+    """Two for "good", one for "film", minus three for "bad"."""
+    return [2.0 * text.count("good") + text.count("film") - 3 * text.count("bad") for text in texts]
+
+
+def direct(net, words, text):
+    with torch.no_grad():
+        return net(**words(text, return_tensors="pt")).logits[0]
+
+
+def test_a_multi_label_model_predicts_sigmoids_and_booleans():
+    model = multi_label()
+    net, words = transformer()
+    expected = np.array([direct(net, words, text).sigmoid().numpy() for text in TEXTS])
+    assert model.outputs == tuple(LABELS)
+    np.testing.assert_allclose(model.predict_proba(TEXTS), expected, atol=1e-5)
+    assert model.predict(TEXTS).tolist() == (expected >= 0.5).tolist()
+    assert model.kind == "a Hugging Face multi-label classifier (bert)"
+    assert model.score(TEXTS, expected >= 0.5) == 1.0
+    sets = [{name for name, has in zip(LABELS, row, strict=True) if has} for row in expected >= 0.5]
+    assert model.score(TEXTS, [*sets[:4], {"negative", "neutral", "positive"} - sets[4]]) == 0.8
+
+
+def test_an_output_of_a_multi_label_model_is_explained():
+    model, (net, words) = multi_label(), transformer()
+    explanation = model.explain(TEXTS[0], explainer="leave-one-out", target="neutral")
+    full, without = (direct(net, words, text)[1] for text in (TEXTS[0], "A , unbelievable film!"))
+    assert explanation.weights[1] == pytest.approx(float(full.sigmoid() - without.sigmoid()), abs=1e-5)
+    logit = model.explain(TEXTS[0], explainer="leave-one-out", target="neutral", output="logit")
+    assert logit.weights[1] == pytest.approx(float(full - without), abs=1e-4)
+    assert explanation.target == "neutral"
+    assert explanation.probabilities["neutral"] == pytest.approx(float(full.sigmoid()), abs=1e-5)
+    assert set(explanation.probabilities) == {"neutral", "not neutral"}
+    assert sum(model.explain(TEXTS[0], target="neutral").weights) == pytest.approx(1)  # attention has no class
+
+
+def test_a_regression_model_predicts_and_explains_its_value():
+    model, net, words = one_number()
+    expected = [float(direct(net, words, text)[0]) for text in TEXTS]
+    assert model.outputs == ("value",)
+    np.testing.assert_allclose(model.predict(TEXTS), expected, atol=1e-5)
+    explanation = model.explain(TEXTS[0], explainer="leave-one-out")
+    without = float(direct(net, words, "A , unbelievable film!")[0])
+    assert explanation.weights[1] == pytest.approx(expected[0] - without, abs=1e-4)
+    assert (explanation.label, explanation.probabilities) == ("value", {})
+    assert explanation.value == pytest.approx(expected[0], abs=1e-5)
+    assert f"→ value {expected[0]:.4g}" in str(explanation)
+    integrated = model.explain(TEXTS[0], explainer="integrated-gradients")
+    assert any(integrated.weights)
+    with pytest.raises(UserError, match="a regression model without probabilities"):
+        model.predict_proba(TEXTS)
+    assert model.score(TEXTS, expected) == pytest.approx(1)
+
+
+def test_a_function_that_returns_numbers_is_a_regression_model():
+    model = sg.load(stars)
+    assert (model.task, model.kind) == ("regression", "a black box (regression)")
+    assert model.predict(["a good film", "bad"]).tolist() == [3.0, -3.0]
+    explanation = model.explain("a good film not bad", explainer="leave-one-out")
+    assert dict(zip(explanation.tokens, explanation.weights, strict=True)) == pytest.approx(
+        {"a": 0, "good": 2, "film": 1, "not": 0, "bad": -3}
+    )
+    shapley = model.explain("good bad", explainer="kernel-shap").weights
+    assert shapley == pytest.approx((2, -3), abs=1e-6)
+
+
+def test_a_function_without_names_that_returns_rows_still_needs_classes():
+    with pytest.raises(UserError, match="has no classes_"):
+        sg.load(lambda texts: [[0.5, 0.5]] * len(texts))
+    with pytest.raises(UserError, match="expected finite numbers"):
+        sg.load(lambda texts: [math.inf] * len(texts)).predict(["a"])
+
+
+def test_scikit_learn_regressors_and_multi_label_classifiers_are_known():
+    pipeline = make_pipeline(CountVectorizer(), LinearRegression()).fit(MANY, stars(MANY))
+    np.testing.assert_allclose(sg.load(pipeline).predict(TEXTS), pipeline.predict(TEXTS), atol=1e-5)
+    has = np.array([["good" in text, "bad" in text] for text in MANY], int)
+    several = make_pipeline(CountVectorizer(), OneVsRestClassifier(LogisticRegression())).fit(MANY, has)
+    model = sg.load(several, classes=["good", "bad"])
+    np.testing.assert_allclose(model.predict_proba(TEXTS), several.predict_proba(TEXTS), atol=1e-6)
+    assert model.score(MANY, has) == 1.0
+
+
+def test_evaluation_of_a_regression_model_by_hand():
+    evaluation = sg.evaluate(stars, ["good", "good film", "bad"], [1, 3, -1])  # predicted: 2, 3, -3
+    assert evaluation["mean-absolute-error"] == pytest.approx(1)  # (1 + 0 + 2) / 3
+    assert evaluation["r2"] == pytest.approx(1 - 5 / 8)
+    assert evaluation["correlation"] == pytest.approx(np.corrcoef([2, 3, -3], [1, 3, -1])[0, 1])
+    assert "mean-absolute-error" in str(evaluation)
+    assert json.loads(evaluation.to_json())["per_class"] == []
+
+
+def test_an_output_of_a_multi_label_model_is_evaluated_and_audited():
+    model = multi_label()
+    labels = model.predict(MANY)
+    assert sg.evaluate(model, MANY, labels, target="neutral")["accuracy"] == 1.0
+    assert sg.evaluate(model, MANY, labels[:, 1], target="neutral")["accuracy"] == 1.0
+    report = sg.audit(model, MANY, labels[:, 1], target="neutral", explainers=["leave-one-out"])
+    assert report.find("accuracy").value == 1.0
+    assert report.facts["output"] == "neutral"
+
+
+def test_a_regression_model_is_audited_above_and_below_its_median():
+    values = stars(MANY)
+    report = sg.audit(stars, MANY, values, explainers=["leave-one-out"])
+    assert report.find("accuracy").value == 1.0
+    assert float(report.facts["threshold"]) == np.median(values)
+    assert float(report.facts["scale"]) == pytest.approx(np.std(values), rel=1e-5)
+    other = sg.audit(stars, MANY, values, threshold=100, explainers=["leave-one-out"])
+    assert float(other.facts["threshold"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda model: model.explain(TEXTS[0]),
+            "the outputs negative, neutral, positive: choose one with target=",
+        ),
+        (lambda model: model.explain(TEXTS[0], target="toxic"), "'toxic' is not one of them"),
+        (lambda model: sg.audit(model, TEXTS), r"choose one with target='negative' \(--target negative\)"),
+        (lambda model: sg.fit_explainer(model, MANY * 2, "l2x"), r"pass one, as in model\.for_output\('negative'\)"),
+        (lambda model: sg.audit(model, TEXTS, target="neutral", threshold=1), "threshold= is for regression"),
+    ],
+)
+def test_errors_name_the_outputs_and_the_fix(call, sentence):
+    with pytest.raises(UserError, match=sentence):
+        call(multi_label())
+
+
+def test_classifiers_take_no_target_in_an_audit():
+    with pytest.raises(UserError, match="target= and threshold= are for multi-label and regression"):
+        sg.audit(transformer(), TEXTS, target="neutral")
+
+
+def test_labels_of_a_regression_model_must_be_numbers():
+    with pytest.raises(UserError, match=r"labels\[1\] is 'many'; a regression model needs numbers"):
+        sg.evaluate(stars, ["good", "bad"], [1, "many"])
+
+
+def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    net, words = transformer(problem_type="multi_label_classification")
+    net.save_pretrained("several")
+    words.save_pretrained("several")
+    Path("stars_module.py").write_text(
+        "def stars(texts):\n    return [2.0 * t.count('good') - t.count('bad') for t in texts]\n"
+    )
+    rows = "".join(
+        f'"{text}",{2.0 * text.count("good") - text.count("bad") + 0.5},{i % 2}\n' for i, text in enumerate(MANY)
+    )
+    Path("data.csv").write_text("text,stars,neutral\n" + rows)
+    record = json.loads(run(capsys, "predict", "several", TEXTS[0], "--json").out)
+    assert record["labels"] == [name for name, value in record["probabilities"].items() if value >= 0.5]
+    assert json.loads(run(capsys, "predict", "stars_module:stars", "good", "--json").out)["values"] == {"value": 2.0}
+    assert run(capsys, "predict", "stars_module:stars", "good").out == "value\t2\tgood\n"
+    explanation = json.loads(run(capsys, "explain", "stars_module:stars", "good bad", "--json").out)
+    assert (explanation["value"], explanation["weights"]) == (1.0, [2.0, -1.0])
+    assert run(capsys, "explain", "several", TEXTS[0], "--target", "neutral", "--json").code == 0
+    refused = run(capsys, "explain", "several", TEXTS[0])
+    assert (refused.code, "--target negative" in refused.err) == (2, True)
+    scores = json.loads(
+        run(capsys, "evaluate", "stars_module:stars", "--data", "data.csv", "--label", "stars", "--json").out
+    )
+    assert {row["measure"]: row["value"] for row in scores["rows"]}["mean-absolute-error"] == pytest.approx(0.5)
+    audit = ["--data", "data.csv", "--explainer", "leave-one-out", "--json"]
+    several = run(capsys, "audit", "several", *audit, "--label", "neutral", "--target", "neutral")
+    assert several.code == 0, several.err
+    value = run(capsys, "audit", "stars_module:stars", *audit, "--label", "stars", "--threshold", "0.2")
+    assert value.code == 0, value.err
+    assert json.loads(value.out)["facts"]["threshold"] == "0.2"

@@ -42,6 +42,12 @@ def what_is_there_is_no_garbage() -> None:
     gc.freeze()
 
 
+@pytest.fixture
+def unlearned_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of consensus on tiny texts, whose teachers learn nothing; training refuses such teachers."""
+    monkeypatch.setattr("steadygaze.training.training_run.TrainingRun._check_learned", lambda *_: None)
+
+
 @pytest.fixture(scope="module")
 def hasty_judge() -> Iterator[None]:
     """For tests of fits that are not about what the mask tells: judging takes most of a small fit's time."""

@@ -95,7 +95,7 @@ def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
 
 def test_one_bar_tells_of_everything_in_order() -> None:
     told: list[tuple[str, int, int]] = []
-    log = Console(file=StringIO(), force_terminal=False, width=40)
+    log = Console(file=StringIO(), force_terminal=False, width=80)
     steps = FitProgress(log, lambda *what: told.append(what))
     steps.start(stages=2, epochs=3, steps=2)
     for _ in range(2):
@@ -108,9 +108,9 @@ def test_one_bar_tells_of_everything_in_order() -> None:
     steps.stop()
     assert told == [
         ("training", 0, 6),
-        ("training: random masks, epoch 1  prediction 0.500", 1, 6),
-        ("training: random masks, epoch 1  prediction 0.500", 2, 6),
-        ("training: selecting, epoch 2  prediction 0.500", 5, 6),
+        ("random masks, epoch 1", 1, 6),
+        ("random masks, epoch 1", 2, 6),
+        ("selecting, epoch 2", 5, 6),
         ("measuring", 6, 6),
     ]
     assert log.file.getvalue().splitlines() == ["random masks, epoch  1  prediction 0.500  held-out fidelity 0.750"]

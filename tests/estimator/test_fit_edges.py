@@ -123,6 +123,7 @@ def test_a_table_of_synonyms_is_read_named_without_its_path_and_changes_the_mode
 
 
 @pytest.mark.parametrize("technique", ["anchored", "consensus"])
+@pytest.mark.usefixtures("unlearned_teachers")
 def test_without_a_table_training_warns_names_the_option_and_substitutes_nothing(technique):
     stored, listener = listened({"swaps": 1}, technique)
     assert listener.warned[0] == (

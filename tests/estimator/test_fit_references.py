@@ -33,6 +33,7 @@ def test_a_given_reference_makes_the_same_student_as_one_trained_by_the_run(tech
     assert bits(student(technique, seed=3, epochs=2).fit(TEXTS, LABELS, **HELD, reference=other)) != bits(own)
 
 
+@pytest.mark.usefixtures("unlearned_teachers")
 def test_given_teachers_make_the_same_student_as_those_trained_by_the_run():
     own = student("consensus", seed=1).fit(TEXTS, LABELS, **HELD)
     teachers = [tiny(seed=seed).fit(TEXTS, LABELS, **HELD) for seed in (2, 3)]  # seed × teachers, and the next

@@ -90,9 +90,9 @@ def test_each_text_of_a_batch_has_segments_of_its_own_size():
 def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
     sizes = []
 
-    def measured(model, batch, rows, gone, aim):
+    def measured(model, batch, rows, gone, aim, output):
         sizes.append(gone.numel())
-        return class_probability.predict_without(model, batch, rows, gone, aim)
+        return class_probability.predict_without(model, batch, rows, gone, aim, output)
 
     for module in (leave_one_out, lime):
         monkeypatch.setattr(module, "predict_without", measured)

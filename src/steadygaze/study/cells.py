@@ -66,7 +66,8 @@ def _same_settings(config: CompareConfig, technique: str) -> bool:
 
 def _plain(stage: Stage) -> bool:
     """Return whether the stage is plain vanilla training."""
-    return stage == replace(Stage(stage.name, Vanilla()), model=stage.model, seed=stage.seed)
+    plain = Stage(stage.name, Vanilla(), model=stage.model, seed=stage.seed, must_learn=stage.must_learn)
+    return stage == plain
 
 
 def pairwise_divergence(config: CompareConfig, data: StudyData, models: Iterable[TextClassifier]) -> Arrays:

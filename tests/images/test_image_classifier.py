@@ -142,7 +142,7 @@ def test_k_is_a_whole_number(fitted, k):
     ("changes", "X", "y", "sentence"),
     [
         ({}, IMAGES[:-1], NAMES, "found 119 images and 120 labels"),
-        ({}, IMAGES, np.zeros(120, int), "hold 1 class"),
+        ({}, IMAGES, np.zeros(120, int), "have 1 class"),
         ({}, IMAGES, np.linspace(0, 1, 120), "not regressions"),
         ({}, IMAGES[:, :5], NAMES, "images of 5 × 8 pixels are too small"),
         ({}, [*IMAGES[:-1], IMAGES[0][:7]], NAMES, "one size"),

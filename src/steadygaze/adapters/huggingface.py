@@ -278,7 +278,7 @@ def _twin(network: Any) -> Any:
 
 def _task(config: Any, name: str) -> Task:
     kind = getattr(config, "problem_type", None)
-    if kind not in PROBLEM_TYPES:
+    if not isinstance(kind, str | None) or kind not in PROBLEM_TYPES:
         raise UserError(f"{name}: problem_type is {kind!r:.80}; known ones are {', '.join(map(str, PROBLEM_TYPES))}")
     return "regression" if config.num_labels < 2 and kind != "multi_label_classification" else PROBLEM_TYPES[kind]
 

@@ -157,6 +157,7 @@ CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
     data_dir=optional(path),
     seed=integer(0),
     drop_empty=flag,
+    numeric_labels=flag,
 )
 def load_corpus(
     data: str | Path,

@@ -15,6 +15,7 @@ from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.train_config import train_config
 from training.toys import Recorder, weights
 
+pytestmark = pytest.mark.usefixtures("unlearned_teachers")
 THREE = ["pos", "neg", "odd"]
 
 
@@ -33,7 +34,6 @@ def test_a_given_reference_makes_the_same_student_as_one_trained_by_the_run(tech
     assert bits(student(technique, seed=3, epochs=2).fit(TEXTS, LABELS, **HELD, reference=other)) != bits(own)
 
 
-@pytest.mark.usefixtures("unlearned_teachers")
 def test_given_teachers_make_the_same_student_as_those_trained_by_the_run():
     own = student("consensus", seed=1).fit(TEXTS, LABELS, **HELD)
     teachers = [tiny(seed=seed).fit(TEXTS, LABELS, **HELD) for seed in (2, 3)]  # seed × teachers, and the next

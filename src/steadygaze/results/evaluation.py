@@ -1,19 +1,17 @@
 """Evaluation: scores of predictions against labels, per class, with the confusion matrix.  Does not import torch."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steadygaze.core.errors import UserError, one_line
-from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.formatting import interval, number
-from steadygaze.results.row import Row, plain
+from steadygaze.results.row import JsonResult, Row, plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -49,7 +47,7 @@ class WrongPrediction:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(JsonResult):
     """Predictions of a model against labels, as returned by `steadygaze.evaluate`."""
 
     model: str
@@ -88,13 +86,6 @@ class Evaluation:
             "confusion": list(map(list, self.confusion)),
             "errors": [{name: getattr(item, name) for name in item.__slots__} for item in self.errors],
         }
-
-    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return the evaluation as JSON; write it to `path` if given."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        if path is not None:
-            write_output(path, text, replace)
-        return text
 
     def to_pandas(self) -> "DataFrame":
         """One row per class: precision, recall, f1 and n."""

@@ -146,11 +146,8 @@ def json_values(value: Any) -> Any:
     return plain(value) if isinstance(value, str | int | float | None) else str(value)
 
 
-class SavedResult(ABC):
-    """A result that is saved as JSON or as a page."""
-
-    renderer: ClassVar[str]
-    """module:function that renders the page."""
+class JsonResult(ABC):
+    """A result that is saved as JSON."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -162,6 +159,13 @@ class SavedResult(ABC):
         if path is not None:
             write_output(path, text, replace)
         return text
+
+
+class SavedResult(JsonResult):
+    """A result that is saved as JSON or as a page."""
+
+    renderer: ClassVar[str]
+    """module:function that renders the page."""
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """Return one HTML page without scripts or external files; write it to `path` if given."""

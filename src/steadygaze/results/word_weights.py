@@ -9,24 +9,23 @@ The interval is a bootstrap over texts, which resamples numerator and denominato
 on the same texts, so the intervals of the first words are slightly too far from 0.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import one_line
-from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.bootstrap import LEVEL
 from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import number
 from steadygaze.results.highlight import page
+from steadygaze.results.row import SavedResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,8 +55,10 @@ class WordWeight:
 
 
 @dataclass(frozen=True, repr=False)
-class WordWeights:
+class WordWeights(SavedResult):
     """The words with the largest weight, as returned by `steadygaze.word_weights`."""
+
+    renderer: ClassVar[str] = "steadygaze.results.word_weights:render"
 
     model: str
     weights: tuple[WordWeight, ...]
@@ -82,28 +83,15 @@ class WordWeights:
         texts = {str(label): count for label, count in self.texts.items()}
         return {**GENERATOR, "model": self.model, "texts": texts, "weights": [asdict(item) for item in self.weights]}
 
-    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return the weights as JSON; write them to `path` if given."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        if path is not None:
-            write_output(path, text, replace)
-        return text
-
     def to_pandas(self) -> "DataFrame":
         """One row per word, class and explainer."""
         return data_frame([asdict(weight) for weight in self.weights])
 
-    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return one HTML page without scripts or external files; write it to `path` if given."""
-        html = page(f"Word weights of {self.model}", f"<h1>Word weights of {escape(self.model)}</h1>{self._body()}")
-        if path is not None:
-            write_output(path, html, replace)
-        return html
-
     def _repr_html_(self) -> str:
-        return self._body().encode(errors="replace").decode()
+        return self.body().encode(errors="replace").decode()
 
-    def _body(self) -> str:
+    def body(self) -> str:
+        """HTML: for each class one table per explainer."""
         parts = []
         for label, count in self.texts.items():
             parts.append(f"<h2>{escape(str(label))} <small>({count:,} texts)</small></h2>")
@@ -136,6 +124,12 @@ class WordWeights:
         with console.capture() as captured:
             console.print(self)
         return captured.get()
+
+
+def render(weights: WordWeights) -> str:
+    """One HTML page."""
+    title = f"Word weights of {weights.model}"
+    return page(title, f"<h1>{escape(title)}</h1>{weights.body()}")
 
 
 def _line(weight: WordWeight) -> str:

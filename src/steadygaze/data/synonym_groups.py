@@ -1,0 +1,168 @@
+"""SynonymGroups: groups of synonyms that a model reads as one word, their representative.
+
+Groups are built from a synonym table.  Words are taken by falling frequency, ties in the order of the alphabet.  A word
+joins the group whose representative is its closest mutual neighbor, or else starts a new group:
+
+    star     mutual neighbor of the representative
+    half     also of at least half of the members
+    clique   also of all members
+
+Two words are mutual neighbors if each has the other as a synonym.  A word without a row in the table agrees with every
+row that names it.
+
+Words are matched in lower case.  A word with anything but letters and accents is not grouped, because an exchange with
+another word could change how its text is split; neither are single letters and words in scripts without spaces.
+
+Related work: synonym encoding (Wang et al. 2021, arXiv:1909.06723) and robust encodings (Jones et al. 2020,
+arXiv:2005.01229), which defend labels.
+"""
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.untrusted_files import digest_json, parse_json
+from steadygaze.data.word_segmentation import LETTER
+
+Rule = Literal["star", "half", "clique"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+FORMAT = "steadygaze synonym groups"
+UNSTABLE = frozenset(("http", "https", "www", "re", "ve", "ll"))
+"""Words that are split differently beside an apostrophe, a period or a colon."""
+
+
+@dataclass(frozen=True)
+class SynonymGroups:
+    """Groups of synonyms.
+
+    >>> groups = SynonymGroups((("movie", "film", "picture"), ("good", "fine")))
+    >>> groups.representative("Film"), groups.members("film"), groups.representative("bad")
+    ('movie', ('movie', 'film', 'picture'), 'bad')
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    """Words of each group in lower case, the representative first."""
+
+    def __post_init__(self) -> None:
+        words = [word for group in self.groups for word in group]
+        for word in words:
+            if not isinstance(word, str) or fold_word(word) != word:
+                raise UserError(
+                    f"synonym groups: {word!r:.40} cannot be in a group; words have at least two letters, "
+                    "nothing else, and lower case"
+                )
+        if len(set(words)) < len(words):
+            duplicate = Counter(words).most_common(1)[0][0]
+            raise UserError(f"synonym groups: {duplicate!r} is in two groups, or twice in one; remove one of them")
+        if any(len(group) < 2 for group in self.groups):
+            raise UserError("synonym groups: a group needs at least two words; remove groups of one word")
+
+    @cached_property
+    def representatives(self) -> dict[str, str]:
+        """Word -> representative, for every word of a group."""
+        return {word: group[0] for group in self.groups for word in group}
+
+    @cached_property
+    def _members(self) -> dict[str, tuple[str, ...]]:
+        return {group[0]: group for group in self.groups}
+
+    def representative(self, word: str) -> str:
+        """The representative of the word's group in lower case; the word itself if it is in no group."""
+        return self.representatives.get(fold_word(word) or "", word)
+
+    def members(self, word: str) -> tuple[str, ...]:
+        """The words of the word's group, the representative first; only the word itself if it is in no group."""
+        return self._members.get(self.representative(word), (word,))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the groups."""
+        return digest_json([self.groups])
+
+    def to_json(self) -> str:
+        rows = ",\n".join(f"  {json.dumps(group, ensure_ascii=False)}" for group in self.groups)
+        return f'{{"format": "{FORMAT}", "groups": [\n{rows}\n]}}\n'
+
+    @staticmethod
+    def from_json(text: str | bytes, name: object = "synonym groups") -> "SynonymGroups":
+        """Groups of a JSON text; errors name the file `name`."""
+        values = parse_json(text, name)
+        groups: Any = values.get("groups") if isinstance(values, dict) and values.get("format") == FORMAT else None
+        if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
+            raise UserError(f'{name} has no synonym groups: it needs {{"format": "{FORMAT}", "groups": [["good", …]]}}')
+        return SynonymGroups(tuple(map(tuple, groups)))
+
+
+def fold_word(word: str) -> str | None:
+    """The word as tokenizers match it, in lower case and composed; None: it cannot be in a group.
+
+    >>> [fold_word(word) for word in ("Film", "well-made", "o'clock", "u", "R2D2", "电影")]
+    ['film', None, None, None, None, None]
+    """
+    # Letter by letter, as the tokenizers do: str.lower() treats a sigma by its position.
+    folded = unicodedata.normalize("NFC", "".join(letter.lower() for letter in word))
+    if folded.isascii():
+        return folded if len(folded) > 1 and folded.isalpha() and folded not in UNSTABLE else None
+    kinds = [unicodedata.category(letter)[0] for letter in folded]
+    if len(folded) < 2 or kinds[0] != "L" or not set(kinds) <= {"L", "M"} or LETTER.search(folded):
+        return None
+    return folded
+
+
+def build_groups(
+    table: Mapping[str, Sequence[str]], frequency: Mapping[str, int] | None = None, rule: Rule = "star"
+) -> SynonymGroups:
+    """Group the words of a table; `frequency`: the number of training texts with each word.
+
+    Words are grouped as they are in the table: filter it with `substitutable_pairs` first.
+
+    >>> table = {"movie": ["film", "show"], "film": ["movie"], "show": ["movie", "display"], "display": ["show"]}
+    >>> build_groups(table, {"film": 9, "show": 3}).groups
+    (('film', 'movie'), ('show', 'display'))
+    """
+    if rule not in RULES:
+        raise unknown("group rule", rule, RULES)
+    neighbors = mutual_neighbors(table)
+    counts = frequency or {}
+    groups: dict[str, list[str]] = {}
+    for word in sorted(neighbors, key=lambda word: (-counts.get(word, 0), word)):
+        representative = next(
+            (name for name in neighbors[word] if name in groups and _accepts(groups[name], neighbors[word], rule)), None
+        )
+        if representative is None:
+            groups[word] = [word]
+        else:
+            groups[representative].append(word)
+    return SynonymGroups(tuple(tuple(group) for group in groups.values() if len(group) > 1))
+
+
+def mutual_neighbors(table: Mapping[str, Sequence[str]]) -> dict[str, dict[str, None]]:
+    """Word -> its mutual neighbors as the keys of a dict, the closest first.  All words as `fold_word` returns them."""
+    folded: dict[str, dict[str, None]] = {}
+    for word, synonyms in table.items():
+        if (name := fold_word(word)) is not None:
+            row = folded.setdefault(name, {})
+            row.update(dict.fromkeys(_folded_words(synonyms)))
+            row.pop(name, None)
+    without_row: dict[str, dict[str, None]] = {}
+    for word, synonyms in folded.items():
+        for synonym in synonyms:
+            if synonym not in folded:
+                without_row.setdefault(synonym, {})[word] = None
+    known = {**folded, **without_row}
+    return {word: {name: None for name in row if word in known[name]} for word, row in known.items()}
+
+
+def _folded_words(words: Iterable[str]) -> Iterable[str]:
+    return (name for name in map(fold_word, words) if name is not None)
+
+
+def _accepts(group: Sequence[str], neighbors: Mapping[str, None], rule: Rule) -> bool:
+    """Whether a word with these neighbors, which include the representative, may join the group."""
+    share = {"star": 0.0, "half": 0.5, "clique": 1.0}[rule]
+    return sum(member in neighbors for member in group) >= share * len(group)

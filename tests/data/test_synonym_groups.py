@@ -1,0 +1,123 @@
+"""Groups of synonyms."""
+
+import itertools
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steadygaze.core.errors import UserError
+from steadygaze.data.synonym_groups import RULES, Rule, SynonymGroups, build_groups, fold_word, mutual_neighbors
+
+WORDS = [a + b for a, b in itertools.product("abc", "xyz")]
+TABLES = st.dictionaries(st.sampled_from(WORDS), st.lists(st.sampled_from(WORDS), max_size=6), max_size=9)
+
+
+def test_a_word_joins_the_group_of_its_closest_mutual_neighbor() -> None:
+    table = {"big": ["large"], "large": ["huge", "big"], "great": ["huge"], "huge": ["great", "large"]}
+    # big starts a group, large joins it, great starts one; huge is a neighbor of great, and not of big
+    assert build_groups(table, {"big": 4, "large": 3, "great": 2, "huge": 1}).groups == (
+        ("big", "large"),
+        ("great", "huge"),
+    )
+    # large starts a group, huge joins it by mutual neighborhood, big joins it, great has no representative left
+    assert build_groups(table, {"large": 9, "huge": 8}).groups == (("large", "huge", "big"),)
+
+
+def test_one_sided_synonyms_are_not_merged_unless_a_word_has_no_row() -> None:
+    assert build_groups({"good": ["fine"], "fine": ["thin"], "thin": ["fine"]}, {"good": 9}).groups == (
+        ("fine", "thin"),
+    )
+    assert build_groups({"good": ["fine", "nice"]}).groups == (("fine", "good"),)  # in the order of the alphabet
+    assert build_groups({"good": ["fine", "nice"]}, {"good": 1}).groups == (("good", "fine", "nice"),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "groups"),
+    [
+        ("star", (("aa", "bb", "cc", "dd"),)),
+        ("half", (("aa", "bb", "cc"),)),  # dd is a neighbor of one of three
+        ("clique", (("aa", "bb"),)),  # cc is not a neighbor of bb
+    ],
+)
+def test_stricter_rules_ask_more_members(rule: Rule, groups: tuple[tuple[str, ...], ...]) -> None:
+    table = {"aa": ["bb", "cc", "dd"], "bb": ["aa"], "cc": ["aa"], "dd": ["aa"]}
+    assert build_groups(table, {"aa": 4, "bb": 3, "cc": 2, "dd": 1}, rule).groups == groups
+
+
+@given(TABLES, st.dictionaries(st.sampled_from(WORDS), st.integers(0, 5)), st.sampled_from(RULES))
+def test_groups_follow_their_rule_for_any_table(table: dict, frequency: dict, rule: Rule) -> None:
+    groups = build_groups(table, frequency, rule)
+    neighbors = mutual_neighbors(table)
+    assert groups == build_groups(dict(reversed(table.items())), frequency, rule) or _has_duplicate_rows(table)
+    for group in groups.groups:
+        assert group[0] == min(group, key=lambda word: (-frequency.get(word, 0), word))
+        for position, word in enumerate(group[1:], 1):
+            assert group[0] in neighbors[word]
+            shared = sum(other in neighbors[word] for other in group[:position])
+            assert shared >= {"star": 1, "half": position / 2, "clique": position}[rule]
+    assert all(word in neighbors[other] for word in neighbors for other in neighbors[word])
+    assert all(word not in neighbors[word] for word in neighbors)
+
+
+def _has_duplicate_rows(table: dict) -> bool:
+    """Words without a row take the order of the table's rows."""
+    return bool({synonym for row in table.values() for synonym in row} - table.keys())
+
+
+@given(TABLES)
+def test_groups_survive_json(table: dict) -> None:
+    groups = build_groups(table)
+    loaded = SynonymGroups.from_json(groups.to_json())
+    assert loaded == groups
+    assert loaded.digest == groups.digest
+    assert json.loads(groups.to_json())["groups"] == [list(group) for group in groups.groups]
+
+
+def test_representative_and_members_ignore_case() -> None:
+    groups = SynonymGroups((("movie", "film"), ("good", "fine")))
+    assert groups.representative("FILM") == "movie"
+    assert groups.members("Film") == groups.members("movie") == ("movie", "film")
+    assert groups.representative("Bad") == "Bad"
+    assert groups.members("Bad") == ("Bad",)
+
+
+@pytest.mark.parametrize("word", ["a", "well-made", "o'clock", "b2b", "two words", "电影", "", "\u0301ab", "re", "www"])
+def test_words_that_could_change_the_split_of_a_text_are_not_grouped(word: str) -> None:
+    assert fold_word(word) is None
+    with pytest.raises(UserError, match="cannot be in a group"):
+        SynonymGroups((("good", word),))
+
+
+def test_accents_are_composed_and_case_is_folded() -> None:
+    assert fold_word("Cafe\u0301") == fold_word("CAFÉ") == "café"
+    assert fold_word(string.ascii_uppercase) == string.ascii_lowercase
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ((("good", "fine"), ("fine", "thin")), "'fine' is in two groups"),
+        ((("good",),), "at least two words"),
+        ((("Good", "fine"),), "'Good' cannot be in a group"),
+        (((1, "fine"),), "1 cannot be in a group"),
+    ],
+)
+def test_wrong_groups_are_refused(groups: tuple, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        SynonymGroups(groups)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"groups": [["a", "b"]]}', '{"format": "steadygaze synonym groups", "groups": {"a": "b"}}']
+)
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"file\.json has no synonym groups"):
+        SynonymGroups.from_json(text, "file.json")
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    with pytest.raises(UserError, match="group rule"):
+        build_groups({"good": ["fine"]}, rule="ring")  # type: ignore[arg-type]

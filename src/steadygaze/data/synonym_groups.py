@@ -51,7 +51,7 @@ class SynonymGroups:
     def __post_init__(self) -> None:
         words = [word for group in self.groups for word in group]
         for word in words:
-            if not isinstance(word, str) or fold_word(word) != word:
+            if fold_word(word) != word:
                 raise UserError(
                     f"synonym groups: {word!r:.40} cannot be in a group; words have at least two letters, "
                     "nothing else, and lower case"
@@ -93,9 +93,13 @@ class SynonymGroups:
         """Groups of a JSON text; errors name the file `name`."""
         values = parse_json(text, name)
         groups: Any = values.get("groups") if isinstance(values, dict) and values.get("format") == FORMAT else None
-        if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
+        if not isinstance(groups, list) or not all(map(_is_list_of_strings, groups)):
             raise UserError(f'{name} has no synonym groups: it needs {{"format": "{FORMAT}", "groups": [["good", …]]}}')
         return SynonymGroups(tuple(map(tuple, groups)))
+
+
+def _is_list_of_strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def fold_word(word: str) -> str | None:
@@ -150,8 +154,8 @@ def mutual_neighbors(table: Mapping[str, Sequence[str]]) -> dict[str, dict[str, 
             row.update(dict.fromkeys(_folded_words(synonyms)))
             row.pop(name, None)
     without_row: dict[str, dict[str, None]] = {}
-    for word, synonyms in folded.items():
-        for synonym in synonyms:
+    for word, row in folded.items():
+        for synonym in row:
             if synonym not in folded:
                 without_row.setdefault(synonym, {})[word] = None
     known = {**folded, **without_row}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precisio
 
 import steadygaze as sg
 from commands import run
+from steadygaze.core.errors import UserError
+from steadygaze.results.report import Report
 
 CLASSES = ["bad", "good", "mixed"]
 TEXTS = ["a good film", "a bad film", "good and bad", "nothing", "bad bad", "good good", "bad film"]
@@ -97,3 +100,50 @@ def test_a_report_is_a_table():
     accuracy = table[table.measure == "accuracy"].iloc[0]
     assert accuracy.value == report.find("accuracy").value
     assert (accuracy.low, accuracy.high) == report.find("accuracy").interval
+
+
+@pytest.fixture
+def report(fewer_protocols):
+    return sg.audit(predict, TEXTS, LABELS, classes=CLASSES, rationales=[None] * 5 + [[(0, 4)], None])
+
+
+def test_an_audit_has_the_evaluation_with_the_explanations_of_wrong_predictions(report, evaluation):
+    assert report.evaluation.confusion == evaluation.confusion
+    assert report.evaluation["accuracy"] == report.find("accuracy").value == evaluation["accuracy"]
+    errors = report.evaluation.errors
+    assert [error.row for error in errors] == [5, 6, 2]
+    for error in errors:
+        assert (error.explanation.text, error.explanation.label) == (error.text, error.predicted)
+        assert error.explanation.true_label == error.label
+        assert error.explanation.is_wrong
+    assert errors[0].explanation.rationales == ((0, 4),)
+
+
+def test_the_page_of_an_audit_shows_the_predictions(report):
+    section = report.to_html().split('<h2 id="predictions">')[1].split("</section>")[0]
+    assert "Confusion matrix" in section
+    assert '<th scope="row">bad</th><td><strong>2</strong></td><td>1</td><td>0</td>' in section
+    assert section.count("✗ wrong: the label is") == 3
+    assert re.findall(r"</span> (\w+)</h3>", section) == ["good", "bad", "bad"]  # the predicted classes
+    assert "human rationale" in section
+    assert 'id="predictions"' not in sg.audit(predict, TEXTS, classes=CLASSES).to_html()
+
+
+def test_a_report_with_an_evaluation_comes_back_from_json_and_an_old_file_without_it(report, tmp_path):
+    path = tmp_path / "report.json"
+    report.to_json(path)
+    restored = Report.from_json(path)
+    assert restored.evaluation == report.evaluation
+    assert restored.to_html() == report.to_html()
+    old = json.loads(path.read_text())
+    del old["evaluation"]
+    for shift in old["shifts"]:
+        for side in ("before", "after"):
+            del shift[side]["sentences"], shift[side]["true_label"]
+    restored = Report.from_dict(old)
+    assert restored.evaluation is None
+    assert restored.shifts == report.shifts
+    broken = json.loads(path.read_text())
+    broken["evaluation"]["per_class"][0]["recall"] = 0.9
+    with pytest.raises(UserError, match=r"evaluation.per_class.0.recall is not as steadygaze writes it"):
+        Report.from_dict(broken)

@@ -159,7 +159,7 @@ def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(htm
     assert html.count("✗ the label changed: positive → negative") == 1
     assert "label positive, as before" in text
     assert "underlined : the substituted words" in text
-    assert "known rationale" not in text
+    assert ": the human rationale" not in text
 
 
 def test_numbers_are_grouped_by_section_and_explainer_with_the_audited_one_open(html):

@@ -85,7 +85,7 @@ def test_right_and_wrong_predictions_are_told_apart_in_words():
 
 def test_the_known_reason_stands_beside_the_heaviest_words():
     page = render("t", explanations=[explanation("very good", rationales=((5, 9),))])
-    assert '<dt>known rationale</dt>\n<dd><span class="known"><b>good</b></span>' in page
+    assert '<dt>human rationale</dt>\n<dd><span class="known"><b>good</b></span>' in page
     assert '<span><b>very</b> 0.500</span> <span class="known"><b>good</b> 0.500</span>' in page
 
 

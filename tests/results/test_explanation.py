@@ -203,8 +203,8 @@ def test_evidence_is_underlined_through_words_and_the_gaps_between_them():
     elements = Reader(html := highlight_html(explain(rationales=((2, 10),)))).elements
     assert sum("underline" in attributes.get("style", "") for _, attributes in elements) == 3  # "od", "  ", "plot"
     assert Reader(html).shown == "good  plot,\nbad end"
-    assert "known rationale" in legend([explain(rationales=((2, 10),))])
-    assert "known rationale" not in legend([explain()])
+    assert "human rationale" in legend([explain(rationales=((2, 10),))])
+    assert "human rationale" not in legend([explain()])
 
 
 def test_what_was_not_read_is_grayed_and_said():
@@ -287,7 +287,7 @@ def test_without_color_the_terminal_still_says_everything():
         "bad end",
         "→ positive 75.0% (explained: negative)",
         "share of the attention: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
-        "known rationale: bad",
+        "human rationale: bad",
     ]
 
 

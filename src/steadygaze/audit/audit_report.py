@@ -30,6 +30,7 @@ from steadygaze.data.batches import collate
 from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.token_alignment import coverage, mean_of_words, merge_words
 from steadygaze.estimator.explain_texts import rationale_spans
+from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
@@ -43,6 +44,10 @@ MAX_POINTS = 1000
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 MAPPED = 5
 """Labels listed with their classes in a note."""
+EVALUATED = ("accuracy", "macro-f1", "expected-calibration-error")
+"""Measures of the evaluation."""
+WRONG = 20
+"""Wrong predictions in a report."""
 Points = Sequence[Mapping[str, Any]]
 
 
@@ -110,7 +115,41 @@ def build_report(audited: AuditFindings) -> Report:
         sections={
             finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group
         },
+        evaluation=_evaluation(prepared, main, rows),
     )
+
+
+def _evaluation(prepared: PreparedCase, explainer: str, rows: Sequence[Row]) -> Evaluation | None:
+    """The predictions against the labels, and the explanations of wrong predictions; None without labels."""
+    case, adapter = prepared.case, prepared.adapter
+    if case.data.label is None:
+        return None
+    scores = [row for row in rows if row.measure in EVALUATED and row.n]
+    texts, probs = [example.text for example in prepared.examples], case.probs.numpy()
+    evaluation = tabulate(adapter.name, adapter.classes, scores, texts, case.data.label, probs, WRONG)
+    wrong = np.array([error.row for error in evaluation.errors], np.int64)
+    explanations = _known_explanations(prepared, explainer, wrong) if len(wrong) else []
+    errors = [
+        replace(error, explanation=explanation and replace(explanation, true_label=error.label))
+        for error, explanation in zip(evaluation.errors, explanations, strict=True)
+    ]
+    return replace(evaluation, errors=tuple(errors))
+
+
+def _known_explanations(prepared: PreparedCase, explainer: str, rows: Rows) -> list[Explanation | None]:
+    """The explanations that the audit has computed; None for texts outside its sample."""
+    case = prepared.case
+    batch = collate(case.data, rows)
+    weights = case.gather_rows(case.saliency(explainer), rows, batch)
+    explanations: list[Explanation | None] = []
+    for i, row in enumerate(rows.tolist()):
+        values = weights[i][batch.mask[i]]
+        known = bool(values.isfinite().all())
+        explanation = (
+            _explanation(prepared, row, explainer, values.tolist(), case.probs[row].tolist(), {}) if known else None
+        )
+        explanations.append(explanation and replace(explanation, rationales=prepared.examples[row].rationales))
+    return explanations
 
 
 def _row(finding: Finding, common_settings: Settings) -> Row:

@@ -23,7 +23,7 @@ from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.models import inference
-from steadygaze.results.evaluation import Evaluation, WrongPrediction
+from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.row import Row, mean_row
 
 ERRORS = 100
@@ -109,11 +109,4 @@ def evaluation(
     rows = [mean_row("accuracy", hits, settings, seed=seed)]
     for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
         rows.append(Row(measure, value, len(hits), interval, settings))
-    confidence, predicted = (part.tolist() for part in probs.max(-1))
-    wrong = sorted((row for row, hit in enumerate(hits) if not hit), key=lambda row: -confidence[row])[:ERRORS]
-    errors = [
-        WrongPrediction(row, texts[row], classes[int(label[row])], classes[predicted[row]], confidence[row])
-        for row in wrong
-    ]
-    counts = correctness_measures.confusion_matrix(probs, label).tolist()
-    return Evaluation(name, tuple(classes), tuple(rows), tuple(map(tuple, counts)), tuple(errors))
+    return tabulate(name, classes, rows, texts, label.numpy(), probs.numpy(), ERRORS)

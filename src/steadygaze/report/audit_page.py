@@ -13,6 +13,7 @@ from markupsafe import Markup
 from steadygaze.core.types import Picked, Span
 from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
 from steadygaze.report.plots import pictures
+from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend
@@ -135,6 +136,18 @@ def _excerpt(e: Explanation, kept: Sequence[int], exchanged: Sequence[int]) -> E
     )
 
 
+def excerpt(e: Explanation) -> Explanation:
+    """A long text around its top-weighted words and its rationale."""
+    if len(e) <= LONG:
+        return e
+    rationale = [
+        i
+        for i, (start, end) in enumerate(e.spans)
+        if any(start < stop and begin < end for begin, stop in e.rationales or ())
+    ]
+    return _excerpt(e, _around(e, rationale), rationale)
+
+
 def _selected_spans(e: Explanation, kept: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
     """The rationale in the excerpt, which contains all of it."""
     if e.rationale is None:
@@ -157,8 +170,8 @@ def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:
 
 
 OTHER = "Other numbers"
-OPEN = 2
-"""Texts shown per perturbation; the others are collapsed."""
+OPEN, OPEN_ERRORS = 2, 5
+"""Texts shown per perturbation, and wrong predictions; the others are collapsed."""
 
 
 def render(report: Report) -> str:
@@ -178,6 +191,10 @@ def render(report: Report) -> str:
             noun=noun,
             collapsed=collapsed,
             aloud=axis_sentence,
+            wrong=_wrong(report),
+            wrong_total=_wrong_total(report),
+            wrong_legend=_wrong_legend(report),
+            open_errors=OPEN_ERRORS,
             probes=_probes(pairs),
             open=OPEN,
             legend=_legend([pair for _, pair in pairs]),
@@ -189,6 +206,22 @@ def render(report: Report) -> str:
         )
     )
     return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
+
+
+def _wrong(report: Report) -> list[WrongPrediction]:
+    """The wrong predictions; long texts as excerpts."""
+    errors = () if report.evaluation is None else report.evaluation.errors
+    return [replace(error, explanation=error.explanation and excerpt(error.explanation)) for error in errors]
+
+
+def _wrong_total(report: Report) -> int:
+    counts = () if report.evaluation is None else report.evaluation.confusion
+    return sum(count for i, line in enumerate(counts) for j, count in enumerate(line) if i != j)
+
+
+def _wrong_legend(report: Report) -> Markup:
+    explanations = [error.explanation for error in _wrong(report) if error.explanation is not None]
+    return Markup(legend(explanations) if explanations else "")  # no user text
 
 
 def _lead(report: Report) -> str:
@@ -239,7 +272,7 @@ def _probes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, list[tup
 
 def _legend(pairs: Sequence[TextPair]) -> Markup:
     texts = [text for pair in pairs for text in (pair.before, pair.after)]
-    keys = legend(texts).replace(": the known rationale", ": the substituted words")
+    keys = legend(texts).replace(": the human rationale", ": the substituted words")
     return Markup(
         keys + (" &ensp; […]: omitted words" if any(pair.shortened for pair in pairs) else "")
     )  # no user text

@@ -99,7 +99,7 @@ def _broken(name: str) -> Markup:
 
 
 def _top_words(e: Explanation) -> list[tuple[str, float | None, bool]]:
-    """Top-weighted words with their weights, or selected spans, and whether each overlaps the known rationale."""
+    """Top-weighted words with their weights, or selected spans, and whether each overlaps the human rationale."""
 
     def known(begin: int, end: int) -> bool:
         return any(begin < stop and start < end for start, stop in e.rationales or ())

@@ -1,15 +1,17 @@
 """Evaluation: scores of predictions against labels, per class, with the confusion matrix.  Does not import torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError, one_line
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
+from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
 from steadygaze.results.row import JsonResult, Row, plain
 
@@ -44,6 +46,12 @@ class WrongPrediction:
     predicted: Label
     probability: float
     """Probability of the predicted class."""
+    explanation: Explanation | None = None
+    """The explanation of the prediction, in an audit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return values if self.explanation is None else {**values, "explanation": self.explanation.to_dict()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +92,7 @@ class Evaluation(JsonResult):
             "rows": [row.to_dict() for row in self.rows],
             "per_class": [{name: plain(getattr(item, name)) for name in item.__slots__} for item in self.per_class],
             "confusion": list(map(list, self.confusion)),
-            "errors": [{name: getattr(item, name) for name in item.__slots__} for item in self.errors],
+            "errors": [error.to_dict() for error in self.errors],
         }
 
     def to_pandas(self) -> "DataFrame":
@@ -124,6 +132,30 @@ class Evaluation(JsonResult):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def tabulate(
+    model: str,
+    classes: Sequence[Label],
+    rows: Sequence[Row],
+    texts: Sequence[str],
+    codes: NDArray[np.int64],
+    probabilities: NDArray[np.floating[Any]],
+    limit: int,
+) -> Evaluation:
+    """The confusion matrix and the `limit` most confident wrong predictions.
+
+    codes (N,): the label of each text as an index; probabilities (N,C)
+    """
+    predicted, confidence = probabilities.argmax(-1), probabilities.max(-1)
+    counts = np.bincount(codes * len(classes) + predicted, minlength=len(classes) ** 2)
+    wrong = np.flatnonzero(predicted != codes)
+    errors = [
+        WrongPrediction(row, texts[row], classes[codes[row]], classes[predicted[row]], float(confidence[row]))
+        for row in wrong[np.argsort(-confidence[wrong], kind="stable")][:limit].tolist()
+    ]
+    confusion = tuple(map(tuple, counts.reshape(len(classes), -1).tolist()))
+    return Evaluation(model, tuple(classes), tuple(rows), confusion, tuple(errors))
 
 
 def data_frame(records: list[dict[str, Any]]) -> "DataFrame":

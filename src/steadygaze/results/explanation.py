@@ -273,7 +273,7 @@ class Explanation:
             lines.append(f"question: {' · '.join(words) or question_part._nothing}")
         if self.rationales is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.rationales]
-            lines.append(f"known rationale: {' · '.join(reason) or 'none'}")
+            lines.append(f"human rationale: {' · '.join(reason) or 'none'}")
         if is_truncated(self):
             lines.append(f"{UNREAD} (from character {self.read_to} of {len(self.text)})")
         return lines

@@ -103,7 +103,7 @@ def legend(explanations: Iterable[WeightedText]) -> str:
     if any(e.explainer == "attention" for e in explanations):
         keys.append(SHARE)
     if any(e.rationales for e in explanations):
-        keys.append(f'<span style="{_UNDERLINE}">underlined</span>: the known rationale')
+        keys.append(f'<span style="{_UNDERLINE}">underlined</span>: the human rationale')
     if any(map(is_truncated, explanations)):
         keys.append(f'<span style="opacity:0.7">gray</span>: {UNREAD}')
     return " &ensp; ".join(keys)

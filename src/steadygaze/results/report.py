@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
-from steadygaze.results.evaluation import data_frame
+from steadygaze.results.evaluation import Evaluation, data_frame
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
@@ -65,6 +65,8 @@ class Report(SavedResult):
     """Time in UTC: 2026-11-16T10:12:23Z."""
     gate: Gate | None = None
     """The result of the policy; None: no policy."""
+    evaluation: Evaluation | None = None
+    """Confusion matrix and wrong predictions; None: the texts have no labels."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -137,6 +139,7 @@ class Report(SavedResult):
             "versions": dict(self.versions),
             "date": self.date,
             "gate": None if self.gate is None else json_values(asdict(self.gate)),
+            "evaluation": None if self.evaluation is None else self.evaluation.to_dict(),
         }
 
     def to_pandas(self) -> "DataFrame":

@@ -11,10 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
+from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import SCHEMA, Shift
 
+NEW_FIELDS = {"sentences": None, "true_label": None}
+"""Fields of an explanation that earlier files lack."""
 R = TypeVar("R")
 """Report, which imports this module."""
 
@@ -36,14 +39,19 @@ def read(kind: type[R], values: Any) -> R:
     """Restore a report from the values of `Report.to_dict`."""
     if isinstance(values, Mapping):
         values = {key: value for key, value in values.items() if (key, value) not in GENERATOR.items()}
+        values = _with_new_fields(values)
     _check_outline(kind, values)
     content: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
     content.pop("schema")
+    content["evaluation"] = _evaluation(values["evaluation"])
     try:
         report: Any = _adapter(cast(Any, kind)).validate_python(content)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)))
+    if report.evaluation is not None:
+        errors = tuple(map(_with_error_labels, report.evaluation.errors))
+        report = replace(report, evaluation=replace(report.evaluation, errors=errors))
     # A value that was coerced or dropped was not written by steadygaze: writing the report again shows it.
     if (place := _difference(report.to_dict(), {**GENERATOR, **values})) is not None:
         raise UserError(f"{place} is not as steadygaze writes it")
@@ -65,6 +73,31 @@ def _check_outline(kind: Any, values: Any) -> None:
         raise UserError(f"the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}")
     if not isinstance(values["rows"], list):
         raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
+
+
+def _with_new_fields(values: dict[str, Any]) -> dict[str, Any]:
+    """Add the fields that earlier files lack."""
+    values = {"evaluation": None, **values}
+    if isinstance(values.get("shifts"), list):
+        values["shifts"] = [
+            {key: {**NEW_FIELDS, **part} if isinstance(part, Mapping) else part for key, part in shift.items()}
+            if isinstance(shift, Mapping)
+            else shift
+            for shift in values["shifts"]
+        ]
+    return values
+
+
+def _evaluation(values: Any) -> Any:
+    """The values of an evaluation without those that depend on others."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("rows"), list):
+        return values
+    content = {key: value for key, value in values.items() if key not in (*GENERATOR, "per_class")}
+    return {**content, "rows": tuple(map(Row.from_dict, values["rows"]))}
+
+
+def _with_error_labels(error: WrongPrediction) -> WrongPrediction:
+    return error if error.explanation is None else replace(error, explanation=_with_label(error.explanation))
 
 
 def _with_labels(shift: Shift) -> Shift:

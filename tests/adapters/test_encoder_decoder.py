@@ -73,6 +73,7 @@ def test_a_folder_and_a_pair_predict_as_the_library_does(tmp_path):
     assert model.facts == {"architecture": "T5ForSequenceClassification", "attention": "last"}
 
 
+@pytest.mark.slow
 def test_an_encoder_decoder_is_audited():
     model = sg.load((network("bart"), tokenizer("bart")))
     labels = list(model.predict(TEXTS))

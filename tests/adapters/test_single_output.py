@@ -125,6 +125,7 @@ def test_evaluation_of_a_regression_model_by_hand():
     assert json.loads(evaluation.to_json())["per_class"] == []
 
 
+@pytest.mark.slow
 def test_an_output_of_a_multi_label_model_is_evaluated_and_audited():
     model = multi_label()
     labels = model.predict(MANY)
@@ -155,6 +156,7 @@ def test_a_regression_model_is_audited_above_and_below_its_median():
         (lambda model: model.explain(TEXTS[0], target="toxic"), "'toxic' is not one of them"),
         (lambda model: sg.audit(model, TEXTS), r"choose one with target='negative' \(--target negative\)"),
         (lambda model: sg.fit_explainer(model, MANY * 2, "l2x"), r"pass one, as in model\.for_output\('negative'\)"),
+        (lambda model: sg.word_weights(model, MANY), r"pass one, as in model\.for_output\('negative'\)"),
         (lambda model: sg.audit(model, TEXTS, target="neutral", threshold=1), "threshold= is for regression"),
     ],
 )
@@ -173,8 +175,7 @@ def test_labels_of_a_regression_model_must_be_numbers():
         sg.evaluate(stars, ["good", "bad"], [1, "many"])
 
 
-def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def save_models_and_data():
     net, words = transformer(problem_type="multi_label_classification")
     net.save_pretrained("several")
     words.save_pretrained("several")
@@ -185,6 +186,11 @@ def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
         f'"{text}",{2.0 * text.count("good") - text.count("bad") + 0.5},{i % 2}\n' for i, text in enumerate(MANY)
     )
     Path("data.csv").write_text("text,stars,neutral\n" + rows)
+
+
+def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save_models_and_data()
     record = json.loads(run(capsys, "predict", "several", TEXTS[0], "--json").out)
     assert record["labels"] == [name for name, value in record["probabilities"].items() if value >= 0.5]
     assert json.loads(run(capsys, "predict", "stars_module:stars", "good", "--json").out)["values"] == {"value": 2.0}
@@ -192,12 +198,23 @@ def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
     explanation = json.loads(run(capsys, "explain", "stars_module:stars", "good bad", "--json").out)
     assert (explanation["value"], explanation["weights"]) == (1.0, [2.0, -1.0])
     assert run(capsys, "explain", "several", TEXTS[0], "--target", "neutral", "--json").code == 0
+    labeled = ["explain", "several", "--file", "data.csv", "--label", "neutral", "--target", "neutral", "--json"]
+    wrong = [json.loads(line) for line in run(capsys, *labeled).out.splitlines()]
+    assert {record["true_label"] for record in wrong} == {"neutral", "not neutral"}
+    numbers = run(capsys, "explain", "stars_module:stars", "--file", "data.csv", "--label", "neutral")
+    assert (numbers.code, "use evaluate" in numbers.err) == (2, True)
     refused = run(capsys, "explain", "several", TEXTS[0])
     assert (refused.code, "--target negative" in refused.err) == (2, True)
     scores = json.loads(
         run(capsys, "evaluate", "stars_module:stars", "--data", "data.csv", "--label", "stars", "--json").out
     )
     assert {row["measure"]: row["value"] for row in scores["rows"]}["mean-absolute-error"] == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+def test_the_command_audits_an_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save_models_and_data()
     audit = ["--data", "data.csv", "--explainer", "leave-one-out", "--json"]
     several = run(capsys, "audit", "several", *audit, "--label", "neutral", "--target", "neutral")
     assert several.code == 0, several.err

@@ -39,7 +39,8 @@ def load(
     model : a folder of `save`, which gives a TextClassifier or an ImageClassifier; or, for a ModelAdapter:
         a folder or hub id of a Hugging Face classifier, a text-classification pipeline, a tuple (model, tokenizer),
         a fitted scikit-learn pipeline or another object with `predict_proba`, or a function texts -> probabilities.
-    classes : the names of the classes in the order of the probabilities; required for a function.
+        Regression: a Hugging Face model with one output, a scikit-learn regressor, or a function texts -> numbers.
+    classes : the names of the classes in the order of the probabilities; required for a function that returns these.
     device : auto, cpu, cuda or mps, for models that are loaded here.
     attention : last or rollout: how the heads and layers of a Hugging Face model are aggregated.
     prompt, label_words : classify with a causal language model, a folder, a hub id or (model, tokenizer).
@@ -81,9 +82,10 @@ def explain(
     texts : a string, or a list, NumPy array or column of strings; pairs are tuples (text, question).
     explainer : a name (`steadygaze list explainers`), an Explainer, a method of Captum, or a fitted explainer;
         None: the rationale or the attention of the model, or leave-one-out for a model without both.
-    target : the explained class; None: the predicted one.
+    target : the explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
     granularity : "word", or "piece" for the subwords of a transformer.
     output : explain the "probability" or the "logit" of the class.  A black box has logarithms of probabilities.
+        The value of a regression model is explained in either case.
     settings : settings of the explainer, by name: {"samples": 500}.
     seed : random seed of the explainer.
     classes, device : as for `load`.
@@ -127,6 +129,8 @@ def weigh_words(
     watch: Callable[[str, int, int], None] = silent,
 ) -> WordWeights:
     """`watch`: progress callback with the task, the number of explained texts and the total."""
+    if len(adapter.outputs) > 1:
+        adapter.check_classes()
     inputs, questions = read_texts(texts)
     items = inputs if questions is None else list(zip(inputs, questions, strict=True))
     explanations: dict[str, list[Explanation]] = {}

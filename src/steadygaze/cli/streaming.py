@@ -126,6 +126,8 @@ def labels(adapter: ModelAdapter, file: Path, text: Sequence[str], label: str, d
     from steadygaze.data.user_files import stream
 
     for examples in stream(file, text=text, label=label, drop_empty=drop_empty, chunk=CHUNK):
+        if "threshold" in adapter.facts:
+            raise UserError(f"--label marks wrong classes, and {adapter.name} predicts numbers: use evaluate")
         codes = adapter.label_codes([example.label for example in examples if example.label is not None])
         yield from (adapter.classes[code] for code in codes)
 

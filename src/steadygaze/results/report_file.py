@@ -16,8 +16,6 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import SCHEMA, Shift
 
-NEW_FIELDS = {"sentences": None, "true_label": None}
-"""Fields of an explanation that earlier files lack."""
 R = TypeVar("R")
 """Report, which imports this module."""
 
@@ -39,7 +37,6 @@ def read(kind: type[R], values: Any) -> R:
     """Restore a report from the values of `Report.to_dict`."""
     if isinstance(values, Mapping):
         values = {key: value for key, value in values.items() if (key, value) not in GENERATOR.items()}
-        values = _with_new_fields(values)
     _check_outline(kind, values)
     content: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
     content.pop("schema")
@@ -73,19 +70,6 @@ def _check_outline(kind: Any, values: Any) -> None:
         raise UserError(f"the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}")
     if not isinstance(values["rows"], list):
         raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
-
-
-def _with_new_fields(values: dict[str, Any]) -> dict[str, Any]:
-    """Add the fields that earlier files lack."""
-    values = {"evaluation": None, **values}
-    if isinstance(values.get("shifts"), list):
-        values["shifts"] = [
-            {key: {**NEW_FIELDS, **part} if isinstance(part, Mapping) else part for key, part in shift.items()}
-            if isinstance(shift, Mapping)
-            else shift
-            for shift in values["shifts"]
-        ]
-    return values
 
 
 def _evaluation(values: Any) -> Any:

@@ -1,13 +1,12 @@
 """AuditFindings -> Report: the rows, verdicts, notes, examples and plot points."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from steadygaze.audit.audit_case import (
     AuditCase,
@@ -20,23 +19,17 @@ from steadygaze.audit.audit_case import (
 from steadygaze.audit.measures import FACTS
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
-from steadygaze.audit.probes.text_perturbations import PerturbedBatch, gradient
+from steadygaze.audit.probes.text_perturbations import gradient
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
+from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
 from steadygaze.audit.verdict_rules import verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
-from steadygaze.core.types import Span
-from steadygaze.data.batches import collate
-from steadygaze.data.synonyms import vocabulary_lexicon
-from steadygaze.data.token_alignment import coverage, mean_of_words, merge_words
-from steadygaze.estimator.explain_texts import rationale_spans
-from steadygaze.results.evaluation import Evaluation, tabulate
-from steadygaze.results.explanation import Explanation
+from steadygaze.data.token_alignment import coverage
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
-from steadygaze.results.verdict import Shift
 
 TITLE = "Explanation audit"
 MAX_POINTS = 1000
@@ -44,10 +37,6 @@ MAX_POINTS = 1000
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 MAPPED = 5
 """Labels listed with their classes in a note."""
-EVALUATED = ("accuracy", "macro-f1", "expected-calibration-error")
-"""Measures of the evaluation."""
-WRONG = 20
-"""Wrong predictions in a report."""
 Points = Sequence[Mapping[str, Any]]
 
 
@@ -102,6 +91,7 @@ def build_report(audited: AuditFindings) -> Report:
         *audited.notes,
         *audited.request.notes,
     )
+    evaluation, explanations = evaluation_and_explanations(prepared, main, rows)
     return Report(
         TITLE,
         rows,
@@ -115,41 +105,9 @@ def build_report(audited: AuditFindings) -> Report:
         sections={
             finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group
         },
-        evaluation=_evaluation(prepared, main, rows),
+        evaluation=evaluation,
+        explanations=explanations,
     )
-
-
-def _evaluation(prepared: PreparedCase, explainer: str, rows: Sequence[Row]) -> Evaluation | None:
-    """The predictions against the labels, and the explanations of wrong predictions; None without labels."""
-    case, adapter = prepared.case, prepared.adapter
-    if case.data.label is None:
-        return None
-    scores = [row for row in rows if row.measure in EVALUATED and row.n]
-    texts, probs = [example.text for example in prepared.examples], case.probs.numpy()
-    evaluation = tabulate(adapter.name, adapter.classes, scores, texts, case.data.label, probs, WRONG)
-    wrong = np.array([error.row for error in evaluation.errors], np.int64)
-    explanations = _known_explanations(prepared, explainer, wrong) if len(wrong) else []
-    errors = [
-        replace(error, explanation=explanation and replace(explanation, true_label=error.label))
-        for error, explanation in zip(evaluation.errors, explanations, strict=True)
-    ]
-    return replace(evaluation, errors=tuple(errors))
-
-
-def _known_explanations(prepared: PreparedCase, explainer: str, rows: Rows) -> list[Explanation | None]:
-    """The explanations that the audit has computed; None for texts outside its sample."""
-    case = prepared.case
-    batch = collate(case.data, rows)
-    weights = case.gather_rows(case.saliency(explainer), rows, batch)
-    explanations: list[Explanation | None] = []
-    for i, row in enumerate(rows.tolist()):
-        values = weights[i][batch.mask[i]]
-        known = bool(values.isfinite().all())
-        explanation = (
-            _explanation(prepared, row, explainer, values.tolist(), case.probs[row].tolist(), {}) if known else None
-        )
-        explanations.append(explanation and replace(explanation, rationales=prepared.examples[row].rationales))
-    return explanations
 
 
 def _row(finding: Finding, common_settings: Settings) -> Row:
@@ -283,107 +241,3 @@ def _gradient(case: AuditCase, explainer: str) -> Points:
         pairs = torch.stack([weights, slope], -1)[batch.mask].cpu().tolist()
         points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
     return points[:: max(1, len(points) // MAX_POINTS)]
-
-
-SHIFTS_PER_PROBE = 3
-"""Texts per probe."""
-SHIFT_MEASURE = "jensen-shannon/"
-
-
-def largest_shifts(
-    prepared: PreparedCase, explainer: str, findings: Sequence[Finding], limit: int = SHIFTS_PER_PROBE
-) -> tuple[Shift, ...]:
-    """The texts with the largest shift under each probe, largest first."""
-    probes = prepared.case.probes
-    shifts: list[Shift] = []
-    for finding in findings:
-        name = finding.measure.removeprefix(SHIFT_MEASURE)
-        is_shift = finding.measure.startswith(SHIFT_MEASURE) and name in probes and finding.explainer == explainer
-        if is_shift and finding.values is not None:
-            shifts += _worst(prepared, explainer, name, finding.values, limit)
-    return tuple(shifts)
-
-
-def _worst(prepared: PreparedCase, explainer: str, probe: str, divergence: Tensor, limit: int) -> Iterator[Shift]:
-    order = divergence.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:limit]
-    rows = order[divergence[order] > 0].numpy()
-    if not len(rows):
-        return
-    case = prepared.case
-    batch = collate(case.data, rows).to(case.model.device)
-    after = case.probes[probe].move(case.model, batch)
-    for states in zip(
-        rows.tolist(),
-        _explanations(prepared, explainer, rows, PerturbedBatch(batch, None, after.touched)),
-        _explanations(prepared, explainer, rows, after),
-        strict=True,
-    ):
-        row, old, new = states
-        yield Shift(probe, float(divergence[row]), old, new)
-
-
-def _explanations(
-    prepared: PreparedCase, explainer: str, rows: np.ndarray, at: PerturbedBatch
-) -> Iterator[Explanation]:
-    saliency = prepared.case.explainers[explainer].explain(prepared.case.model, at.batch, embedded=at.embedded)
-    chances = None if saliency.chances is None else saliency.chances.double().cpu()
-    weights, probs = saliency.weights.double().cpu(), saliency.logits.double().softmax(-1).cpu()
-    mask, ids = at.batch.mask.cpu(), at.batch.ids.cpu()
-    clean = collate(prepared.case.data, rows).ids
-    for i, row in enumerate(rows.tolist()):
-        new = [(position, int(ids[i, t])) for position, t in enumerate(_positions(mask[i])) if ids[i, t] != clean[i, t]]
-        explanation = _explanation(prepared, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
-        if saliency.sentences is not None:
-            explanation = replace(explanation, sentences=int(saliency.sentences[i]))
-        yield (
-            explanation
-            if chances is None
-            else _with_rationale(prepared, row, explanation, chances[i][mask[i]].tolist())
-        )
-
-
-def _explanation(
-    prepared: PreparedCase, row: int, explainer: str, weights: list[float], probs: list[float], new: dict[int, int]
-) -> Explanation:
-    example, adapter = prepared.examples[row], prepared.adapter
-    text, spans = _rewritten(prepared, row, new)
-    tokens = [text[start:end] for start, end in spans]
-    if adapter.tokens.kind == "pieces":
-        tokens, spans, merged = merge_words(text, spans, prepared.placed.groups[row], weights)
-        weights = merged.tolist()
-    return Explanation(
-        text=text,
-        tokens=tuple(tokens),
-        spans=tuple(spans),
-        weights=tuple(weights),
-        label=adapter.classes[probs.index(max(probs))],
-        probabilities=dict(zip(adapter.classes, probs, strict=True)),
-        question=example.question,
-        explainer=explainer,
-        selected=prepared.case.explainers[explainer].selects_words,
-    )
-
-
-def _with_rationale(prepared: PreparedCase, row: int, explanation: Explanation, chances: list[float]) -> Explanation:
-    pieces = prepared.adapter.tokens.kind == "pieces"
-    chances = mean_of_words(prepared.placed.groups[row], chances) if pieces else chances
-    return replace(explanation, rationale=rationale_spans(explanation.spans, explanation.weights, chances))
-
-
-def _rewritten(prepared: PreparedCase, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:
-    """The text with these tokens substituted, and the new token spans."""
-    text, spans = prepared.examples[row].text, prepared.placed.spans[row]
-    if not new:
-        return text, list(spans)
-    names = vocabulary_lexicon(prepared.adapter.tokens.vocabulary, prepared.adapter.tokens.kind).names
-    rewritten, new_spans, end = "", [], 0
-    for i, (start, stop) in enumerate(spans):
-        rewritten += text[end:start]
-        word = names[new[i]].strip() if i in new else text[start:stop]
-        new_spans.append((len(rewritten), len(rewritten) + len(word)))
-        rewritten, end = rewritten + word, stop
-    return rewritten + text[end:], new_spans
-
-
-def _positions(mask: Tensor) -> list[int]:
-    return torch.nonzero(mask).squeeze(-1).tolist()

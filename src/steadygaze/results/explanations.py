@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from typing import SupportsIndex
 
     from pandas import DataFrame
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 MOST_SHOWN = 100
 """Explanations that a notebook shows."""
@@ -24,6 +26,13 @@ class Explanations(list[Explanation]):
     def __getitem__(self, index: Any) -> Any:
         items = super().__getitem__(index)
         return Explanations(items) if isinstance(index, slice) else items
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Read the explanations of a saved report."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(cls, handler.generate_schema(list[Explanation]))
 
     def to_pandas(self) -> "DataFrame":
         """One row per text and token: text (its position), label, token, start, end, weight; low, high if known."""

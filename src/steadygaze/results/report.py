@@ -19,6 +19,7 @@ from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.results.evaluation import Evaluation, data_frame
+from steadygaze.results.explanations import Explanations
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
@@ -67,6 +68,8 @@ class Report(SavedResult):
     """The result of the policy; None: no policy."""
     evaluation: Evaluation | None = None
     """Confusion matrix and wrong predictions; None: the texts have no labels."""
+    explanations: Explanations = field(default_factory=Explanations)
+    """Explanations of the first 200 audited texts by the explainer that the verdicts rate."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -140,6 +143,7 @@ class Report(SavedResult):
             "date": self.date,
             "gate": None if self.gate is None else json_values(asdict(self.gate)),
             "evaluation": None if self.evaluation is None else self.evaluation.to_dict(),
+            "explanations": [explanation.to_dict() for explanation in self.explanations],
         }
 
     def to_pandas(self) -> "DataFrame":

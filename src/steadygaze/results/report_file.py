@@ -13,6 +13,7 @@ from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.explanations import Explanations
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import SCHEMA, Shift
 
@@ -45,7 +46,8 @@ def read(kind: type[R], values: Any) -> R:
         report: Any = _adapter(cast(Any, kind)).validate_python(content)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
-    report = replace(report, shifts=tuple(map(_with_labels, report.shifts)))
+    explanations = Explanations(map(_with_label, report.explanations))
+    report = replace(report, shifts=tuple(map(_with_labels, report.shifts)), explanations=explanations)
     if report.evaluation is not None:
         errors = tuple(map(_with_error_labels, report.evaluation.errors))
         report = replace(report, evaluation=replace(report.evaluation, errors=errors))

@@ -151,7 +151,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"seed": True}, "seed must be a whole number"),
         ({"random_state": -1}, "random_state must be a whole number"),
         ({"random_state": np.random.default_rng(0)}, "random_state must be a whole number"),
-        ({"max_length": 0}, "max_length must be a whole number from 1 to 100,000, found 0"),
+        ({"max_length": 0}, "max_length must be a whole number from 1 to 1,000,000, found 0"),
         ({"max_length": True}, "max_length must be a whole number"),
         ({"max_length": 10**9}, "max_length must be a whole number"),
         ({"device": "gpu"}, "unknown device 'gpu': did you mean 'cpu'"),

@@ -79,6 +79,11 @@ class TextTokenizer(ABC):
         return None if name is None else self._engine.token_to_id(name)
 
     @property
+    def special_counts(self) -> tuple[int, int]:
+        """Number of special tokens before and after a text."""
+        return len(self._before), len(self._after)
+
+    @property
     def vocabulary(self) -> list[str]:
         """The token of each id."""
         return [self._engine.id_to_token(index) or "" for index in range(self.size)]

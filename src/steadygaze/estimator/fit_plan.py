@@ -27,9 +27,9 @@ from steadygaze.data.text_tokenizer import TextTokenizer
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.data.word_vectors import Vectors, read_vectors
 from steadygaze.estimator.inputs import Split
-from steadygaze.estimator.model_config import ModelConfig, build_model, make_encoder
+from steadygaze.estimator.model_config import ModelConfig, build_model, make_encoder, make_windows, window_problem
 from steadygaze.estimator.model_folder import SavedModel, matches_layout
-from steadygaze.estimator.train_config import TrainConfig
+from steadygaze.estimator.train_config import MOST_TOKENS, TrainConfig
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
 from steadygaze.models.encoders.transformer import from_folder, limit, locate
@@ -101,6 +101,8 @@ BESIDE_VECTORS = 0.3
 """Scale of label vectors beside pre-trained vectors."""
 MAX_LENGTH = 512
 """Default number of tokens per text."""
+WINDOW = 256
+"""Proposed number of pieces per window."""
 SEPARATORS = 3
 """Positions of [CLS] text [SEP] question [SEP] that are not words."""
 
@@ -183,6 +185,8 @@ def make_plan(config: TrainConfig, train: Split, corpus: str, watcher: Watcher) 
     classes = sorted(set(train.labels), key=_rank)
     if problem := config.technique.validate(config.architecture, len(classes)):
         raise UserError(problem)
+    if problem := window_problem(config.architecture, config.encoder, pair):
+        raise UserError(problem)
     if pair and not config.technique.reads_pairs:
         raise UserError(f"{config.technique_name} selects from single texts: it cannot be trained on pairs")
     description = ModelConfig(
@@ -230,7 +234,7 @@ def _word_plan(config: TrainConfig, description: ModelConfig, train: Split, watc
     if vectors is not None:
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
         description = dataclasses.replace(description, architecture=architecture)
-    encoder = partial(make_encoder, description, tokenizer.size, vectors)
+    encoder = partial(make_encoder, description, tokenizer, vectors)
     make = partial(build_model, description, tokenizer, config.technique, encoder)
     return FitPlan(description, tokenizer, make, vectors, pretrained, table=config.text.synonyms)
 
@@ -255,23 +259,32 @@ def _transformer_plan(train: TrainConfig, description: ModelConfig) -> FitPlan:
         raise UserError(f"{train.encoder} has its own vectors; remove vectors={str(train.vectors)!r}")
     folder = locate(train.encoder.removeprefix(TRANSFORMER))
     network_config = read_config(folder)
-    token_limit = (limit(network_config) - SEPARATORS) // (2 if description.pair else 1)
-    if train.max_length is not None and train.max_length > token_limit:
-        raise UserError(
-            f"{train.encoder} reads at most {token_limit} tokens of a text here; max_length is {train.max_length}"
-        )
-    tokenizer = load_subword_tokenizer(folder, max_length=train.max_length or min(token_limit, MAX_LENGTH))
+    tokenizer = load_subword_tokenizer(folder, max_length=_piece_limit(train, network_config, description.pair))
     matches_layout(tokenizer.size, getattr(network_config, "vocab_size", None), folder)
     network: dict[str, Any] = json.loads(network_config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)
+    windows = make_windows(train.architecture, tokenizer)
     description = dataclasses.replace(description, kind="pieces", max_length=tokenizer.max_length, network=network)
     return FitPlan(
         description,
         tokenizer,
-        partial(build_model, description, tokenizer, train.technique, partial(from_folder, folder)),
+        partial(build_model, description, tokenizer, train.technique, partial(from_folder, folder, windows)),
         files=(*weight_files(folder), folder / "tokenizer.json"),
         table=train.text.synonyms,
     )
+
+
+def _piece_limit(train: TrainConfig, network_config: Any, pair: bool) -> int:
+    """Most pieces of a text: all of them with windows, else the limit of the network."""
+    if train.architecture.window is not None:
+        return train.max_length or MOST_TOKENS
+    token_limit = (limit(network_config) - SEPARATORS) // (2 if pair else 1)
+    if train.max_length is not None and train.max_length > token_limit:
+        raise UserError(
+            f"{train.encoder} reads at most {token_limit} tokens of a text here; max_length is {train.max_length}.  "
+            f"To read whole texts, use the setting window={min(token_limit, WINDOW)}"
+        )
+    return train.max_length or min(token_limit, MAX_LENGTH)
 
 
 def _portable(encoder: str) -> str:

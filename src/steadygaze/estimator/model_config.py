@@ -18,6 +18,7 @@ from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.models.encoders.transformer import from_config
+from steadygaze.models.encoders.windows import OVERLAP, Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Model
 from steadygaze.techniques import TECHNIQUES
@@ -98,6 +99,8 @@ def contradiction(config: ModelConfig) -> str:
     transformer = config.encoder.startswith(TRANSFORMER)
     if transformer != (config.kind == "pieces") or transformer != (config.network is not None):
         return f"encoder {config.encoder!r:.80} contradicts kind {config.kind!r} or network"
+    if problem := window_problem(config.architecture, config.encoder, config.pair):
+        return problem
     keys = ("stage", "epoch", "macro-f1")
     if config.best_epoch and not any(
         all(record.get(k) == config.best_epoch.get(k) for k in keys) for record in config.history
@@ -117,6 +120,28 @@ def contradiction(config: ModelConfig) -> str:
     return ""
 
 
+def window_problem(architecture: Architecture, encoder: str, pair: bool) -> str:
+    """A sentence about windows that do not fit each other, the encoder or pairs, or ''."""
+    window, stride = architecture.window, architecture.stride
+    if window is None:
+        return "" if stride is None else f"stride is {stride}, but there is no window: set window too"
+    if not encoder.startswith(TRANSFORMER):
+        return f"window is for transformers: {encoder} reads whole texts with a larger max_length"
+    if pair:
+        return "window is for single texts, not for pairs (text, question): remove it"
+    if stride is not None and stride > window:
+        return f"stride is {stride}: it must be at most window, {window}, or pieces between windows are not read"
+    return ""
+
+
+def make_windows(architecture: Architecture, tokenizer: TextTokenizer) -> Windows | None:
+    """The windows of a transformer; None: a text is one window."""
+    if architecture.window is None:
+        return None
+    stride = architecture.stride or architecture.window - architecture.window // OVERLAP
+    return Windows(architecture.window, stride, *tokenizer.special_counts)
+
+
 def build_model(
     description: ModelConfig,
     tokenizer: TextTokenizer,
@@ -129,18 +154,18 @@ def build_model(
     `encoder`: None makes one with untrained weights.
     """
     technique = technique or _technique(description)
-    encoder = encoder or partial(make_encoder, description, tokenizer.size)
+    encoder = encoder or partial(make_encoder, description, tokenizer)
     roles = torch.from_numpy(sentence_roles(tokenizer.vocabulary, tokenizer.kind))
     return technique.build(encoder, description.architecture, len(description.classes), description.pair, roles)
 
 
-def make_encoder(description: ModelConfig, size: int, vectors: Tensor | None = None) -> Encoder:
-    """The untrained encoder of a description; `size`: number of words in the vocabulary."""
+def make_encoder(description: ModelConfig, tokenizer: TextTokenizer, vectors: Tensor | None = None) -> Encoder:
+    """The untrained encoder of a description."""
     if description.encoder.startswith(TRANSFORMER):
-        return from_config(description.network or {})
+        return from_config(description.network or {}, make_windows(description.architecture, tokenizer))
     if description.encoder not in ENCODERS:
         raise unknown("encoder", description.encoder, ENCODERS)
-    return word_encoder(description.encoder, description.architecture, size, description.pair, vectors)
+    return word_encoder(description.encoder, description.architecture, tokenizer.size, description.pair, vectors)
 
 
 def _technique(description: ModelConfig) -> Technique:

@@ -19,8 +19,8 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import FILLED, Technique
 from steadygaze.training.optimizers import Training
 
-MOST_TOKENS = 100_000
-"""Largest max_length."""
+MOST_TOKENS = 1_000_000
+"""Largest max_length; the default of a transformer with windows."""
 LARGEST_SEED = 2**32 - 1
 """Largest seed of NumPy's and scikit-learn's generators."""
 

@@ -45,6 +45,10 @@ class Architecture:
     """Dropout rate of word vectors; a transformer keeps its own."""
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the words that training replaces by the unknown word; not for a transformer."""
+    window: Annotated[int | None, Field(ge=1)] = None
+    """Pieces per window of a transformer, which then reads whole texts; None: one window, the rest is truncated."""
+    stride: Annotated[int | None, Field(ge=1)] = None
+    """Pieces between the beginnings of two windows; None: 7/8 of a window, so that they overlap by 1/8."""
 
 
 class Classifier(Model):

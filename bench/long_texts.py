@@ -12,8 +12,8 @@
 
 Every job trains a vanilla TextClassifier for 2 epochs on a sample of the training texts; a tenth of them selects the
 epoch.  `coverage` is the share of the words of the test texts that have a weight in the explanation.  `--cost` divides
-the time per piece of longer texts by that of texts of one window.  `--overlap` compares the states of tokens with those in one window of 512, for several
-strides.
+the time per piece of longer texts by that of texts of one window.  `--overlap` compares the states of tokens with those
+in one window of 512, for several strides.
 """
 
 import argparse

@@ -35,7 +35,7 @@ def test_predict_warns_about_texts_that_are_mostly_unknown(clf: sg.TextClassifie
 
 
 def test_predict_warns_about_truncated_texts(clf: sg.TextClassifier) -> None:
-    with pytest.warns(UserWarning, match="1 of 2 texts are longer than 8 tokens"):
+    with pytest.warns(UserWarning, match="1 of 2 texts were truncated at 8 tokens"):
         clf.predict(["a good film " * 9, "a bad film"])
 
 
@@ -43,7 +43,7 @@ def test_an_audit_reports_coverage_first(clf: sg.TextClassifier) -> None:
     report = sg.audit(clf, ["a good film " * 9, "ein schlechter streifen"], ["yes", "no"])
     assert report.facts["truncated texts"] == "1 of 2"
     assert report.facts["unknown tokens"] == "27.3% of 11"
-    assert any(note.startswith("1 of 2 texts are longer than 8 tokens") for note in report.notes)
+    assert any(note.startswith("1 of 2 texts were truncated at 8 tokens") for note in report.notes)
     assert report.date.endswith("Z")
 
 

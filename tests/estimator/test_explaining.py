@@ -235,12 +235,14 @@ def test_a_word_models_words_are_its_pieces():
 def test_a_text_that_is_cut_says_where_reading_stopped(transformer):
     with pytest.warns(UserWarning, match="reads only their first 3 tokens"):
         clf = tiny(max_length=3).fit(TEXTS, LABELS)
-    e = clf.explain("the film was good and fine")
+    with pytest.warns(UserWarning, match="1 of 1 texts were truncated at 3 tokens"):
+        e = clf.explain("the film was good and fine")
     assert e.tokens == ("the", "film", "was")
     assert e.read_to == len("the film was")
     assert clf.explain("the film was").read_to is None
-    assert transformer.explain("good " * 200).read_to < 1000
-    with pytest.warns(UserWarning, match="1 of 1 texts are longer than 3 tokens"):
+    with pytest.warns(UserWarning, match=r"To read whole texts, train a TextClassifier with the setting window=256"):
+        assert transformer.explain("good " * 200).read_to < 1000
+    with pytest.warns(UserWarning, match="1 of 1 texts were truncated at 3 tokens"):
         same = clf.predict_proba(["the film was good"]), clf.predict_proba(["the film was bad"])
     assert np.array_equal(*same)
 
@@ -248,9 +250,10 @@ def test_a_text_that_is_cut_says_where_reading_stopped(transformer):
 def test_a_text_of_a_hundred_thousand_words_is_no_trouble():
     text = "good film , " * 33_334
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.warns(UserWarning, match="1 of 2 texts are longer than 512 tokens"):
+    with pytest.warns(UserWarning, match="1 of 2 texts were truncated at 512 tokens"):
         probabilities = fitted().predict_proba([text, TEXTS[0]])
-    e = fitted().explain(text)
+    with pytest.warns(UserWarning, match="1 of 1 texts were truncated at 512 tokens"):
+        e = fitted().explain(text)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # KiB
     assert np.isfinite(probabilities).all()
     assert len(e) == 512

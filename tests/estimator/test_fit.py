@@ -123,13 +123,15 @@ def test_training_substitutes_across_word_classes_as_the_stability_study_did(tmp
 def test_texts_that_lose_their_end_are_counted():
     _, said = heard(tiny(max_length=6))
     assert re.fullmatch(
-        r"1[01] of 21 texts are longer than 6 tokens: the model reads only their first 6 tokens", said[0]
+        r"1[01] of 21 texts were truncated at 6 tokens: the model reads only their first 6 tokens\.  "
+        r"To read whole texts, train with a larger max_length",
+        said[0],
     )
-    assert not [line for line in heard(tiny(max_length=100))[1] if "longer" in line]
+    assert not [line for line in heard(tiny(max_length=100))[1] if "truncated" in line]
 
 
 def test_without_a_progress_bar_they_are_a_warning():
-    with pytest.warns(UserWarning, match="texts are longer than 6 tokens"):
+    with pytest.warns(UserWarning, match="texts were truncated at 6 tokens"):
         tiny(max_length=6).fit(TEXTS, LABELS)
 
 

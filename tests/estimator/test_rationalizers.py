@@ -71,9 +71,10 @@ def test_tokens_are_as_many_as_the_share_allows():
 
 def test_of_a_text_longer_than_the_limit_what_is_read_is_selected_from(tmp_path):
     clf = tiny("bigru", technique="a2r", max_length=6)
-    with pytest.warns(UserWarning, match="longer than 6 tokens"):
+    with pytest.warns(UserWarning, match="truncated at 6 tokens"):
         clf.fit(TEXTS, LABELS)
-    shown = clf.explain("one sentence that goes on and on and has no end at all")
+    with pytest.warns(UserWarning, match="1 of 1 texts were truncated at 6 tokens"):
+        shown = clf.explain("one sentence that goes on and on and has no end at all")
     assert shown.read_to == len("one sentence that goes on and")
     assert all(weight > 0 for weight in shown.weights), "what is read of it is one sentence"
 

@@ -1,5 +1,6 @@
 """ModelAdapter: any model with `predict`, `predict_proba`, `score` and `explain`."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,7 @@ from steadygaze.core.types import Label
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
-from steadygaze.data.token_alignment import Coverage, coverage
+from steadygaze.data.token_alignment import Coverage, coverage, truncation
 from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
@@ -127,15 +128,21 @@ class ModelAdapter:
         """
         if self.task == "regression":
             raise UserError(f"{self.name} is a regression model without probabilities: use predict")
-        return self.predict_covered(X, batch_size)[0]
+        return self._predict(X, batch_size, stacklevel=4)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,) classes; (N,K) booleans of a multi-label model; (N,) numbers of a regression model, (N,K) for K > 1."""
-        values = self.predict_covered(X, inference.BATCH)[0]
+        values = self._predict(X, inference.BATCH, stacklevel=3)
         if self.task == "regression":
             return values[:, 0] if len(self.classes) == 1 else values
         labels: NDArray[Any] = values >= 0.5 if self.task == "multi-label" else self.classes_[values.argmax(-1)]
         return labels
+
+    def _predict(self, X: Any, batch_size: int, stacklevel: int) -> NDArray[np.float64]:
+        values, coverage = self.predict_covered(X, batch_size)
+        for warning in coverage.warnings():
+            warnings.warn(warning, stacklevel=stacklevel)
+        return values
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy; R² of a regression model; share of texts with exactly the right labels of a multi-label model."""
@@ -169,6 +176,8 @@ class ModelAdapter:
         explain = self.explain_function(explainer, target, granularity, output=output, settings=settings, seed=seed)
         is_single = is_single_text(X)
         explanations = explain([X] if is_single else X, batch_size)
+        for warning in truncation(self.tokens, [e.read_to for e in explanations]).warnings():
+            warnings.warn(warning, stacklevel=3)
         return explanations[0] if is_single else explanations
 
     def explain_function(

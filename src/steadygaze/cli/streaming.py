@@ -21,7 +21,7 @@ import torch
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
-from steadygaze.data.token_alignment import Coverage
+from steadygaze.data.token_alignment import Coverage, truncation
 from steadygaze.estimator.inputs import texts_of
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
@@ -185,7 +185,8 @@ def explain(
 ) -> "Iterator[Explanation]":
     """Yield one Explanation per text, in order, with this explainer or the default of the model.
 
-    `settings` configure the explainer (samples, steps …); `seed` is its random seed.
+    `settings` configure the explainer (samples, steps …); `seed` is its random seed.  A warning about truncated texts
+    comes last.
     """
     from steadygaze.adapters.as_adapter import as_adapter
 
@@ -193,9 +194,12 @@ def explain(
     explain_chunk = adapter.explain_function(
         explainer, target, granularity, output=output, settings=settings, seed=seed
     )
-    size = batch_size or inference.BATCH
+    size, coverage = batch_size or inference.BATCH, Coverage()
     for _, explanations in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
+        coverage += truncation(adapter.tokens, [e.read_to for e in explanations])
         yield from explanations
+    for warning in coverage.warnings():
+        warnings.warn(warning, stacklevel=2)
 
 
 def _in_parallel(

@@ -1,7 +1,7 @@
 """Align tokens with characters: rationales, words and coverage of the vocabulary."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
 
 MOSTLY = 0.5
 """Share of unknown tokens that causes a warning."""
+ADVICE = {
+    "words": "train with a larger max_length",
+    "pieces": "train a TextClassifier with the setting window=256 and without max_length",
+}
+"""How whole texts are read, by the kind of the tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ class Coverage:
     unknown: int = 0
     """Tokens that are not in the vocabulary: the model reads the same placeholder for all of them."""
     max_length: int = 0
+    advice: str = field(default="", compare=False)
 
     def __add__(self, other: "Coverage") -> "Coverage":
         return Coverage(
@@ -82,6 +88,7 @@ class Coverage:
             self.tokens + other.tokens,
             self.unknown + other.unknown,
             max(self.max_length, other.max_length),
+            self.advice or other.advice,
         )
 
     @property
@@ -100,8 +107,8 @@ class Coverage:
         if self.truncated:
             limit = self.max_length
             yield CoverageWarning(
-                f"{self.truncated:,} of {self.texts:,} texts are longer than {limit} tokens: "
-                f"the model reads only their first {limit} tokens"
+                f"{self.truncated:,} of {self.texts:,} texts were truncated at {limit:,} tokens: the model reads only "
+                f"their first {limit:,} tokens{self.advice and f'.  To read whole texts, {self.advice}'}"
             )
         if self.unknown_share > MOSTLY:
             yield CoverageWarning(
@@ -120,4 +127,11 @@ def coverage(tokens: Any, read: TokenArray) -> Coverage:
         len(words),
         0 if unknown is None else int(np.count_nonzero(words == unknown)),
         int(getattr(tokens, "max_length", 0)),
+        ADVICE[tokens.kind],
     )
+
+
+def truncation(tokens: Any, ends: Sequence[int | None]) -> Coverage:
+    """Coverage with the number of truncated texts alone, from the `read_to` of their explanations."""
+    truncated = sum(end is not None for end in ends)
+    return Coverage(len(ends), truncated, max_length=int(getattr(tokens, "max_length", 0)), advice=ADVICE[tokens.kind])

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
-from steadygaze.data.token_alignment import coverage
+from steadygaze.data.token_alignment import coverage, truncation
 from steadygaze.estimator import fit, model_folder
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import (
@@ -60,7 +60,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     batch_size : int, default=None
         Texts per step; None: 32.
     max_length : int, default=None
-        Most tokens per text; None: 512, or the limit of a transformer.
+        Most tokens per text; None: 512, or the limit of a transformer, or whole texts with the setting `window`.
     class_weight : "balanced" or dict of label to weight, default=None
         Weight of each class in training.
     device : str, default="auto"
@@ -225,6 +225,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model, classes = self.stored_.model, self.stored_.description.classes
         request = explain_request(model, classes, explainer, target, granularity, output=output)
         explanations = explain_texts(model, self.stored_.tokenizer, classes, texts, questions, request, batch_size)
+        for warning in truncation(self.stored_.tokenizer, [e.read_to for e in explanations]).warnings():
+            warnings.warn(warning, stacklevel=3)
         return explanations[0] if is_single else explanations
 
     @validated(folder=path)

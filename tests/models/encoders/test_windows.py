@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contract.tiny import VOCABULARY, assert_close, bert
+from contract.tiny import VOCABULARY, assert_close, bert, widened
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Architecture, Classifier
@@ -100,10 +100,7 @@ def test_texts_of_one_window_are_the_same_to_the_bit():
 def test_states_do_not_depend_on_padding_order_or_the_rest_of_the_batch():
     made, batch = encoder(), texts()
     states = hidden(made, batch)
-    wide = Batch(
-        *(torch.nn.functional.pad(value, (0, 7)) for value in (batch.ids, batch.present, batch.mask)), batch.index
-    )
-    assert_close(hidden(made, wide), torch.nn.functional.pad(states, (0, 0, 0, 7)))
+    assert_close(hidden(made, widened(batch, 7)), torch.nn.functional.pad(states, (0, 0, 0, 7)))
     order = [4, 1, 5, 0, 3, 2]
     assert_close(hidden(made, take(batch, order)), states[order])
     for row, length in enumerate(LENGTHS):

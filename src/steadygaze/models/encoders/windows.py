@@ -10,6 +10,7 @@ is the mean over its windows.  Windows depend on the length of their own text al
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -70,9 +71,9 @@ class Windows:
         order = size.argsort(descending=True, stable=True)
         most = max(1, _limit(MAX_TOKENS, present) // self.width)
         full = int((size == self.size).sum())  # in passes of their own: without padding the network is faster
-        for group in (*order[:full].split(most), *order[full:].split(most)):
-            if not len(group):
-                continue
+        bounds = [*range(0, full, most), *range(full, len(order), most), len(order)]
+        for start, stop in pairwise(bounds):
+            group = order[start:stop]
             pieces = size[group].unsqueeze(-1)  # (R,1)
             column = torch.arange(max(1, self.before + int(pieces.max()) + self.after), device=present.device)
             last = column - self.before - pieces  # from 0 on: the special tokens after the text

@@ -8,6 +8,7 @@ from functools import partial
 
 from steadygaze.cli import (
     audit_command,
+    certify_command,
     compare_command,
     evaluate_command,
     fit_explainer_command,
@@ -27,7 +28,7 @@ COMMANDS = (
     evaluate_command.evaluate,
     fit_explainer_command.fit_explainer,
     audit_command.audit,
-    predict_command.certify,
+    certify_command.certify,
     compare_command.compare,
     list_command.list_,
     list_command.demo,

@@ -163,7 +163,7 @@ def command_help(*examples: str, exit_codes: str = EXIT_CODES) -> dict[str, Any]
 
 
 FOLDERS = ("out", "bundle", "teacher_cache")
-OUTPUTS = ("html", "eraser", *FOLDERS)
+OUTPUTS = ("html", "eraser", "out_file", *FOLDERS)
 """Options that name an output.  All others can name an input, except NO_INPUTS."""
 NO_INPUTS = ("texts", "text", "label", "rationales")
 

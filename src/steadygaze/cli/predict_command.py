@@ -1,28 +1,21 @@
-"""The commands `predict`, `explain` and `certify`."""
+"""The commands `predict` and `explain`."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
 
 from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
     Common,
-    DataOption,
     DropEmpty,
     File,
-    LabelIfAny,
     LabelWords,
-    Model,
     Pair,
     PromptTemplate,
     Replace,
-    Split,
     TextColumn,
     Texts,
     app,
@@ -30,7 +23,6 @@ from steadygaze.cli.application import (
     common_options,
     data_option,
     load_adapter,
-    load_model,
     model_option,
     output_file,
     output_option,
@@ -47,8 +39,6 @@ if TYPE_CHECKING:
 
 RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
 """A label that contains one of these names a relation between two texts."""
-CERTIFICATE_PANEL = "Certificate"
-certificate_option = partial(typer.Option, rich_help_panel=CERTIFICATE_PANEL)
 
 Page = Annotated[
     Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page of highlighted texts.")
@@ -56,6 +46,16 @@ Page = Annotated[
 Eraser = Annotated[
     Path | None,
     output_option("--eraser", metavar="PATH", parser=output_file, help="Rationales as ERASER predictions (.jsonl)."),
+]
+Predictions = Annotated[
+    Path | None,
+    output_option(
+        "--out",
+        "-o",
+        metavar="PATH",
+        parser=output_file,
+        help="With --file: all its columns and the predictions (.csv, .tsv, .jsonl, .parquet).",
+    ),
 ]
 Share = Annotated[float, output_option("--share", help="With --eraser: share of words in the hard rationale.")]
 ExplainerName = Annotated[
@@ -79,22 +79,12 @@ Granularities = Annotated[
 OutputKind = Annotated[
     Literal["probability", "logit"], model_option("--output", help="Explain the probability or the logit of the class.")
 ]
-Radius = Annotated[float, certificate_option("--radius", help="Largest change of the attention weights.")]
-Norm = Annotated[Literal["l2", "linf"], certificate_option("--norm", help="Norm of the change.")]
-TopK = Annotated[int, certificate_option("--k", help="Top-k words to certify.")]
-Reference = Annotated[
-    Path | None, model_option("--reference", metavar="MODEL", help="Model to compare the attention with.")
-]
-Simplex = Annotated[bool, certificate_option("--simplex", help="Only changes that keep the sum of the weights.")]
-LowerBound = Annotated[
-    bool, certificate_option("--lower-bound", help="Search for a counterexample where there is no certificate.")
-]
 
 
 @app.command(
     **command_help(
         'predict model/ "A gorgeous, witty, seductive movie."',
-        "predict model/ --file reviews.csv --text review --json",
+        "predict model/ --file reviews.csv --text review --out predictions.csv",
         'predict model/ --pair "A man sleeps." "Is anyone awake?"',
     )
 )
@@ -109,24 +99,44 @@ def predict(
     classes: ClassNames = None,
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
+    out_file: Predictions = None,
+    replace: Replace = False,
     *,
     common: Common,
 ) -> None:
     """Predict the labels of texts."""
     from steadygaze.cli import streaming
 
+    if out_file is not None:
+        _check_out(out_file, file, texts)
     adapter = load_adapter(model, common, classes, prompt, label_words)
     check_pairs(adapter, texts or [])
-    chunks = streaming.read(bool(adapter.pair), texts or [], file, text or ["text"], drop_empty, pair)
+    columns = text or ["text"]
+    chunks = streaming.read(bool(adapter.pair), texts or [], file, columns, drop_empty, pair)
     console = stderr_console(common)
     records = streaming.predict(
         adapter, chunks, common.batch_size, lambda warning: print_line(console, f"! {warning}.")
     )
-    if common.json:
+    if out_file is not None and file is not None:
+        written = streaming.write_predictions(out_file, adapter, records, file, columns, drop_empty)
+        if common.json:
+            print_json({"out": str(out_file), "predicted": written})
+        else:
+            show(f"{written:,} predictions written to {out_file}")
+    elif common.json:
         print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
-        return
-    for record in until_closed(records):
-        print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
+    else:
+        for record in until_closed(records):
+            print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
+
+
+def _check_out(out: Path, file: Path | None, texts: Sequence[str] | None) -> None:
+    from steadygaze.core.errors import UserError
+    from steadygaze.data.table_writers import check_format
+
+    if file is None or texts:
+        raise UserError("--out writes the predictions of the texts of a file: give --file FILE, without other texts")
+    check_format(out)
 
 
 def _prediction_text(record: dict[str, Any]) -> str:
@@ -299,46 +309,3 @@ def _resolve(explainer: str | None, adapter: "ModelAdapter") -> "str | TextExpla
             f"fit-explainer MODEL --data DATA --explainer {explainer} --out DIR, then --explainer DIR"
         )
     return explainer
-
-
-@app.command(
-    **command_help(
-        "certify model/ --data reviews.csv --radius 0.01",
-        "certify model/ --data sst2 --radius 0.05 --norm l2 --k 5 --simplex",
-        "certify model/ --data reviews.csv --radius 0.01 --reference vanilla/ --json",
-    )
-)
-@common_options
-def certify(
-    model: Model,
-    data: DataOption,
-    radius: Radius,
-    split: Split = None,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    drop_empty: DropEmpty = False,
-    reference: Reference = None,
-    norm: Norm = "linf",
-    k: TopK = 7,
-    simplex: Simplex = False,
-    lower_bound: LowerBound = False,
-    *,
-    common: Common,
-) -> None:
-    """Certify attention against every change of its weights within a radius."""
-    from steadygaze.cli import streaming
-    from steadygaze.data.corpora import load_corpus
-
-    clf = load_model(model, common)
-    other = None if reference is None else load_model(reference, common)
-    columns = tuple(text or ("text",))
-    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
-    settings = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
-    certificates = streaming.certify_corpus(clf, corpus, split, other, common.batch_size, **settings)
-    if common.json:
-        print_json(certificates.to_dict())
-        return
-    if common.verbose:
-        for certificate in until_closed(certificates):
-            print(certificate.line())
-    stdout_console().print(certificates)

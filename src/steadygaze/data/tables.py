@@ -283,3 +283,34 @@ READERS: dict[str, Reader] = {
     ".parquet": read_parquet,
     ".txt": read_txt,
 }
+
+
+def column_types(path: Path, chunk: int) -> dict[str, Any]:
+    """The Arrow type of each column; None: cells of several types."""
+    suffix = path.suffix.lower()
+    types: dict[str, Any] = {}
+    if suffix == ".jsonl":
+        numbered = json_rows(path)
+        while part := [row for _, row in islice(numbered, chunk)]:
+            for name in dict.fromkeys(key for row in part for key in row):
+                types[name] = _common_type(types.get(name, pa.null()), [row.get(name) for row in part])
+    elif suffix == ".parquet":
+        with foreign_error(f"{path.name} cannot be read as parquet"):
+            schema = parquet.read_schema(path)
+        require(schema.names, schema.names, path.name)
+        types = dict(zip(schema.names, schema.types, strict=True))
+    elif suffix != ".txt":
+        delimiter = "\t" if suffix == ".tsv" else ","
+        with _explained(path, delimiter):
+            types = dict.fromkeys(_open(path, delimiter).schema.names, pa.string())
+    return types
+
+
+def _common_type(kind: Any, cells: list[Any]) -> Any:
+    """A type for these cells and those of `kind`; None if there is none."""
+    if kind is None:
+        return None
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+        schemas = [pa.schema([("", part)]) for part in (kind, pa.array(cells).type)]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    return None

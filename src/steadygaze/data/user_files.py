@@ -9,6 +9,7 @@ the user's file.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label
@@ -84,6 +85,16 @@ def stream(
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk)
     return _streamed(read_columns(Path(path), columns.names, chunk), columns, drop_empty)
+
+
+def stream_rows(
+    path: Path, names: Sequence[str], text: Sequence[str], drop_empty: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield all cells of each row that `stream` reads, by column name."""
+    for complete in read_columns(path, names, CHUNK):
+        table = _readable(complete, ColumnNames(text), drop_empty)
+        for cells in zip(*table.columns.values(), strict=True):
+            yield dict(zip(table.columns, cells, strict=True))
 
 
 def _streamed(tables: Iterator[Table], columns: ColumnNames, drop_empty: bool) -> Iterator[list[Example]]:

@@ -1,0 +1,80 @@
+"""Write rows to a .csv, .tsv, .jsonl or .parquet file, in chunks: memory does not grow with the file.
+
+A csv file has text only: a missing cell is empty; lists, mappings and booleans are JSON.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from steadygaze.core.atomic_files import new_file
+from steadygaze.core.errors import UserError
+
+Types = Mapping[str, pa.DataType | None]
+"""Column -> its Arrow type; None: its cells have several types, which parquet cannot store."""
+Rows = Iterator[Mapping[str, Any]]
+CHUNK = 1024  # rows per group of a parquet file
+
+
+def check_format(path: Path) -> None:
+    """Raise an error if the suffix is not that of a table."""
+    if path.suffix.lower() not in WRITERS:
+        raise UserError(f"{path.name} has an unknown format {path.suffix!r}; known: {', '.join(WRITERS)}")
+
+
+def write_rows(path: Path, types: Types, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write the file completely or not at all; return the number of rows."""
+    check_format(path)
+    with new_file(path) as new:
+        return WRITERS[path.suffix.lower()](new, types, iter(rows))
+
+
+def _write_delimited(path: Path, types: Types, rows: Rows, delimiter: str = ",") -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(types)
+        for row in rows:
+            writer.writerow(_cell(row.get(name)) for name in types)
+            count += 1
+    return count
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict | bool) else value
+
+
+def _write_jsonl(path: Path, types: Types, rows: Rows) -> int:
+    count = 0
+    with path.open("wb") as file:
+        for row in rows:
+            line = json.dumps({name: row.get(name) for name in types}, ensure_ascii=False, default=str)
+            file.write(line.encode(errors="replace") + b"\n")
+            count += 1
+    return count
+
+
+def _write_parquet(path: Path, types: Types, rows: Rows) -> int:
+    if mixed := [name for name, kind in types.items() if kind is None]:
+        raise UserError(f"column {mixed[0]!r} has cells of several types, which parquet cannot store; write .jsonl")
+    count, schema = 0, pa.schema(list(types.items()))
+    with parquet.ParquetWriter(path, schema) as writer:
+        while chunk := list(islice(rows, CHUNK)):
+            writer.write_table(pa.Table.from_pylist(chunk, schema))
+            count += len(chunk)
+    return count
+
+
+WRITERS: dict[str, Callable[[Path, Types, Rows], int]] = {
+    ".csv": _write_delimited,
+    ".tsv": partial(_write_delimited, delimiter="\t"),
+    ".jsonl": _write_jsonl,
+    ".parquet": _write_parquet,
+}

@@ -89,7 +89,9 @@ def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.in
 
 def made(technique: RationalizingTechnique, shape: Architecture, reviews: Reviews) -> Model:
     ends, vectors = reviews.ends, reviews.vectors
-    return technique.build(lambda: word_encoder("bigru", shape, len(ends), False, vectors), shape, 2, False, ends)
+    return technique.build(
+        lambda: word_encoder("bigru", shape, len(ends), False, vectors), shape, 2, False, lambda: ends
+    )
 
 
 def trained(

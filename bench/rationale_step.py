@@ -85,7 +85,11 @@ def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
 def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tensor) -> TechniqueLoop:
     def make() -> Any:
         return technique.build(
-            lambda: word_encoder("bigru", SHAPE, len(ends), pair=False), SHAPE, classes=2, pair=False, ends=ends
+            lambda: word_encoder("bigru", SHAPE, len(ends), pair=False),
+            SHAPE,
+            classes=2,
+            pair=False,
+            roles=lambda: ends,
         )
 
     run = TrainingRun(technique, make, job)

@@ -67,7 +67,7 @@ def technique_of(name: str) -> Technique:
 def model_of(technique: Technique, shape: Shape, seed: int = 0) -> Model:
     encoding, pair, classes = shape
     torch.manual_seed(seed)
-    made = technique.build(partial(encoder, encoding, pair), Architecture(), classes, pair, ENDS)
+    made = technique.build(partial(encoder, encoding, pair), Architecture(), classes, pair, lambda: ENDS)
     return made.double().eval()
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from steadygaze.results.bootstrap import bootstrap_mean, bootstrap_statistic
+from steadygaze.results.macro_f1 import macro_f1_of, macro_f1_row
 from steadygaze.results.row import mean_row
 
 CHANCE = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06
@@ -68,14 +69,14 @@ def test_what_has_no_interval_is_refused(values, level, said):
 def test_of_a_mean_the_rows_give_what_the_values_give():
     """One generator and one order of draws: with as many resamples the two are the same interval."""
     values = np.random.default_rng(5).exponential(size=80)
-    ours = bootstrap_statistic(lambda rows: values[rows].mean(), 80, seed=6, resamples=2_000)
+    ours = bootstrap_statistic(lambda rows: values[rows].mean(1), 80, seed=6, resamples=2_000)
     assert ours == pytest.approx(bootstrap_mean(values.tolist(), seed=6), abs=1e-12)
 
 
 def test_the_largest_of_two_rows_has_the_interval_worked_by_hand():
     """Of rows 0 and 1 the larger drawn is 0 with chance ¼, else 1: the 12.5 % quantile is 0, the 30 % one is 1."""
-    assert bootstrap_statistic(lambda rows: float(rows.max()), 2, level=0.75) == (0, 1)
-    assert bootstrap_statistic(lambda rows: float(rows.max()), 2, level=0.4) == (1, 1)
+    assert bootstrap_statistic(lambda rows: rows.max(1), 2, level=0.75) == (0, 1)
+    assert bootstrap_statistic(lambda rows: rows.max(1), 2, level=0.4) == (1, 1)
 
 
 def test_the_interval_of_macro_f1_agrees_with_scipy():
@@ -93,16 +94,19 @@ def test_the_interval_of_macro_f1_agrees_with_scipy():
     theirs = stats.bootstrap(
         (truth, predicted), macro_f1, paired=True, vectorized=False, method="percentile", n_resamples=4_000, rng=random
     )
-    ours = bootstrap_statistic(lambda rows: macro_f1(truth[rows], predicted[rows]), 120, resamples=4_000)
+    draws = np.random.default_rng(0).integers(120, size=(50, 120))
+    cells = np.stack([np.bincount(3 * truth[rows] + predicted[rows], minlength=9).reshape(3, 3) for rows in draws])
+    assert macro_f1_of(cells) == pytest.approx([macro_f1(truth[rows], predicted[rows]) for rows in draws], abs=1e-12)
+    ours = macro_f1_row(truth, predicted, 3).interval
     assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=2 * CHANCE * theirs.standard_error)
 
 
 @pytest.mark.parametrize(
     ("statistic", "n", "level", "said"),
     [
-        (np.mean, 0, 0.95, "n is 0; there is nothing to draw from"),
-        (np.mean, 3, 1.0, "strictly between 0 and 1"),
-        (lambda rows: math.nan, 3, 0.95, "1000 of 1000 values are not finite"),
+        (lambda rows: rows.mean(1), 0, 0.95, "n is 0; there is nothing to draw from"),
+        (lambda rows: rows.mean(1), 3, 1.0, "strictly between 0 and 1"),
+        (lambda rows: np.full(len(rows), math.nan), 3, 0.95, "1000 of 1000 values are not finite"),
     ],
 )
 def test_rows_that_have_no_interval_are_refused(statistic, n, level, said):

@@ -154,4 +154,6 @@ def test_the_python_functions_raise_a_user_error(load: str, damage: str, place: 
 def test_a_tokenizer_with_ids_beyond_the_vectors_is_refused(place: Path) -> None:
     text = (place / "model" / "tokenizer.json").read_text()
     content(text.replace('"good": ', '"good": 99999'))(place / "model" / "tokenizer.json")
-    assert_clean(run(place, *COMMANDS["predict"]), codes={2})
+    result = run(place, *COMMANDS["predict"])
+    assert_clean(result, codes={2})
+    assert "no tensor has a vector for each of the" in result.err

@@ -36,7 +36,7 @@ def by_hand(technique: Fresh) -> Rationalizer:
     table = torch.tensor([[0.0, 0.0], [2.0, 1.0], [0.0, 3.0], [1.0, -1.0], [0.0, 0.0]], dtype=torch.float64)
     ends = torch.tensor([False, False, False, False, True])
     encoder = lambda: Identity(table.clone())  # noqa: E731
-    model = technique.build(encoder, Architecture(score="dot"), 2, False, ends).double().eval()
+    model = technique.build(encoder, Architecture(score="dot"), 2, False, lambda: ends).double().eval()
     assert isinstance(model.generator, Classifier)
     with torch.no_grad():
         model.generator.scorer.key.copy_(torch.tensor([2**0.5, 0.0], dtype=torch.float64))

@@ -154,11 +154,11 @@ def test_skewed_words_after_the_first_sentence_change_nothing():
 @pytest.mark.parametrize("technique", [Rnp(), A2R(), Rnp(granularity="token", skewed=1)])
 def test_without_sentences_to_tell_apart_there_is_a_sentence_that_says_so(technique):
     with pytest.raises(UserError, match=r"no token of the vocabulary ends a sentence .* granularity=token"):
-        technique.build(table, Architecture(), 2, False, torch.zeros_like(ENDS))
+        technique.build(table, Architecture(), 2, False, lambda: torch.zeros_like(ENDS))
 
 
 def test_tokens_need_no_sentences():
-    model = A2R(granularity="token").build(table, Architecture(), 2, False, torch.zeros_like(ENDS))
+    model = A2R(granularity="token").build(table, Architecture(), 2, False, lambda: torch.zeros_like(ENDS))
     assert isinstance(model, Rationalizer)
 
 

@@ -41,7 +41,7 @@ def reader(technique: ThreePlayer) -> Rationalizer:
     """Word vectors are hidden states, and both heads say 1 just where a telling word is read."""
     vectors = torch.tensor([[0.0], [0.1], [0.1], [1.0]], dtype=torch.float64)
     model = technique.build(
-        lambda: Identity(vectors.clone()), Architecture(score="dot"), 2, False, torch.zeros(4, dtype=torch.bool)
+        lambda: Identity(vectors.clone()), Architecture(score="dot"), 2, False, lambda: torch.zeros(4, dtype=torch.bool)
     )
     assert isinstance(model, Rationalizer)
     for head in model.predictor.heads.values():

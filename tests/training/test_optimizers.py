@@ -80,7 +80,9 @@ def test_a_transformer_keeps_its_own_rate_whoever_moves_it(chosen: float | None)
 def test_a_rationalizer_scores_at_the_generators_rate_and_its_transformers_move_at_their_own(encoder: str) -> None:
     technique = Rnp(generator_learning_rate=0.3)
     if encoder == "transformer":
-        model = technique.build(lambda: from_config(BERT), Architecture(), 2, False, torch.ones(20, dtype=torch.bool))
+        model = technique.build(
+            lambda: from_config(BERT), Architecture(), 2, False, lambda: torch.ones(20, dtype=torch.bool)
+        )
     else:
         model = model_for(technique, encoder)
     found: dict[str, set[float]] = {}

@@ -61,7 +61,7 @@ def model_for(
     """What the technique builds."""
     shape = Architecture(**{"hidden": 4, "dimension": 5, "dropout": 0.1, **architecture})
     words = partial(word_encoder, encoder, shape, WORDS, pair=False)
-    return technique.build(words, shape, 2, False, ENDS).to(dtype)
+    return technique.build(words, shape, 2, False, lambda: ENDS).to(dtype)
 
 
 def make_run(

@@ -4,7 +4,11 @@ Results go to standard output, everything else to standard error.  Exit codes: 0
 (only audit), 2 wrong input, 70 internal error, 130 interrupted.
 """
 
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from typer.main import get_command
 
 from steadygaze.cli import (
     audit_command,
@@ -37,5 +41,13 @@ COMMANDS = (
 
 app.registered_commands.sort(key=lambda command: COMMANDS.index(command.callback))
 
-main = partial(run_command, app)
-"""Run a command and exit with its exit code."""
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit with its exit code; None uses the arguments of the process."""
+    run_command(_application(), arguments)
+
+
+@cache
+def _application() -> Callable[..., Any]:
+    """Every command with its options, built once per process."""
+    return get_command(app)

@@ -155,7 +155,10 @@ def build_model(
     """
     technique = technique or _technique(description)
     encoder = encoder or partial(make_encoder, description, tokenizer)
-    roles = torch.from_numpy(sentence_roles(tokenizer.vocabulary, tokenizer.kind))
+
+    def roles() -> Tensor:
+        return torch.from_numpy(sentence_roles(tokenizer.vocabulary, tokenizer.kind))
+
     return technique.build(encoder, description.architecture, len(description.classes), description.pair, roles)
 
 

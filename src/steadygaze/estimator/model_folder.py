@@ -150,6 +150,8 @@ def load(folder: Path) -> SavedModel:
         check_counts(description.network, folder / "config.json")
         matches_layout(tokenizer.size, description.network.get("vocab_size"), folder)
     stored_layout = read_layout(file)
+    if tokenizer.size > max((max(shape, default=0) for shape, _ in stored_layout.values()), default=0):
+        raise UserError(f"{file}: no tensor has a vector for each of the {tokenizer.size:,} tokens of tokenizer.json")
     # no weights are allocated: a damaged file may claim any size
     expected = sketch(lambda: _empty(description, tokenizer, folder), len(stored_layout), folder / "config.json")
     if problem := contradiction(description):

@@ -51,24 +51,27 @@ def bootstrap_means(
 
 
 def bootstrap_statistic(
-    statistic: Callable[[NDArray[np.int64]], float],
+    statistic: Callable[[NDArray[np.int64]], Values],
     n: int,
     *,
     seed: int = 0,
     level: float = LEVEL,
     resamples: int = 1_000,
 ) -> Interval:
-    """The interval of a score of n examples, such as macro-F1: `statistic` takes the indices of a resample, (n,)."""
+    """The interval of a score of n examples, such as macro-F1.
+
+    `statistic`: the scores of several resamples from the indices of their examples, (R,n) -> (R,).
+    """
     if n < 1:
         raise ValueError(f"n is {n}; there is nothing to draw from")
     random = np.random.default_rng(seed)
-    draws = finite_values([statistic(random.integers(n, size=n)) for _ in range(resamples)])
-    interval = _percentile_interval(draws, level)
+    draws = np.concatenate([statistic(random.integers(n, size=(size, n))) for size in chunks(resamples, n)])
+    interval = _percentile_interval(finite_values(draws), level)
     assert interval is not None  # the draws are finite
     return interval
 
 
-def finite_values(values: Sequence[float]) -> Values:
+def finite_values(values: Sequence[float] | Values) -> Values:
     """The values as an array; an error if there are none, or if one is not finite."""
     sample = np.asarray(values, dtype=np.float64).reshape(-1)
     if not len(sample):

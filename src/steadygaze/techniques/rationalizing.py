@@ -142,14 +142,20 @@ class RationalizingTechnique(Technique):
         """Return the unit of selection and the heads of its models."""
 
     def build(
-        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, roles: Tensor
+        self,
+        encoder: Callable[[], Encoder],
+        architecture: Architecture,
+        classes: int,
+        pair: bool,
+        roles: Callable[[], Tensor],
     ) -> Rationalizer:
-        if (self.granularity == "sentence" or self.skewed) and not can_end(roles).any():
+        roles_of_ids = roles()
+        if (self.granularity == "sentence" or self.skewed) and not can_end(roles_of_ids).any():
             raise UserError(
                 "no token of the vocabulary ends a sentence (. ! ?), so that each text is one sentence: "
                 "use granularity=token" + (" without skewed" if self.skewed else "")
             )
-        return self.kind(encoder, architecture, classes, roles, self.selection_config())
+        return self.kind(encoder, architecture, classes, roles_of_ids, self.selection_config())
 
     @property
     def has_free_size(self) -> bool:

@@ -121,9 +121,17 @@ class Technique(ABC):
         """Return the per-example terms (B,); leave the model's mode, parameters and .grad unchanged."""
 
     def build(
-        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, roles: Tensor
+        self,
+        encoder: Callable[[], Encoder],
+        architecture: Architecture,
+        classes: int,
+        pair: bool,
+        roles: Callable[[], Tensor],
     ) -> Model:
-        """Return a model with fresh weights; `encoder` makes an encoder.  roles (V,): the `SentenceRole` of each id."""
+        """Return a model with fresh weights.
+
+        `encoder` makes an encoder.  `roles` computes (V,) the `SentenceRole` of each id, which takes time.
+        """
         return Classifier(encoder(), architecture, classes, pair)
 
     def evaluated(self, model: Any) -> Model:

@@ -30,7 +30,7 @@ def macro_f1(probs: Tensor, label: Tensor) -> float:
     """
     if not len(probs):
         raise ValueError("macro-F1 needs at least one example")
-    return macro_f1_of(confusion_matrix(probs, label))
+    return float(macro_f1_of(confusion_matrix(probs, label)))
 
 
 def confusion_matrix(probs: Tensor, label: Tensor) -> NDArray[np.int64]:

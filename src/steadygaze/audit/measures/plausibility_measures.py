@@ -38,7 +38,9 @@ Departs from the paper, which counts the share of the selected words in sentence
 import math
 from functools import partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -150,14 +152,16 @@ def tally(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
 
 def micro(tally: Tensor) -> tuple[float, float, float]:
     """Precision, recall and F1 pooled over these texts.  (N,3)"""
-    return rates(*tally.sum(0).tolist())
+    precision, recall, f1 = rates(tally.sum(0).numpy()).tolist()
+    return precision, recall, f1
 
 
-def rates(overlap: float, selected: float, marked: float) -> tuple[float, float, float]:
-    """Precision, recall and F1 from the three counts of `tally`, summed over texts."""
-    if not marked:
+def rates(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Precision, recall and F1 from the three counts of `tally`, summed over texts.  (…,3) -> (…,3)"""
+    overlap, selected, marked = np.moveaxis(totals, -1, 0)
+    if not marked.all():
         raise ValueError("these texts have no human rationales")
-    return overlap / max(selected, 1), overlap / marked, 2 * overlap / (selected + marked)
+    return np.stack([overlap / np.maximum(selected, 1), overlap / marked, 2 * overlap / (selected + marked)], -1)
 
 
 def _nan_without_rationale(score: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:

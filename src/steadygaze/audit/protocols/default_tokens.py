@@ -87,10 +87,12 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
     weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)
     mass, label = default_mass(weights, blank, mask), torch.from_numpy(np.asarray(data.label))
-    yield _finding("default-mass/default-tokens", lambda rows: float(mass[rows].mean()), clf, len(data))
-    yield _finding(
-        "class-gap/default-tokens", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data)
-    )
+    yield _finding("default-mass/default-tokens", lambda draws: mass[draws].mean(-1).numpy(), clf, len(data))
+
+    def class_gaps(draws: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.array([class_gap(weights[rows], label[rows], mask[rows]) for rows in draws])
+
+    yield _finding("class-gap/default-tokens", class_gaps, clf, len(data))
 
 
 def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
@@ -112,8 +114,11 @@ def default_token_attention(model: Model, data: Data) -> tuple[Tensor, Tensor]:
     return default_token_positions(outputs.weights.double(), outputs.mask)
 
 
-def _finding(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, texts: int) -> Finding:
-    value, interval = of(np.arange(texts)), bootstrap_statistic(of, texts, seed=clf.seed)
+def _finding(
+    name: str, statistic: Callable[[NDArray[np.int64]], NDArray[np.float64]], clf: TextClassifier, texts: int
+) -> Finding:
+    value = float(statistic(np.arange(texts)[None])[0])
+    interval = bootstrap_statistic(statistic, texts, seed=clf.seed)
     note = "" if clf.encoder == CONTEXT_FREE else CONTEXTUAL
     return Finding(name, None, "attention", SETTINGS, note, value=value, interval=interval, n=texts)
 

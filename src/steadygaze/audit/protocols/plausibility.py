@@ -87,13 +87,13 @@ def pooled_agreement(
         yield from (Finding(measure, explainer=name, absent=NO_RATIONALES) for measure in names)
         return
 
-    def rate(rows: NDArray[np.int64], index: int) -> float:
-        return plausibility_measures.rates(*counts[rows].sum(0).tolist())[index]
+    def rate(draws: NDArray[np.int64], index: int) -> NDArray[np.float64]:
+        return plausibility_measures.rates(counts[draws].sum(1))[:, index]
 
     counts = tally.numpy()  # NumPy is faster than torch for the bootstrap
     n = len(tally)
     for index, measure in enumerate(names):
-        value, statistic = rate(np.arange(n), index), partial(rate, index=index)
+        value, statistic = float(rate(np.arange(n)[None], index)[0]), partial(rate, index=index)
         interval = bootstrap_statistic(statistic, n, seed=case.config.seed) if n > 1 else None
         yield Finding(measure, value=value, interval=interval, explainer=name, settings=settings, n=n)
 

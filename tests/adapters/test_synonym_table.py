@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from estimator.tiny import LABELS, TEXTS, fitted
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.adapters.synonym_table import match_case, synonym_table
+from steadygaze.adapters.synonym_table import synonym_table
 from steadygaze.audit.probes.text_perturbations import observe, substitute_synonyms
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
@@ -115,17 +115,3 @@ def test_vectors_to_spare_are_no_words(folder):
 def test_what_is_no_table_is_refused(given, box):
     with pytest.raises(UserError, match=r"synonyms .*found"):
         synonym_table(box, given, TEXTS)
-
-
-@pytest.mark.parametrize(
-    ("word", "other", "expected"),
-    [
-        ("good", "fine", "fine"),
-        ("Good", "fine", "Fine"),
-        ("GOOD", "fine", "FINE"),
-        ("I", "we", "We"),
-        ("x", "TV", "TV"),
-    ],
-)
-def test_case_is_kept(word, other, expected):
-    assert match_case(word, other) == expected

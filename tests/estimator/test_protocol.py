@@ -28,6 +28,7 @@ OTHER = {  # a value of each parameter that is not its default
     "batch_size": 5,
     "max_length": 9,
     "class_weight": {"pos": 2.0},
+    "synonym_groups": {"good": ["fine"]},
     "device": "cpu",
     "random_state": 3,
     "verbose": False,

@@ -271,10 +271,11 @@ class ModelAdapter:
         return codes
 
     def is_comparable(self, other: "ModelAdapter") -> bool:
-        """Whether the two may differ only in their seed: same classes and same vocabulary."""
+        """Whether the two may differ only in their seed: same classes, vocabulary and synonym groups."""
         black_boxes = not self.fingerprint and not other.fingerprint  # black boxes have no vocabulary
         same_vocabulary = black_boxes or other.tokens.vocabulary == self.tokens.vocabulary
-        return same_vocabulary and list(other.classes) == list(self.classes)
+        same_groups = getattr(self.tokens, "synonym_groups", None) == getattr(other.tokens, "synonym_groups", None)
+        return same_vocabulary and same_groups and list(other.classes) == list(self.classes)
 
     def data(self, placed: TokenizedTexts, questions: Sequence[str] | None) -> Data:
         """Encode texts for this model; all subwords of a word are one unit."""

@@ -6,18 +6,26 @@ a black box                new pieces with the case of the word: "good " -> "fin
 Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" is close to "bad").
 data/synonyms.py excludes some pairs of a table.  A capitalized word of a black box may be a name and is not
 substituted; a vocabulary in lower case does not show names.
+
+In a model with synonym groups, the synonyms of a group are those of its representative, then of its other words.  A
+synonym of the same group substitutes a word by itself.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.core.errors import UserError
-from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
+from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.data.synonyms import (
+    check_table,
+    read_synonyms,
+    representative_table,
+    substitutable_pairs,
+    vocabulary_lexicon,
+)
 from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
 Table = Mapping[str, Sequence[str]]
@@ -33,9 +41,9 @@ def synonym_table(subject: ModelAdapter, synonyms: str | Path | Table, texts: Se
     if isinstance(subject.tokens, TextWords):
         return _text_synonyms(subject.tokens, substitutable_pairs(_table(synonyms, folded=False)), texts)
     lexicon = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    ids, count = lexicon.table(
-        substitutable_pairs(_table(synonyms, folded=subject.tokens.kind == "words")), MAX_SYNONYMS
-    )
+    pairs = substitutable_pairs(_table(synonyms, folded=subject.tokens.kind == "words"))
+    groups = getattr(subject.tokens, "synonym_groups", None)
+    ids, count = lexicon.table(representative_table(pairs, groups), MAX_SYNONYMS, same_group=True)
     table, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
     return Synonyms(table, counts, continues, words)
 
@@ -43,15 +51,7 @@ def synonym_table(subject: ModelAdapter, synonyms: str | Path | Table, texts: Se
 def _table(synonyms: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
     if isinstance(synonyms, str | Path):
         return read_synonyms(synonyms, folded=folded)
-    if not isinstance(synonyms, Mapping):
-        raise UserError(f"synonyms must be a file or a mapping of a word to a list of words, found {synonyms!r:.80}")
-    items: Iterable[tuple[Any, Any]] = synonyms.items()
-    for word, words in items:
-        if not isinstance(words, list | tuple) or not all(isinstance(entry, str) for entry in (word, *words)):
-            raise UserError(f"synonyms of {word!r:.40} must be a list of words, found {words!r:.80}")
-    if not folded:
-        return {word: list(words) for word, words in synonyms.items()}
-    return {word.lower(): [synonym.lower() for synonym in words] for word, words in synonyms.items()}
+    return check_table(synonyms, folded=folded)
 
 
 def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms:
@@ -76,14 +76,3 @@ def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Syn
     continues = torch.zeros(size, dtype=torch.bool)
     continues[: len(words)] = torch.tensor([word.lower() in NEGATION for word in words])
     return Synonyms(ids, count, continues)
-
-
-def match_case(word: str, synonym: str) -> str:
-    """Give `synonym` the case of the word: GOOD -> FINE, Good -> Fine.
-
-    >>> match_case("GOOD", "fine"), match_case("Good", "fine"), match_case("good", "fine"), match_case("I", "we")
-    ('FINE', 'Fine', 'fine', 'We')
-    """
-    if len(word) > 1 and word.isupper():
-        return synonym.upper()
-    return synonym[:1].upper() + synonym[1:] if word[:1].isupper() else synonym

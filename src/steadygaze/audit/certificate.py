@@ -308,7 +308,10 @@ def _same(clf: TextClassifier, reference: TextClassifier) -> SavedModel:
         raise UserError(f"the reference and the model must have the same labels, found {labels}")
     kinds = saved.tokenizer.kind, saved_reference.tokenizer.kind
     # Word tokenizers split texts alike with any vocabulary; subword tokenizers must be the same.
-    same_tokens = kinds == ("words", "words") or saved.tokenizer.to_json() == saved_reference.tokenizer.to_json()
+    same_tokens = kinds == ("words", "words") or (
+        saved.tokenizer.to_json() == saved_reference.tokenizer.to_json()
+        and saved.tokenizer.synonym_groups == saved_reference.tokenizer.synonym_groups
+    )
     if saved.description.pair != saved_reference.description.pair or not same_tokens:
         raise UserError(OTHER_TOKENS)
     return saved_reference

@@ -43,6 +43,12 @@ MaxLength = Annotated[
         show_default="512, or the limit of a transformer",
     ),
 ]
+SynonymGroupsFile = Annotated[
+    Path | None,
+    model_option(
+        "--synonym-groups", metavar="FILE", help="Synonym groups (.json) or synonym table.", show_default="none"
+    ),
+]
 Balanced = Annotated[bool, training_option("--balanced", help="Weight all classes equally.")]
 References = Annotated[
     list[Path] | None,
@@ -62,7 +68,7 @@ ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the mode
     **command_help(
         "train reviews.csv --text review --label stars --test-share 0.2 --out model/",
         "train sst2 --encoder bilstm --vectors glove-50d --epochs 10 --out model/",
-        "train reviews.csv --technique consensus --set synonyms=table.jsonl --out model/",
+        "train reviews.csv --technique consensus --set synonyms=table.jsonl --synonym-groups table.jsonl --out model/",
     )
 )
 @common_options
@@ -77,6 +83,7 @@ def train(
     encoder: Encoder = "bilstm",
     vectors: Vectors = None,
     max_length: MaxLength = None,
+    synonym_groups: SynonymGroupsFile = None,
     technique: Technique = "vanilla",
     settings: Settings = None,
     epochs: Epochs = None,
@@ -107,6 +114,7 @@ def train(
         batch_size=common.batch_size,
         max_length=max_length,
         class_weight="balanced" if balanced else None,
+        synonym_groups=synonym_groups,
         device=common.device,
         verbose=0 if common.quiet else 1 + common.verbose,
     )
@@ -122,9 +130,8 @@ def train(
     kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs"
     with interruptible(stderr_console(common), lambda: f"{kept}: add --resume to the command to continue"):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, test)
-    constant = clf.stored_.description.constant_label
     scores = training_scores(asdict(clf.stored_.description))
-    _show({**resumable_training.summary(clf, corpus, out), "constant_label": constant}, scores, out, common)
+    _show(resumable_training.summary(clf, corpus, out), scores, out, common)
 
 
 def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Common) -> None:

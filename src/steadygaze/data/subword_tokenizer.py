@@ -6,6 +6,9 @@ that begin between two breaks of word_segmentation.py.
 
 Spans exclude surrounding white space.  A token of white space has an empty span and belongs to the next word, or to the
 last one at the end of a text.
+
+With synonym groups, the representative replaces each word of a group before the text is split into pieces.  Spans are
+those of the original text.
 """
 
 from collections.abc import Hashable, Sequence
@@ -14,22 +17,28 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Span
 from steadygaze.core.untrusted_files import MissingFile, read_object, read_text
+from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.synonym_rewriting import SynonymRewriter
 from steadygaze.data.text_tokenizer import Kind, Spot, TextTokenizer, align_spans, read_engine
 from steadygaze.data.word_segmentation import LETTER, word_breaks
 
 
-def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer":
+def load_subword_tokenizer(
+    folder: Path, *, max_length: int, synonym_groups: SynonymGroups | None = None
+) -> "PieceTokenizer":
     """Load the tokenizer of a model folder.  Padding and truncation settings of the file are overridden."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"no tokenizer.json in {str(folder)!r}; a Hugging Face model with a fast tokenizer has one.")
     engine = read_engine(read_text(file), str(file))
     pad = _pad_token(file.with_name("tokenizer_config.json"))
-    return PieceTokenizer(engine, max_length=max_length, pad_id=None if pad is None else engine.token_to_id(pad))
+    pad_id = None if pad is None else engine.token_to_id(pad)
+    return PieceTokenizer(engine, max_length=max_length, pad_id=pad_id, synonym_groups=synonym_groups)
 
 
 class PieceTokenizer(TextTokenizer):
@@ -37,10 +46,33 @@ class PieceTokenizer(TextTokenizer):
 
     kind: ClassVar[Kind] = "pieces"
 
+    def __init__(
+        self,
+        engine: Tokenizer,
+        *,
+        max_length: int,
+        pad_id: int | None = None,
+        synonym_groups: SynonymGroups | None = None,
+    ) -> None:
+        super().__init__(engine, max_length=max_length, pad_id=pad_id, synonym_groups=synonym_groups)
+        self._rewrite = None if synonym_groups is None else SynonymRewriter(synonym_groups)
+
     def _ids(self, texts: list[str]) -> list[list[int]]:
+        if self._rewrite is not None:
+            texts = [rewritten.text for rewritten in self._rewrite(texts)]
         return [encoding.ids for encoding in self._engine.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _spots(self, texts: list[str]) -> list[Spot]:
+        if self._rewrite is None:
+            return self._text_spots(texts)
+        rewritten = self._rewrite(texts)
+        spots = self._text_spots([item.text for item in rewritten])
+        return [
+            (ids, item.original_spans(spans), groups)
+            for item, (ids, spans, groups) in zip(rewritten, spots, strict=True)
+        ]
+
+    def _text_spots(self, texts: list[str]) -> list[Spot]:
         encodings = self._engine.encode_batch(texts, add_special_tokens=False)
         breaks = word_breaks(texts)
         return [

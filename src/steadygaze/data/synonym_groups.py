@@ -84,6 +84,11 @@ class SynonymGroups:
         """SHA-256 of the groups."""
         return digest_json([self.groups])
 
+    @property
+    def summary(self) -> str:
+        """Number of groups and words, and the digest."""
+        return f"{len(self.groups):,} groups of {len(self.representatives):,} words, SHA-256 {self.digest}"
+
     def to_json(self) -> str:
         rows = ",\n".join(f"  {json.dumps(group, ensure_ascii=False)}" for group in self.groups)
         return f'{{"format": "{FORMAT}", "groups": [\n{rows}\n]}}\n'

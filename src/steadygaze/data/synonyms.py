@@ -25,13 +25,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import MissingFile, arrow_path, parse_json, read_text, reason
+from steadygaze.data.synonym_groups import SynonymGroups
 
 _NEGATIONS = """no not n't nt never none nobody nothing neither nor nowhere without hardly barely scarcely rarely
 seldom nope nah nos cannot cant ca wo dont doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt
@@ -188,15 +189,18 @@ class Lexicon:
     special: NDArray[np.bool_]  # (V,) <unk>, <s>, [CLS], [unused1] …
 
     def table(
-        self, synonyms: Mapping[str, Sequence[str]], max_synonyms: int
+        self, synonyms: Mapping[str, Sequence[str]], max_synonyms: int, *, same_group: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(V,max_synonyms) ids of synonyms, the closest first, and (V,) their number."""
+        """(V,max_synonyms) ids of synonyms, the closest first, and (V,) their number.
+
+        `same_group`: whether a name can be its own synonym, as `representative_table` writes words of one group.
+        """
         ids = {name: i for i, name in enumerate(self.names) if not self.continues[i]}
         table, count = np.zeros((len(self.names), max_synonyms), np.int64), np.zeros(len(self.names), np.int64)
         for name, i in ids.items():
-            rows = [ids[synonym] for synonym in synonyms.get(name, ()) if synonym in ids and synonym != name][
-                :max_synonyms
-            ]
+            rows = [
+                ids[synonym] for synonym in synonyms.get(name, ()) if synonym in ids and (same_group or synonym != name)
+            ][:max_synonyms]
             table[i, : len(rows)], count[i] = rows, len(rows)
         return table, count
 
@@ -214,6 +218,38 @@ def vocabulary_lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces
     words = np.array([name.isalpha() for name in names], np.bool_)
     special = np.array([SPECIAL.fullmatch(token) is not None for token in vocabulary], np.bool_)
     return Lexicon(names, np.array(continues, np.bool_), words, special)
+
+
+def representative_table(
+    table: Mapping[str, Sequence[str]], groups: SynonymGroups | None
+) -> Mapping[str, Sequence[str]]:
+    """The table of a vocabulary of representatives.
+
+    The row of a representative has its own synonyms, then those of its group; each is replaced by its representative.
+
+    >>> groups = SynonymGroups((("movie", "film"),))
+    >>> representative_table({"film": ["movie", "footage"], "movie": ["film"], "clip": ["film"]}, groups)
+    {'movie': ['movie', 'footage'], 'clip': ['movie']}
+    """
+    if groups is None:
+        return {word: [synonym for synonym in row if synonym != word] for word, row in table.items()}
+    rows: dict[str, dict[str, None]] = {}
+    for word in sorted(table, key=lambda word: groups.representative(word) != word):  # representatives first
+        row = rows.setdefault(groups.representative(word), {})
+        row.update(dict.fromkeys(groups.representative(synonym) for synonym in table[word] if synonym != word))
+    return {word: list(row) for word, row in rows.items()}
+
+
+def check_table(table: Any, *, folded: bool = False) -> dict[str, list[str]]:
+    """A user's mapping of words to synonyms; `folded`: in lower case."""
+    if not isinstance(table, Mapping):
+        raise UserError(f"synonyms must be a file or a mapping of a word to a list of words, found {table!r:.80}")
+    for word, words in table.items():
+        if not isinstance(words, list | tuple) or not all(isinstance(entry, str) for entry in (word, *words)):
+            raise UserError(f"synonyms of {word!r:.40} must be a list of words, found {words!r:.80}")
+    if not folded:
+        return {word: list(words) for word, words in table.items()}
+    return {word.lower(): [synonym.lower() for synonym in words] for word, words in table.items()}
 
 
 def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[str]]:

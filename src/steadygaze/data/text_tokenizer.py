@@ -21,6 +21,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Span
 from steadygaze.core.untrusted_files import foreign_error, quiet_panics
+from steadygaze.data.synonym_groups import SynonymGroups
 
 Kind = Literal["words", "pieces"]
 Spot = tuple[list[int], list[Span], Sequence[int]]
@@ -56,11 +57,20 @@ class TextTokenizer(ABC):
 
     kind: ClassVar[Kind]
 
-    def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Tokenizer,
+        *,
+        max_length: int,
+        pad_id: int | None = None,
+        synonym_groups: SynonymGroups | None = None,
+    ) -> None:
         if max_length < 1:
             raise UserError(f"max_length: found {max_length}; it must be at least 1.")
         self.max_length = max_length
         """Maximum number of tokens of a text, without special tokens."""
+        self.synonym_groups = synonym_groups
+        """Groups of words that have the ids of their representative; None: every word has its own."""
         self.pad_id = _pad_id(engine) if pad_id is None else pad_id
         engine.no_truncation()
         engine.no_padding()
@@ -120,7 +130,10 @@ class TextTokenizer(ABC):
         return () if question else self._before
 
     def to_json(self) -> str:
-        """The content of `tokenizer.json`, with max_length and the padding id in the fields of the library."""
+        """The content of `tokenizer.json`, with max_length and the padding id in the fields of the library.
+
+        Synonym groups are not part of it.
+        """
         copy = Tokenizer.from_str(self._engine.to_str())
         copy.enable_truncation(self.max_length + len(self._before) + len(self._after))
         copy.enable_padding(pad_id=self.pad_id, pad_token=copy.id_to_token(self.pad_id) or "")

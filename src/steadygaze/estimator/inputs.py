@@ -44,6 +44,11 @@ class Split:
         if self.weights is not None and not (np.isfinite(self.weights).all() and self.weights.min() >= 0):
             raise UserError("sample weights must be finite numbers of at least 0")
 
+    @property
+    def all_texts(self) -> list[str]:
+        """Texts and questions."""
+        return [*self.texts, *(self.questions or [])]
+
     def fingerprint(self) -> str:
         """SHA-256 of texts, questions, labels and weights."""
         weights = None if self.weights is None else self.weights.tolist()

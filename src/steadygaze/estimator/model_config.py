@@ -63,6 +63,8 @@ class ModelConfig:
     """Share of the vocabulary with a pre-trained vector."""
     token_coverage: float | None = None
     """Share of the tokens of the training texts with a pre-trained vector."""
+    synonym_groups: str | None = None
+    """Number and SHA-256 of the synonym groups, as `SynonymGroups.summary`; None: every word has its own id."""
     seed: int
     corpus: str
     """SHA-256 of the training texts and labels and, after a colon, of those for validation."""

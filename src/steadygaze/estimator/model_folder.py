@@ -3,6 +3,7 @@
 config.json          schema, labels, encoder, technique and its fields, seed, data fingerprint, epochs
 model.safetensors    the weights
 tokenizer.json       the vocabulary
+synonym_groups.json  groups of words with one id; only of a model with synonym groups
 README.md            a model card
 """
 
@@ -33,6 +34,7 @@ from steadygaze.core.tensor_files import (
 from steadygaze.core.untrusted_files import foreign_error, read_json, read_object_or_empty, read_text
 from steadygaze.data.batches import Data
 from steadygaze.data.subword_tokenizer import PieceTokenizer
+from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
@@ -45,13 +47,16 @@ from steadygaze.techniques import TECHNIQUES
 KINDS: dict[Kind, type[TextTokenizer]] = {kind.kind: kind for kind in (WordTokenizer, PieceTokenizer)}
 
 
-def read_tokenizer(text: str, *, kind: Kind, max_length: int) -> TextTokenizer:
+def read_tokenizer(
+    text: str, *, kind: Kind, max_length: int, synonym_groups: SynonymGroups | None = None
+) -> TextTokenizer:
     """Read the output of `TextTokenizer.to_json`, or any file of the `tokenizers` library."""
-    return KINDS[kind](read_engine(text, "tokenizer.json"), max_length=max_length)
+    return KINDS[kind](read_engine(text, "tokenizer.json"), max_length=max_length, synonym_groups=synonym_groups)
 
 
 WEIGHTS = "model.safetensors"
 FILES = ("config.json", WEIGHTS, "tokenizer.json")
+GROUPS = "synonym_groups.json"
 READER = "reader.safetensors"
 """The independent reader of a rationalizer, in a separate file that version 0.1.0 ignores."""
 PREFIX = "reader."
@@ -100,6 +105,8 @@ def save(folder: Path, saved: SavedModel) -> None:
     reader = {name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)}
     weights = {name: value for name, value in state.items() if not name.startswith(PREFIX)}
     texts = {"tokenizer.json": saved.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}
+    if saved.tokenizer.synonym_groups is not None:
+        texts[GROUPS] = saved.tokenizer.synonym_groups.to_json()
     write_network_folder(folder, values, {**({READER: reader} if reader else {}), WEIGHTS: weights}, texts)
 
 
@@ -129,7 +136,7 @@ def check_model_folder(folder: Path) -> None:
         return
     if "steadygaze" not in read_object_or_empty(folder / "config.json"):
         raise UserError(f"{folder} exists and is not a steadygaze model; choose another folder")
-    if extra := unknown_entries(folder, (*FILES, READER, CARD)):
+    if extra := unknown_entries(folder, (*FILES, READER, GROUPS, CARD)):
         raise UserError(f"{folder} contains {extra[0]!r} besides a model, which would be lost; choose another folder")
 
 
@@ -144,7 +151,10 @@ def load(folder: Path) -> SavedModel:
     recover_folder(folder)
     description, file = _describe(folder), folder / WEIGHTS
     tokenizer = read_tokenizer(
-        read_text(folder / "tokenizer.json"), kind=description.kind, max_length=description.max_length
+        read_text(folder / "tokenizer.json"),
+        kind=description.kind,
+        max_length=description.max_length,
+        synonym_groups=_read_groups(folder, description),
     )
     if description.network is not None:
         check_counts(description.network, folder / "config.json")
@@ -167,6 +177,20 @@ def load(folder: Path) -> SavedModel:
         reader.load_state_dict(read_tensors(file))
         reader.accuracy = description.reader_accuracy
     return SavedModel(description, model.eval(), tokenizer)
+
+
+def _read_groups(folder: Path, description: ModelConfig) -> SynonymGroups | None:
+    """The groups that the model was trained with; raise an error if their file is missing or has others."""
+    if description.synonym_groups is None:
+        return None
+    if not (folder / GROUPS).is_file():
+        raise UserError(f"{folder} is not complete: it has no {GROUPS}, which its model needs")
+    groups = SynonymGroups.from_json(read_text(folder / GROUPS), folder / GROUPS)
+    if groups.summary != description.synonym_groups:
+        raise UserError(
+            f"{folder / GROUPS} has {groups.summary:.80}…; the model was trained with {description.synonym_groups:.80}…"
+        )
+    return groups
 
 
 def _check_layout(model: nn.Module, stored_layout: Any, file: Path) -> None:

@@ -1,7 +1,7 @@
 """TextClassifier: a scikit-learn estimator with `explain`."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
+from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.token_alignment import coverage, truncation
 from steadygaze.estimator import fit, model_folder
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
@@ -63,6 +64,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Most tokens per text; None: 512, or the limit of a transformer, or whole texts with the setting `window`.
     class_weight : "balanced" or dict of label to weight, default=None
         Weight of each class in training.
+    synonym_groups : str, Path, SynonymGroups or dict, default=None
+        Groups of synonyms that the model reads as one word: a file of groups (.json), or a synonym table or a mapping
+        of words to synonyms, from which groups are built.  Substitutions inside a group change neither the
+        prediction nor the explanation.
     device : str, default="auto"
         auto, cpu, cuda or mps.
     random_state : int or RandomState, default=None
@@ -92,6 +97,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         max_length: int | None = None,
         class_weight: str | dict[Label, float] | None = None,
+        synonym_groups: str | Path | SynonymGroups | Mapping[str, Sequence[str]] | None = None,
         device: str = "auto",
         random_state: int | None = None,
         verbose: bool | int | None = None,
@@ -105,6 +111,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.max_length = max_length
         self.class_weight = class_weight
+        self.synonym_groups = synonym_groups
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -311,6 +318,7 @@ def from_saved(saved: model_folder.SavedModel, device: str) -> TextClassifier:
         settings=values or None,
         max_length=config.max_length,
         class_weight=config.class_weight if isinstance(config.class_weight, str | None) else dict(config.class_weight),
+        synonym_groups=saved.tokenizer.synonym_groups,
         device=device,
     )
     return loaded._take(saved)

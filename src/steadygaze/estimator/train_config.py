@@ -2,16 +2,17 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, distribute_settings, settings
 from steadygaze.core.types import Label
+from steadygaze.data.synonym_groups import Rule, SynonymGroups
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.models.inference import check_device
@@ -21,6 +22,7 @@ from steadygaze.training.optimizers import Training
 
 MOST_TOKENS = 1_000_000
 """Largest max_length; the default of a transformer with windows."""
+GroupSource = str | Path | SynonymGroups | Mapping[str, Sequence[str]] | None
 LARGEST_SEED = 2**32 - 1
 """Largest seed of NumPy's and scikit-learn's generators."""
 
@@ -37,6 +39,10 @@ class TextConfig:
     """Use the settings for small datasets; None: with 100 to 1,999 texts."""
     synonyms: str | None = None
     """A table of synonyms (.parquet, .jsonl), for techniques that substitute words; None: no word is substituted."""
+    group_rule: Rule = "star"
+    """Which words of a synonym table form a group: star, half or clique."""
+    group_vectors: Literal["representative", "mean"] = "representative"
+    """Pre-trained vector of a synonym group: that of its representative, or the mean of its words."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class TrainConfig:
     max_length: int | None
     class_weight: str | Mapping[Label, float] | None
     device: str
+    synonym_groups: GroupSource = None
+    """Synonym groups, or a synonym table from which they are built; None: every word has its own id."""
     chosen: frozenset[str] = frozenset()
     """Names of the settings that the user set."""
 
@@ -77,6 +85,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
         max_length=_max_length(parameters["max_length"]),
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
+        synonym_groups=_synonym_groups(parameters["synonym_groups"]),
         chosen=frozenset(values),
     )
 
@@ -137,6 +146,16 @@ def _readable(text: TextConfig) -> TextConfig:
     if text.synonyms is not None and not Path(text.synonyms).is_file():
         raise UserError(f"the synonym file {text.synonyms} does not exist")
     return text
+
+
+def _synonym_groups(value: Any) -> GroupSource:
+    if isinstance(value, str | Path) and not Path(value).exists():
+        raise UserError(f"synonym_groups: {str(value)!r} does not exist; pass a file of groups or a synonym table")
+    if value is not None and not isinstance(value, str | Path | SynonymGroups | Mapping):
+        raise UserError(
+            f"synonym_groups must be a file, SynonymGroups or a mapping of words to synonyms, found {value!r:.80}"
+        )
+    return value
 
 
 def _max_length(value: Any) -> int | None:

@@ -40,7 +40,7 @@ Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, 
 | reads | {reads}, at most {max_length} tokens |
 {scores}
 | epoch kept | {epoch} |
-| training data (SHA-256) | `{corpus}` |{vectors}
+| training data (SHA-256) | `{corpus}` |{vectors}{groups}
 
 ```python
 import steadygaze as sg
@@ -70,6 +70,7 @@ def card(config: Mapping[str, Any]) -> str:
         epoch=best.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
         vectors=_vectors(config),
+        groups=_groups(config),
         shows=shows,
         words=SHOWS[shows],
         begin=BEGIN,
@@ -95,6 +96,13 @@ def _vectors(config: Mapping[str, Any]) -> str:
     if (share := config.get("token_coverage")) is None:
         return ""
     return f"\n| training tokens with a vector in {code(config['vectors'])} | {share:.1%} |"
+
+
+def _groups(config: Mapping[str, Any]) -> str:
+    """A row of the table for a model with synonym groups."""
+    if (summary := config.get("synonym_groups")) is None:
+        return ""
+    return f"\n| synonym groups, each read as one word | {code(summary)} |"
 
 
 AUDIT = """{begin}

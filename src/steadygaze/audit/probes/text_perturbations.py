@@ -160,7 +160,9 @@ def substitute_synonyms(batch: Batch, synonyms: Synonyms, number: int, chance: R
     """Substitute `number` random words of each text, or all that have a synonym if there are fewer."""
     synonyms = synonyms.to(batch.ids.device)
     ids = substitute_some_words(batch.ids, batch.mask, synonyms, chance, text_key(batch), number=number)
-    return PerturbedBatch(replace(batch, ids=ids), None, (ids != batch.ids).sum(-1))
+    # A synonym of the same group has the id of the word: it is a substitution all the same.
+    touched = synonyms.swappable(batch.ids, batch.mask).sum(-1).clamp(max=number)
+    return PerturbedBatch(replace(batch, ids=ids), None, touched)
 
 
 def shuffle_words(batch: Batch, chance: RandomKey) -> Batch:

@@ -1,6 +1,6 @@
 """Synonym tables: read, filter and map them to a vocabulary.
 
-A file (.parquet or .jsonl) has a row for each word: `word`, a string, and `synonyms`, a list, the closest first.
+A table in memory is a mapping of words to lists of synonyms, the closest first.  synonym_formats.py reads files.
 In the vocabulary of a transformer only whole words are substituted, not subwords.
 
 A pair of the table is dropped if
@@ -22,7 +22,7 @@ languages than English, and names, which a vocabulary in lower case does not sho
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import MissingFile, arrow_path, parse_json, read_text, reason
+from steadygaze.core.untrusted_files import reason
+from steadygaze.data.inflection import Form, clash, negates, word_form
+from steadygaze.data.synonym_formats import read_rows
 from steadygaze.data.synonym_groups import SynonymGroups
 
 _NEGATIONS = """no not n't nt never none nobody nothing neither nor nowhere without hardly barely scarcely rarely
@@ -55,25 +57,6 @@ FUNCTION_WORDS = NEGATIONS | frozenset(_CLOSED_CLASS.split())
 """Negations, pronouns, determiners, prepositions, conjunctions, auxiliaries, numbers, adverbs of degree and time."""
 
 
-SUFFIXES = ("s", "ed", "ing", "ly", "er", "est", "ness", "ment", "ful", "less", "able", "ity", "ion")
-INFLECTIONS = frozenset(("s", "ed", "ing", "ly", "er", "est"))
-PARTICIPLES = frozenset(("ed", "ing"))
-OPEN = frozenset(("s", "ed", "ing"))
-"""Suffixes of nouns and verbs."""
-NEGATIVE = ("un", "in", "im", "il", "ir", "dis", "non", "mis")
-VOWELS = "aeiou"
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Suffixes of a word, according to the table."""
-
-    carried: frozenset[str]
-    """Suffixes that form this word from another word of the table."""
-    taken: frozenset[str]
-    """Suffixes that form another word of the table from this word."""
-
-
 def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = True) -> dict[str, list[str]]:
     """The pairs that may be substituted; words that keep no synonym are left out.
 
@@ -84,16 +67,12 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
     """
     vocabulary = {name.lower() for word, synonyms in table.items() for name in (word, *synonyms)}
     bare = Form(frozenset(), frozenset())
-    forms = {
-        name: Form(_carried(name, vocabulary), _taken(name, vocabulary)) if classes else bare
-        for name in vocabulary
-        if _is_content(name)
-    }
+    forms = {name: word_form(name, vocabulary) if classes else bare for name in vocabulary if _is_content(name)}
 
     def allowed(first: str, second: str) -> bool:
-        if first not in forms or second not in forms or _negates(first, second) or _negates(second, first):
+        if first not in forms or second not in forms or negates(first, second) or negates(second, first):
             return False
-        return not (_clash(forms[first], forms[second]) or _clash(forms[second], forms[first]))
+        return not (clash(forms[first], forms[second]) or clash(forms[second], forms[first]))
 
     allowed_pairs = {
         word: [o for o in synonyms if allowed(word.lower(), o.lower())] for word, synonyms in table.items()
@@ -101,72 +80,8 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
     return {word: synonyms for word, synonyms in allowed_pairs.items() if synonyms}
 
 
-def _clash(first: Form, second: Form) -> bool:
-    """Return whether two words have different classes or inflections."""
-    only = first.carried - second.carried
-    inflected = first.carried & INFLECTIONS, second.carried & INFLECTIONS
-    return bool(
-        only & second.taken
-        or (all(inflected) and not inflected[0] & inflected[1])
-        or (only & PARTICIPLES and second.taken & PARTICIPLES and not second.carried & PARTICIPLES)
-        or ("ly" in only and second.taken & OPEN)
-    )
-
-
 def _is_content(word: str) -> bool:
     return len(word) > 1 and word not in FUNCTION_WORDS and not any(letter.isdigit() for letter in word)
-
-
-def _negates(word: str, base: str) -> bool:
-    """Return whether `word` is `base` with a negative affix."""
-    if any(word == prefix + base for prefix in NEGATIVE):
-        return True
-    return word.endswith("less") and word.removesuffix("less") in (base, base.removesuffix("ful"))
-
-
-def _carried(word: str, vocabulary: Collection[str]) -> frozenset[str]:
-    """Suffixes that form this word from another word of the table."""
-    return frozenset(
-        suffix
-        for suffix in SUFFIXES
-        if word.endswith(suffix) and any(base in vocabulary for base in _bases(word.removesuffix(suffix), suffix))
-    )
-
-
-def _taken(word: str, vocabulary: Collection[str]) -> frozenset[str]:
-    """Suffixes that form another word of the table from this word."""
-    return frozenset(suffix for suffix in SUFFIXES if any(form in vocabulary for form in _forms(word, suffix)))
-
-
-def _forms(word: str, suffix: str) -> Iterator[str]:
-    """Possible spellings of a word with a suffix: lov-ed, stop-ped, happ-ier, box-es, simp-ly, tru-ly."""
-    yield word + suffix
-    if suffix == "s":
-        yield word + "es"
-    if word.endswith("y"):
-        yield word[:-1] + ("ies" if suffix == "s" else "i" + suffix)
-    if word.endswith("le") and suffix == "ly":
-        yield word[:-1] + "y"
-    if word.endswith("e") and (suffix == "ly" or suffix[0] in VOWELS):
-        yield word[:-1] + suffix
-    if suffix[0] in VOWELS and len(word) > 2 and word[-1] not in VOWELS and word[-2] in VOWELS:
-        yield word + word[-1] + suffix
-
-
-def _bases(stem: str, suffix: str) -> Iterator[str]:
-    """Possible bases of a word without its suffix."""
-    candidates = [stem, stem + "e"]
-    if stem.endswith("i"):
-        candidates.append(stem[:-1] + "y")
-    if suffix == "ly":
-        candidates.append(stem + "le")
-    if suffix == "s" and stem.endswith("ie"):
-        candidates.append(stem[:-2] + "y")
-    if suffix == "s" and stem.endswith("e"):
-        candidates.append(stem[:-1])
-    if len(stem) > 2 and stem[-1] == stem[-2]:
-        candidates.append(stem[:-1])
-    return (base for base in candidates if len(base) > 2)
 
 
 STARTS = ("Ġ", "▁")
@@ -175,7 +90,10 @@ SPECIAL = re.compile(r"<.+>|\[.+\]", re.DOTALL)
 """Special tokens.  In a word vocabulary, < and [ are separate words."""
 CONTINUES = "##"
 """Mark of the other subwords, in WordPiece vocabularies."""
-FORM = 'rows of {"word": "good", "synonyms": ["fine", "nice"]}'
+FORM = (
+    'use .parquet or .jsonl with rows of {"word": "good", "synonyms": ["fine", "nice"]}, .csv, .json, a MyThes '
+    "thesaurus (.dat) or the folder of a WordNet database"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,40 +170,26 @@ def check_table(table: Any, *, folded: bool = False) -> dict[str, list[str]]:
     return {word.lower(): [synonym.lower() for synonym in words] for word, words in table.items()}
 
 
-def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[str]]:
-    """word -> its synonyms, the closest first; `folded`: in lower case, as a word vocabulary has them."""
+def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[str] = ()) -> dict[str, list[str]]:
+    """word -> its synonyms, the closest first; `folded`: in lower case, as a word vocabulary has them.
+
+    Several rows of a word are one row.  `words`: see synonym_formats.py.
+    """
     file = Path(path)
+    if not file.exists():
+        raise UserError(f"the synonym file {file} does not exist")
     try:
-        rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
-        table = {word: _several(synonyms) for word, synonyms in rows}
-    except MissingFile:
-        raise UserError(f"the synonym file {file} does not exist") from None
+        table: dict[str, list[str]] = {}
+        for word, synonyms in read_rows(file, words):
+            table[word] = list(dict.fromkeys([*table[word], *synonyms])) if word in table else synonyms
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is not a synonym table ({reason(error)}): .parquet or .jsonl with {FORM}") from None
+        raise UserError(f"{file} is not a synonym table ({reason(error)}): {FORM}") from None
     if not all(isinstance(name, str) for word, synonyms in table.items() for name in (word, *synonyms)):
-        raise UserError(f"{file} is not a synonym table: some word is not a string; it needs {FORM}")
+        raise UserError(f"{file} is not a synonym table: some word is not a string; {FORM}")
     if not table:
-        raise UserError(f"{file} contains no synonyms; it needs {FORM}")
+        raise UserError(f"{file} contains no synonyms; {FORM}")
     return (
         {word.lower(): [synonym.lower() for synonym in synonyms] for word, synonyms in table.items()}
         if folded
         else table
     )
-
-
-def _several(synonyms: object) -> list[str]:
-    if not isinstance(synonyms, list):
-        raise TypeError("synonyms must be a list")  # list() would split a string into letters
-    return synonyms
-
-
-def _parquet(file: Path) -> list[tuple[str, list[str]]]:
-    import pyarrow.parquet
-
-    table = pyarrow.parquet.read_table(arrow_path(file), columns=["word", "synonyms"])
-    return [(row["word"], row["synonyms"]) for row in table.to_pylist()]
-
-
-def _lines(file: Path) -> list[tuple[str, list[str]]]:
-    rows = [parse_json(line, "a line") for line in read_text(file).split("\n") if line.strip()]
-    return [(row["word"], row["synonyms"]) for row in rows]

@@ -13,6 +13,7 @@ from steadygaze.core.errors import ConstantLabelWarning, CoverageWarning, Leakag
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
+from steadygaze.data.synonym_formats import table_files
 from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import LOW_COVERAGE
 from steadygaze.estimator import small_data
@@ -121,7 +122,7 @@ def fit(
                 model = config.technique.adapt_reference(own, plan.make_model)
             run.models[name] = freeze(model.to(accelerate.device))
         if files.checkpoint is not None:
-            table = () if plan.table is None else (Path(plan.table),)
+            table = () if plan.table is None else table_files(Path(plan.table))
             run.checkpoint = Checkpoint(files.checkpoint, plan.identity(accelerate.device, table), files.resume)
         if files.teacher_cache is not None:
             run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))

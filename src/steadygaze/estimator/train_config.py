@@ -38,7 +38,7 @@ class TextConfig:
     small_data: bool | None = None
     """Use the settings for small datasets; None: with 100 to 1,999 texts."""
     synonyms: str | None = None
-    """A table of synonyms (.parquet, .jsonl), for techniques that substitute words; None: no word is substituted."""
+    """A table of synonyms, for techniques that substitute words; None: no word is substituted."""
     group_rule: Rule = "star"
     """Which words of a synonym table form a group: star, half or clique."""
     group_vectors: Literal["representative", "mean"] = "representative"
@@ -143,7 +143,7 @@ def check_seed(seed: Any, random_state: Any = None) -> int:
 
 
 def _readable(text: TextConfig) -> TextConfig:
-    if text.synonyms is not None and not Path(text.synonyms).is_file():
+    if text.synonyms is not None and not Path(text.synonyms).exists():
         raise UserError(f"the synonym file {text.synonyms} does not exist")
     return text
 

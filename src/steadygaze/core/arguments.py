@@ -16,8 +16,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
-import numpy as np
-
 from steadygaze.core.errors import UserError, unknown
 
 P = ParamSpec("P")
@@ -103,7 +101,11 @@ def choice(*names: str) -> Check:
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
-    if not isinstance(value, bool | np.bool_):
+    if isinstance(value, bool):
+        return value
+    import numpy as np
+
+    if not isinstance(value, np.bool_):
         raise argument_error(name, "True or False", value)
     return bool(value)
 

@@ -17,8 +17,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from steadygaze.core.errors import UserError
 
 LARGEST_JSON = 64 << 20
@@ -258,6 +256,8 @@ def digest_file(path: str | Path) -> str:
 
 def digest_values(*values: object) -> str:
     """Digest of texts, numbers and arrays, in this order."""
+    import numpy as np
+
     sha = hashlib.sha256()
     for value in values:
         if isinstance(value, np.ndarray):

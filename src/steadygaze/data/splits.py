@@ -7,14 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from annotated_types import Interval
-from numpy.typing import NDArray
 
 from steadygaze.core.arguments import Option
 from steadygaze.core.types import Label
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 HELD_OUT = 0.1
 """Default share of the rows that `hold_out` holds out."""
@@ -34,6 +36,8 @@ def hold_out(
     same share of each class, in all rounded up; the first row of each class is for training.  With `interval`,
     it holds out every row of a class whose rank is a multiple of `interval`.
     """
+    import numpy as np
+
     order: list[int] = np.random.default_rng(seed).permutation(n).tolist()
     if labels is None:
         size = max(1, round(n * share))
@@ -50,8 +54,10 @@ def hold_out(
     return [row for row in order if row not in held_out], list(held_out)
 
 
-def sample_rows(n: int, size: int, seed: int | tuple[int, ...]) -> NDArray[np.int64]:
+def sample_rows(n: int, size: int, seed: int | tuple[int, ...]) -> "NDArray[np.int64]":
     """Return at most `size` random rows, sorted."""
+    import numpy as np
+
     return np.sort(np.random.default_rng(seed).permutation(n)[:size])
 
 

@@ -36,8 +36,8 @@ from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRA
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
-from steadygaze.core.types import Example, Label, Span
-from steadygaze.data.rationale_spans import from_cell
+from steadygaze.core.types import Example, Label
+from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import read_split, read_texts, texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -82,7 +82,7 @@ def audit(
     labels: Sequence[Label] | None = None,
     *,
     explainers: Sequence[Any] = (),
-    rationales: Sequence[Sequence[Span] | None] | None = None,
+    rationales: Sequence[Any] | None = None,
     other_seeds: Sequence[Any] = (),
     synonyms: Any = None,
     classes: Sequence[Label] | None = None,
@@ -108,7 +108,7 @@ def audit(
     texts : texts, or pairs (text, question)
     labels : labels of the texts
     explainers : names or explainer objects; the verdicts are about the first
-    rationales : human rationales of each text, as (start, end) character spans
+    rationales : human rationales: character spans, phrases, 0/1 masks or marks from 0 to 1 of all words, ERASER's marks
     other_seeds : models with the same settings and other seeds
     synonyms : a file or a mapping of words to synonyms
     classes : class names, in the order of the probabilities
@@ -249,23 +249,15 @@ def _examples(texts: Any, labels: Any, rationales: Any) -> list[Example]:
             raise UserError(f"found {len(strings)} texts and {len(column)} {name}; the numbers must be equal")
     if labels is not None:
         labels = check_labels(labels, minimum_classes=1)
-    columns = (strings, *(missing if column is None else column for column in (labels, questions, rationales)))
+    columns = (missing if column is None else column for column in (labels, questions, rationales))
     return [
-        Example(text, label, question, _rationale(spans, text, i))
-        for i, (text, label, question, spans) in enumerate(zip(*columns, strict=True))
+        _annotated(Example(text, label, question), cell, row)
+        for row, (text, label, question, cell) in enumerate(zip(strings, *columns, strict=True))
     ]
 
 
-def _rationale(spans: Any, text: str, row: int) -> tuple[Span, ...] | None:
+def _annotated(example: Example, cell: Any, row: int) -> Example:
     try:
-        plain = spans and [span if isinstance(span, str) else [_plain(end) for end in span] for span in spans]
-        return None if spans is None else from_cell(list(plain), text)
-    except TypeError:
-        raise UserError(f"rationales[{row}]: {spans!r:.60} is not a list of (start, end)") from None
-    except ValueError as why:
-        raise UserError(f"rationales[{row}]: {why}") from None
-
-
-def _plain(number: Any) -> Any:
-    """A NumPy number as a Python number."""
-    return number.item() if hasattr(number, "item") else number
+        return annotate(example, cell)
+    except ValueError as error:
+        raise UserError(f"rationales[{row}]: {error}") from None

@@ -56,6 +56,7 @@ class AuditCase:
     substitutions: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
     """Name of a probe -> a synonym table and the number of substituted words."""
     runtime: Runtime = field(default_factory=Runtime)
+    grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
 
     def __len__(self) -> int:
         return len(self.data)

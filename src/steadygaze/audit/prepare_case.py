@@ -18,7 +18,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
 from steadygaze.core.untrusted_files import digest_json
-from steadygaze.data.token_alignment import mark_tokens
+from steadygaze.data.token_alignment import grade_tokens, mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, missing_capability
 from steadygaze.explainers.resolve import resolve_explainer
@@ -59,7 +59,9 @@ class AuditRequest:
 
 def fingerprint(examples: Sequence[Example]) -> str:
     """The SHA-256 digest of all fields of the examples, in order."""
-    return digest_json([item.text, item.question, item.label, item.rationales, item.sentences] for item in examples)
+    graded = [item.graded for item in examples if item.graded is not None]
+    content = [[item.text, item.question, item.label, item.rationales, item.sentences] for item in examples]
+    return digest_json([*content, *graded])
 
 
 def check_comparable(adapter: ModelAdapter, candidate: ModelAdapter) -> ModelAdapter:
@@ -159,6 +161,7 @@ def prepare(
         explainers,
         config,
         rationales=_mark(placed, [example.rationales for example in examples]),
+        grades=_grades(placed, examples),
         first=_mark(placed, [example.sentences and example.sentences[:1] for example in examples]),
         blank=None if content is None else ~content,
         classes=tuple(adapter.classes),
@@ -203,3 +206,18 @@ def _mark(placed: TokenizedTexts, spans: Sequence[Sequence[Span] | None]) -> Ten
         [mark_tokens(tokens, marked or ()) for tokens, marked in zip(placed.spans, spans, strict=True)]
     )
     return torch.from_numpy(mask)
+
+
+def _grades(placed: TokenizedTexts, examples: Sequence[Example]) -> Tensor | None:
+    """(M,) the mark of each token, 1 for a rationale without grades; None if no rationale is graded."""
+    if all(example.graded is None for example in examples):
+        return None
+    marks = [
+        [(*span, 1.0) for span in example.rationales or ()] if example.graded is None else example.graded
+        for example in examples
+    ]
+    grades = np.zeros(len(placed.ragged.ids))
+    grades[placed.ragged.words] = np.concatenate(
+        [grade_tokens(*pair) for pair in zip(placed.spans, marks, strict=True)]
+    )
+    return torch.from_numpy(grades)

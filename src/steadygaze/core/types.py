@@ -35,6 +35,8 @@ class Example:
     """Characters of `text` that an annotator marked as the rationale.  None: not annotated."""
     sentences: tuple[Span, ...] | None = None
     """Characters of each sentence of `text`, if known."""
+    graded: tuple[Picked, ...] | None = None
+    """Words with a graded mark above 0: start, end and mark.  None: the rationale is not graded."""
 
     def __post_init__(self) -> None:
         if self.rationales is None and self.sentences is None:

@@ -127,7 +127,8 @@ def _with_token(example: Example, token: str) -> Example:
     rationales, sentences = (_shift_spans(spans, len(token) + 1) for spans in (example.rationales, example.sentences))
     if sentences:
         sentences = ((0, sentences[0][1]), *sentences[1:])
-    return replace(example, text=text, rationales=rationales, sentences=sentences)
+    graded = example.graded and tuple((a + len(token) + 1, b + len(token) + 1, mark) for a, b, mark in example.graded)
+    return replace(example, text=text, rationales=rationales, sentences=sentences, graded=graded)
 
 
 def _shift_spans(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | None:

@@ -43,7 +43,8 @@ class Corpus:
         content: list[Any] = []
         for name, examples in sorted(self.splits.items()):
             content.append([name, len(examples)])
-            content += ((example.text, example.question, example.label, example.rationales) for example in examples)
+            content += ((item.text, item.question, item.label, item.rationales) for item in examples)
+            content += (item.graded for item in examples if item.graded is not None)
         return digest_json(content)
 
     @property

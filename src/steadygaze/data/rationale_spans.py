@@ -1,41 +1,122 @@
-"""Rationales as character spans: from word offsets, from phrases or from a column.
+"""Rationales as character spans: from a mask, marks, phrases or word offsets.
 
-A span is [start, end) in Python characters (code points).  A user's rationales cell is one of
+A span is [start, end) in Python characters (code points).  The rationale of a text is one of
 
     nothing (null, or an empty cell)        not annotated                             None
     [[0, 4], [10, 15]]                      characters                                as written, sorted
-    ["superb acting", "never dull"]         phrases, each found in the text           their characters
+    "superb acting"                         a phrase of the text                      its characters
+    ["superb acting", "never dull"]         phrases, each once in the text            their characters
+    [0, 0, 1, 1, 0]                         a mask: 0 or 1 for every word             words with 1
+    [0.0, 0.2, 0.9, 1.0, 0.1]               graded marks, 0 to 1 for every word       words with 0.5 or more
     [[{"start_token": 3, "end_token": 5}]]  words, as ERASER counts them              their characters
     []                                      annotated, empty                          ()
 
-as JSON in a string cell, or as a list where the format has lists (jsonl, parquet).  The search for a
-phrase starts after the previous phrase, then at the beginning; white space in a phrase matches any white space.
+as JSON in a string cell, or as a list.  A mask has as many numbers as the text has whitespace-separated words, or as
+steadygaze's word tokenizer finds, which separates punctuation.  Phrases are matched as whole words if possible; white
+space in a phrase matches any white space.  A phrase that occurs n times must be listed n times, which marks them all.
 """
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import groupby
 from typing import Any
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Span
+from steadygaze.core.types import Example, Span
 from steadygaze.core.untrusted_files import parse_json
 
 Spans = tuple[Span, ...]
+FORMS = (
+    'a rationale is character spans [[0, 4]], a phrase or phrases ["superb acting"], a mask of 0 and 1 or marks from 0 '
+    'to 1 for all words [0, 1, 0], or ERASER\'s [{"start_token": 3, "end_token": 5}]'
+)
+THRESHOLD = 0.5
+"""A word with a graded mark of at least this value is in the rationale."""
 
 
-def from_cell(cell: Any, text: str) -> Spans | None:
-    """Parse a cell to spans of the text; raise ValueError if it is not valid."""
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return None
-    marks = _parsed(cell) if isinstance(cell, str) else cell
-    if not isinstance(marks, list | tuple):
-        raise ValueError(f"{cell!r:.60} is not a list of [start, end] or of phrases")
+def annotate(example: Example, rationale: Any) -> Example:
+    """The example with a rationale in one of these forms; raise ValueError if it is not valid."""
+    marks = _as_list(rationale, example.text)
+    if marks is None:
+        return example
+    if marks and all(isinstance(mark, int | float) for mark in marks):
+        return _annotate_words(example, marks)
+    return replace(example, rationales=from_list(marks, example.text))
+
+
+def from_list(marks: list[Any], text: str) -> Spans:
+    """The spans of phrases, character offsets or ERASER's marks."""
     if all(isinstance(mark, str) for mark in marks):
-        return from_phrases(marks, text)
+        return tuple(sorted(span for phrase, count in Counter(marks).items() for span in _phrase(phrase, count, text)))
     if any(isinstance(mark, dict) for mark in flat(marks)):
         parsed = [from_mark(mark, text, words(text)) for mark in flat(marks)]
         return tuple(sorted(span for span in parsed if span is not None))
     return tuple(sorted(_span(mark, text) for mark in marks))
+
+
+def _as_list(rationale: Any, text: str) -> list[Any] | None:
+    """Parse JSON, and convert arrays and tuples to lists; None: not annotated."""
+    if isinstance(rationale, str):
+        cell = rationale.strip()
+        rationale = _parsed(cell) if cell.startswith(("[", "{", '"')) else [cell] if cell else None
+        rationale = [rationale] if isinstance(rationale, str) else rationale
+    rationale = rationale.tolist() if hasattr(rationale, "tolist") else rationale
+    if rationale is None or (isinstance(rationale, float) and math.isnan(rationale)):
+        return None
+    if not isinstance(rationale, list | tuple):
+        raise ValueError(f"found {rationale!r:.60}; {FORMS}")
+    return [mark.tolist() if hasattr(mark, "tolist") else mark for mark in rationale]
+
+
+def _annotate_words(example: Example, marks: Sequence[float]) -> Example:
+    spans = words(example.text)
+    if len(spans) != len(marks) and len(tokens := _tokens(example.text)) != len(marks):
+        raise ValueError(
+            f"found {len(marks)} marks; words between white space in the text: {len(spans)}; words and punctuation "
+            f"marks: {len(tokens)}; {FORMS}"
+        )
+    spans = spans if len(spans) == len(marks) else tokens
+    if outside := [mark for mark in marks if not 0 <= mark <= 1]:
+        raise ValueError(f"found the mark {outside[0]!r:.40}; {FORMS}")
+    runs = groupby(zip(spans, marks, strict=True), key=lambda pair: pair[1] >= THRESHOLD)
+    marked = [[span for span, _ in run] for is_marked, run in runs if is_marked]
+    graded = tuple((*span, float(mark)) for span, mark in zip(spans, marks, strict=True) if mark)
+    return replace(
+        example,
+        rationales=tuple((run[0][0], run[-1][1]) for run in marked),
+        graded=graded if any(0 < mark < 1 for mark in marks) else None,
+    )
+
+
+def _tokens(text: str) -> list[Span]:
+    """The words and punctuation marks of steadygaze's word tokenizer."""
+    return list(_word_tokenizer().place([text]).spans[0])
+
+
+@cache
+def _word_tokenizer() -> Any:
+    from steadygaze.data.word_tokenizer import build_word_tokenizer  # only for such masks
+
+    return build_word_tokenizer([], max_length=1 << 30)
+
+
+def _phrase(phrase: str, count: int, text: str) -> list[Span]:
+    """All occurrences of a phrase that is listed `count` times, as whole words if it occurs so."""
+    pattern = r"\s+".join(re.escape(word) for word in phrase.split())
+    matches = [match.span() for match in re.finditer(rf"(?<!\w){pattern}(?!\w)", text)] if pattern else []
+    matches = matches or [match.span() for match in re.finditer(pattern, text) if match.group()]
+    if not matches:
+        raise ValueError(f"the phrase {phrase!r:.60} is not in the text; {FORMS}")
+    if len(matches) > count:
+        raise ValueError(
+            f"the phrase {phrase!r:.60} occurs {len(matches)} times in the text: list it {len(matches)} times to mark "
+            "all, use a longer phrase, or character spans [[start, end]]"
+        )
+    return matches
 
 
 def flat(marks: Any) -> list[Any]:
@@ -115,13 +196,13 @@ def _parsed(cell: str) -> Any:
     try:
         return parse_json(cell, "the cell")
     except UserError:
-        raise ValueError(f'{cell!r:.60} is not JSON; write [[0, 4]] or ["a phrase"]') from None
+        raise ValueError(f"{cell!r:.60} is not JSON; {FORMS}") from None
 
 
 def _span(mark: Any, text: str) -> Span:
     pair = isinstance(mark, list | tuple) and len(mark) == 2 and all(type(end) is int for end in mark)
     if not pair:
-        raise ValueError(f"{mark!r:.60} is not [start, end]")
+        raise ValueError(f"{mark!r:.60} is not [start, end]; {FORMS}")
     start, end = mark
     if not 0 <= start < end <= len(text):
         raise ValueError(f"[{start}, {end}] is outside of a text of {len(text)} characters")

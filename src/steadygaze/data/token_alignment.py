@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from steadygaze.core.errors import CoverageWarning
 from steadygaze.core.ragged import TokenArray
-from steadygaze.core.types import Span
+from steadygaze.core.types import Picked, Span
 
 
 def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np.bool_]:
@@ -26,6 +26,20 @@ def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np
     before = np.searchsorted(first, end)  # rationales that begin before the token ends
     reach = np.concatenate([[-1], np.maximum.accumulate(last)])[before]  # and where they end
     return np.asarray((reach > start) & (start < end), np.bool_)
+
+
+def grade_tokens(spans: Sequence[Span], graded: Sequence[Picked]) -> NDArray[np.float64]:
+    """The mark of each token: that of the last marked word that it overlaps, or 0.  Words do not overlap.  (T,)
+
+    >>> grade_tokens([(0, 2), (3, 5), (5, 7), (8, 9)], [(3, 7, 0.4), (8, 9, 1.0)]).tolist()
+    [0.0, 0.4, 0.4, 1.0]
+    """
+    if not len(spans) or not graded:
+        return np.zeros(len(spans))
+    start, end = np.asarray(spans, np.int64).T
+    first, last, marks = np.asarray(sorted(graded), np.float64).T
+    word = np.searchsorted(first, end) - 1
+    return np.where((word >= 0) & (last[word] > start) & (start < end), marks[word], 0.0)
 
 
 def merge_words(

@@ -13,9 +13,9 @@ from typing import Any
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label
-from steadygaze.data import rationale_spans as spans
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
+from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
 from steadygaze.data.text_checks import check_labels, check_texts, is_empty
 
@@ -123,18 +123,19 @@ def _examples(table: Table, columns: ColumnNames) -> list[Example]:
     text, *question = (check_texts(table.columns[name], location=table.where(name)) for name in columns.text)
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
     labels = _labels(table, columns)
-    marked = _rationales(table, columns.rationales, text)
-    return [Example(*row) for row in zip(text, labels, questions, marked, strict=True)]
+    examples = [Example(*row) for row in zip(text, labels, questions, strict=True)]
+    return examples if columns.rationales is None else _annotated(examples, table, columns.rationales)
 
 
-def _rationales(table: Table, column: str | None, texts: Sequence[str]) -> Sequence[spans.Spans | None]:
-    rationales: list[spans.Spans | None] = []
-    for i, text in enumerate(texts):
+def _annotated(examples: Sequence[Example], table: Table, column: str) -> list[Example]:
+    """The examples with the rationales of a column."""
+    annotated: list[Example] = []
+    for example, cell in zip(examples, table.columns[column], strict=True):
         try:
-            rationales.append(spans.from_cell(table.columns[column][i], text) if column else None)
+            annotated.append(annotate(example, cell))
         except ValueError as error:
-            raise UserError(f"{table.where(column or '')(i)}: {error}.") from None
-    return rationales
+            raise UserError(f"{table.where(column)(len(annotated))}: {error}.") from None
+    return annotated
 
 
 def _labels(table: Table, columns: ColumnNames) -> Sequence[Label | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 
 from markupsafe import Markup
 
@@ -145,7 +145,23 @@ def excerpt(e: Explanation) -> Explanation:
         for i, (start, end) in enumerate(e.spans)
         if any(start < stop and begin < end for begin, stop in e.rationales or ())
     ]
-    return _excerpt(e, _around(e, rationale), rationale)
+    short = _excerpt(e, _around(e, rationale), rationale)
+    return replace(short, rationales=_runs(short.text, short.rationales or ()) or None)
+
+
+def _runs(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Merge spans that only white space separates.
+
+    >>> _runs("very good , it is", [(0, 4), (5, 9), (15, 17)])
+    ((0, 9), (15, 17))
+    """
+    runs: list[Span] = []
+    for start, end in spans:
+        if runs and not text[runs[-1][1] : start].strip():
+            runs[-1] = runs[-1][0], end
+        else:
+            runs.append((start, end))
+    return tuple(runs)
 
 
 def _selected_spans(e: Explanation, kept: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
@@ -170,8 +186,8 @@ def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:
 
 
 OTHER = "Other numbers"
-OPEN, OPEN_ERRORS = 2, 5
-"""Texts shown per perturbation, and wrong predictions; the others are collapsed."""
+OPEN, OPEN_ERRORS, RATIONALES = 2, 5, 5
+"""Texts shown per perturbation, and wrong predictions; the others are collapsed.  Texts with human rationales."""
 
 
 def render(report: Report) -> str:
@@ -191,9 +207,11 @@ def render(report: Report) -> str:
             noun=noun,
             collapsed=collapsed,
             aloud=axis_sentence,
+            rationales=_rationales(report),
             wrong=_wrong(report),
             wrong_total=_wrong_total(report),
-            wrong_legend=_wrong_legend(report),
+            wrong_legend=_text_legend([error.explanation for error in _wrong(report) if error.explanation]),
+            rationale_legend=_text_legend([e for _, e in _rationales(report)]),
             open_errors=OPEN_ERRORS,
             probes=_probes(pairs),
             open=OPEN,
@@ -208,6 +226,19 @@ def render(report: Report) -> str:
     return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
 
 
+def _rationales(report: Report) -> list[tuple[Explanation, Explanation]]:
+    """Texts with a human rationale: the words of the rationale highlighted, and the explanation."""
+    annotated = (e for e in map(excerpt, report.explanations) if e.rationales)
+    return [(_human(e), e) for e in islice(annotated, RATIONALES)]
+
+
+def _human(e: Explanation) -> Explanation:
+    """The human rationale as a selection of words."""
+    marked = [any(start < stop and begin < end for begin, stop in e.rationales or ()) for start, end in e.spans]
+    rationale = tuple((*span, 1.0) for span in e.rationales or ())
+    return replace(e, weights=tuple(map(float, marked)), rationale=rationale, rationales=None, bounds=None)
+
+
 def _wrong(report: Report) -> list[WrongPrediction]:
     """The wrong predictions; long texts as excerpts."""
     errors = () if report.evaluation is None else report.evaluation.errors
@@ -219,8 +250,7 @@ def _wrong_total(report: Report) -> int:
     return sum(count for i, line in enumerate(counts) for j, count in enumerate(line) if i != j)
 
 
-def _wrong_legend(report: Report) -> Markup:
-    explanations = [error.explanation for error in _wrong(report) if error.explanation is not None]
+def _text_legend(explanations: Sequence[Explanation]) -> Markup:
     return Markup(legend(explanations) if explanations else "")  # no user text
 
 

@@ -3,7 +3,7 @@
 DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.1.  S: the chosen tokens; E: the rationales; w: the weights.
 
     precision  |S ∩ E| / |S|        recall  |S ∩ E| / |E|        F1  2 |S ∩ E| / (|S| + |E|)
-    rationale mass      Σ_{t∈E} |w_t| / Σ_t |w_t|
+    rationale mass      Σ_t e_t |w_t| / Σ_t |w_t|     e_t: 1 in E, else 0; or the graded mark of the word, 0 to 1
     average precision  Σ_i (R_i − R_{i−1}) P_i               as scikit-learn's average_precision_score
     AUPRC              Σ_i (R_i − R_{i−1}) (P_i + P_{i−1}) / 2    the trapezoid area, as in ERASER's code
                        P_i, R_i: precision and recall of {s : w_s ≥ the i-th largest weight};  R_0 = 0, P_0 = 1
@@ -82,7 +82,7 @@ def iou_f1(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
 
 
 def rationale_mass(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """Share of the weight on the human rationale.  (B,T) -> (B,)"""
+    """Share of the weight on the human rationale; a graded word counts by its mark.  (B,T) -> (B,)"""
     return _nan_without_rationale(mass(weights, rationales, mask), rationales, mask)
 
 
@@ -165,7 +165,7 @@ def rates(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _nan_without_rationale(score: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    return score.masked_fill(~(rationales & mask).any(-1), torch.nan)
+    return score.masked_fill(~((rationales > 0) & mask).any(-1), torch.nan)
 
 
 def _runs(tokens: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,9 @@
 With as many words as the rationale, precision, recall and F1 of a text are equal.  For a signed saliency, the top words
 are those with the largest positive weight for the predicted class.  NaN for a text without a rationale.
 
+Graded marks: rationale-mass weights each word by its mark.  The other measures need a set of words: those with a mark
+of at least 0.5.
+
 Correctness: accuracy, macro-F1 and calibration of the predictions.
 """
 
@@ -42,6 +45,9 @@ OF_WEIGHTS = {
     "auprc": plausibility_measures.auprc,
     "rationale-mass": plausibility_measures.rationale_mass,
 }
+GRADED = "rationale-mass"
+"""The measure that uses graded marks; the others use the words with a mark of at least 0.5."""
+GRADED_NOTE = "each word counts by its graded mark"
 PAIRS = 1 << 24
 """Word pairs processed at once: some measures compare every pair of words."""
 MICRO = ("token-precision-micro", "token-recall-micro", "token-f1-micro")
@@ -61,12 +67,16 @@ def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Findi
         selected = top_k(weights, batch.mask, (marked & batch.mask).sum(-1))
         scores = {measure: _in_chunks(of, selected, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
         scores |= {measure: _in_chunks(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
+        if case.grades is not None:
+            grades = case.gather_rows(case.grades, rows, batch)
+            scores[GRADED] = plausibility_measures.rationale_mass(weights, grades, batch.mask)
         return {**scores, "tally": plausibility_measures.tally(selected, marked, batch.mask)}
 
     scores = case.gather(f"{name} against rationales", work, case.rows(name))
     tally = scores.pop("tally")[~texts_without_selection(case, name)]
     for measure, values in scores.items():
-        yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {})
+        note = GRADED_NOTE if measure == GRADED and case.grades is not None else ""
+        yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {}, note)
     yield from pooled_agreement(case, name, tally, MICRO, CHOOSE)
 
 

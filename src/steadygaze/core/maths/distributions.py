@@ -39,9 +39,12 @@ def maximum(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def mass(weights: Tensor, where: Tensor, mask: Tensor) -> Tensor:
-    """Σ_{t∈where} |w_t| / Σ_t |w_t| over the words, in [0, 1]; `weights` may be chosen tokens.  (B,T) -> (B,)"""
+    """Σ_t e_t |w_t| / Σ_t |w_t| over the words, in [0, 1]; `weights` may be chosen tokens.  (B,T) -> (B,)
+
+    where: e, the words as booleans, or their marks between 0 and 1
+    """
     size = weights.to(torch.promote_types(weights.dtype, torch.float32)).masked_fill(~mask, 0.0).abs()
-    return mass_share(size.masked_fill(~where, 0.0).sum(-1), size.sum(-1))
+    return mass_share((size * where).sum(-1), size.sum(-1))
 
 
 def mass_share(some: Tensor, whole: Tensor) -> Tensor:

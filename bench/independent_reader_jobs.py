@@ -98,7 +98,7 @@ def done(job: Job, out: Path, device: str) -> dict[str, Any]:
 
 def _fitted(job: Job, known: Known, model: Model, device: torch.device) -> dict[str, Any]:
     texts, settings = known.texts, ROWS[job.row]
-    staged = settings.get("technique") == "random-pretraining"
+    staged = settings.get("mitigation") == "random-pretraining"
     first, own = FIRST[job.corpus], OWN[job.corpus]
     epochs = {"pretraining_epochs": first, "epochs": own} if staged else {"epochs": first + own}
     length = {"length": texts.length} if settings.get("variant") == "released" else {}
@@ -108,7 +108,7 @@ def _fitted(job: Job, known: Known, model: Model, device: torch.device) -> dict[
     explainer = learned.explainer(texts, device)
     found = measure_selection(model, explainer, texts.validation, "pad")
     kept = _selected(lambda batch: explainer.explain(model, batch).weights > 0, model, texts.validation)
-    return _record(found, kept, known, {"explainer": "l2x", "technique": how.technique})
+    return _record(found, kept, known, {"explainer": "l2x", "mitigation": how.mitigation})
 
 
 def _fixed(job: Job, known: Known, model: Model, device: torch.device) -> dict[str, Any]:

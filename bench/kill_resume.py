@@ -178,7 +178,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: bits depend on the number of threads
-    multiprocessing.set_forkserver_preload(["steadygaze.verbs", "torch._dynamo"])  # else every process loads them
+    multiprocessing.set_forkserver_preload(
+        ["steadygaze.estimator.resumable_training", "torch._dynamo"]
+    )  # else every process loads them
     aim = Aim(chosen.inside, chosen.ending, random.Random(chosen.seed))
 
     with tempfile.TemporaryDirectory() as base:

@@ -19,9 +19,10 @@ from safetensors.torch import load_file, save_file
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
+from steadygaze.data.sentence_roles import sentence_roles
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.text_tokenizer import TextTokenizer
-from steadygaze.data.token_alignment import mark_tokens, sentence_ends
+from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.data.word_tokenizer import SPECIALS, WordTokenizer, build_word_tokenizer
 from steadygaze.data.word_vectors import read_vectors
 from steadygaze.models.encoders.transformer import locate
@@ -100,7 +101,7 @@ def _save(file: Path, tokenizer: Any, placed: dict[str, TokenizedTexts], known: 
         read = part.ragged
         ids = np.searchsorted(known, read.ids).astype(np.uint16)
         parts |= {f"{split}/ids": ids, f"{split}/starts": read.starts, f"{split}/words": read.words}
-    np.savez_compressed(file, ends=sentence_ends(tokenizer.vocabulary)[known], **parts)
+    np.savez_compressed(file, roles=sentence_roles(tokenizer.vocabulary, tokenizer.kind)[known], **parts)
     print(f"{file.name}: {len(known):,} ids, {file.stat().st_size / 2**20:.1f} MiB")
 
 

@@ -63,7 +63,7 @@ def taught(
     train, validation = (reviews.splits[split].data for split in SPLITS[:2])
 
     def make() -> Model:
-        return technique.build(reviews.encoder, reviews.shape, 2, False, lambda: reviews.ends)
+        return technique.build(reviews.encoder, reviews.shape, 2, False, lambda: reviews.roles)
 
     with accelerator(device, run["precision"]) as accelerate:
         ran = Kept(technique, make, Work(train, validation, how, accelerate, Warnless()), seed)
@@ -144,7 +144,7 @@ def supervised(reviews: Reviews, run: dict[str, Any], seed: int, device: str) ->
     """The generator alone, taught which words people marked: the ceiling of this network and these windows."""
     torch.manual_seed(seed)
     technique: Any = TECHNIQUES["rnp"](**WHERE)
-    model = technique.build(reviews.encoder, reviews.shape, 2, False, lambda: reviews.ends).to(device)
+    model = technique.build(reviews.encoder, reviews.shape, 2, False, lambda: reviews.roles).to(device)
     adam = torch.optim.Adam([one for one in model.generator.parameters() if one.requires_grad], lr=1e-3)
     kept: dict[str, Any] = {}
     for epoch in range(run["epochs"]):

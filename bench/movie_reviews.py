@@ -56,7 +56,7 @@ class Split:
 @dataclass(frozen=True)
 class Reviews:
     splits: dict[str, Split]
-    ends: Tensor
+    roles: Tensor
     encoder: Callable[[], Encoder]
     shape: Architecture
 
@@ -69,11 +69,11 @@ def read(folder: Path, minilm: bool, most: int | None) -> Reviews:
     if minilm:
         kept |= _load(folder / "pieces.npz")
     splits = {split: _split(kept, split, words[split], most) for split in SPLITS}
-    ends = torch.from_numpy(kept["ends"])
+    roles = torch.from_numpy(kept["roles"])
     if minilm:
-        return Reviews(splits, ends, lambda: Windows(from_folder(folder / "minilm")), Architecture())
+        return Reviews(splits, roles, lambda: Windows(from_folder(folder / "minilm")), Architecture())
     shape = Architecture(hidden=HIDDEN, dimension=vectors.shape[1], train_vectors=False)
-    return Reviews(splits, ends, partial(word_encoder, "bigru", shape, len(vectors), False, vectors), shape)
+    return Reviews(splits, roles, partial(word_encoder, "bigru", shape, len(vectors), False, vectors), shape)
 
 
 def _load(file: Path) -> dict[str, NDArray[Any]]:

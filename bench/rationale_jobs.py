@@ -39,7 +39,7 @@ class Reviews:
     truth: dict[str, NDArray[np.int64]]
     """By split, which sentence is about the aspect, the first being 0."""
     vectors: Tensor
-    ends: Tensor
+    roles: Tensor
 
 
 class Kept(TrainingRun):
@@ -72,7 +72,7 @@ def read(file: Path, aspect: str, bias: str | None, most: int | None = None) -> 
         truth[split] = kept[f"{split}/{aspect}/truth"].astype(np.int64)[rows]
         data[split] = Data(ragged(ids, starts).select(np.arange(len(label))), None, label)
     vectors = torch.from_numpy(kept["vectors"].astype(np.float32))
-    return Reviews(data, truth, vectors, torch.from_numpy(kept["ends"]))
+    return Reviews(data, truth, vectors, torch.from_numpy(kept["roles"]))
 
 
 def ragged(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> TokenArray:
@@ -88,9 +88,9 @@ def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.in
 
 
 def made(technique: RationalizingTechnique, shape: Architecture, reviews: Reviews) -> Model:
-    ends, vectors = reviews.ends, reviews.vectors
+    roles, vectors = reviews.roles, reviews.vectors
     return technique.build(
-        lambda: word_encoder("bigru", shape, len(ends), False, vectors), shape, 2, False, lambda: ends
+        lambda: word_encoder("bigru", shape, len(roles), False, vectors), shape, 2, False, lambda: roles
     )
 
 

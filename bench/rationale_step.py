@@ -67,29 +67,29 @@ class Largest(TorchDispatchMode):
 
 
 def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
-    """Texts with labels, and which ids end a sentence."""
+    """Texts with labels, and the sentence role of each id."""
     if file is not None:
         kept = read(file, "palate", None)
-        return kept.data["train"], kept.ends
+        return kept.data["train"], kept.roles
     from steadygaze.data.planted.reviews import planted_reviews
-    from steadygaze.data.token_alignment import sentence_ends
+    from steadygaze.data.sentence_roles import sentence_roles
     from steadygaze.data.word_tokenizer import build_word_tokenizer as build_words
 
     examples = planted_reviews(aspect="palate", sizes=(3_000, 0, 0))["train"]
     words = build_words([example.text for example in examples])
     label = np.array([example.label == "positive" for example in examples], np.int64)
     texts = words.encode([example.text for example in examples])
-    return Data(texts, None, label), torch.from_numpy(sentence_ends(words.vocabulary))
+    return Data(texts, None, label), torch.from_numpy(sentence_roles(words.vocabulary))
 
 
-def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tensor) -> TechniqueLoop:
+def ready(technique: RationalizingTechnique, job: TrainingJob, roles: torch.Tensor) -> TechniqueLoop:
     def make() -> Any:
         return technique.build(
-            lambda: word_encoder("bigru", SHAPE, len(ends), pair=False),
+            lambda: word_encoder("bigru", SHAPE, len(roles), pair=False),
             SHAPE,
             classes=2,
             pair=False,
-            roles=lambda: ends,
+            roles=lambda: roles,
         )
 
     run = TrainingRun(technique, make, job)
@@ -101,11 +101,11 @@ def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tenso
 
 
 def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Largest], int]:
-    data, ends = reviews(given.cut)
+    data, roles = reviews(given.cut)
     found: dict[str, list[float]] = {name: [] for name in ROWS}
     with accelerator(given.device, "no") as accelerate:
         job = TrainingJob(data, data, Training(epochs=1000, batch_size=given.batch_size), accelerate, SilentWatcher())
-        runners = {name: ready(technique, job, ends) for name, technique in ROWS.items()}
+        runners = {name: ready(technique, job, roles) for name, technique in ROWS.items()}
         epochs = (shuffled(data, given.batch_size, (0, epoch)) for epoch in range(1000))
         batches = (rows for epoch in epochs for rows in epoch if len(rows) == given.batch_size)
         for i in range(given.rounds + SKIP):
@@ -117,17 +117,17 @@ def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Larg
                 for name in ("rnp", "rnp, tokens"):
                     print(f"a step of {name}: {1000 * times[name] / given.block:.1f} ms")
         rows = next(batches)
-        return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}, *_sizes(runners, rows, ends)
+        return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}, *_sizes(runners, rows, roles)
 
 
-def _sizes(runners: dict[str, TechniqueLoop], rows: Any, ends: torch.Tensor) -> tuple[dict[str, Largest], int]:
+def _sizes(runners: dict[str, TechniqueLoop], rows: Any, roles: torch.Tensor) -> tuple[dict[str, Largest], int]:
     """The largest tensor of a step of each, and batch × tokens × hidden × sentences."""
     largest = {}
     for name, loop in runners.items():
         with Largest() as largest[name]:
             loop.train_batch(rows)
     batch = collate(next(iter(runners.values())).job.train, rows)
-    sentences = int(segment_count(segment_ids(batch.ids, batch.mask, ends)).max())
+    sentences = int(segment_count(segment_ids(batch.ids, batch.mask, roles)).max())
     return largest, batch.ids.numel() * 2 * SHAPE.hidden * sentences
 
 

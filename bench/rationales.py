@@ -154,7 +154,7 @@ def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None
     from steadygaze.data.corpora import add_shortcut as biased
     from steadygaze.data.corpus import Corpus
     from steadygaze.data.planted.reviews import planted_reviews
-    from steadygaze.data.token_alignment import sentence_ends
+    from steadygaze.data.sentence_roles import sentence_roles
     from steadygaze.data.word_tokenizer import SPECIALS
     from steadygaze.data.word_tokenizer import build_word_tokenizer as build_words
     from steadygaze.data.word_vectors import read_vectors
@@ -168,7 +168,7 @@ def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None
             words = build_words([*(example.text for example in corpus.splits["train"]), leads])
             found = read_vectors(given.vectors, words.vocabulary, seed=seed)
             print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
-            parts |= {"vectors": found.matrix.astype(np.float16), "ends": sentence_ends(words.vocabulary)}
+            parts |= {"vectors": found.matrix.astype(np.float16), "roles": sentence_roles(words.vocabulary)}
             parts["tokens"] = words.encode([leads]).ids[1:-1].astype(np.uint16)
         for split, examples in corpus.splits.items():
             read = words.encode([example.text for example in examples])

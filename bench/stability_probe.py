@@ -47,10 +47,10 @@ def trained(study: "Study", job: "Job", config: dict[str, Any]) -> tuple[TextCla
     """The estimator, for tokenizer and classes, and the model to probe: the estimator's own but for an ensemble."""
     teachers = [study.out / "models" / one for one in job.teachers]
     if job.row == "ensemble":
-        members = [load(folder, study.device) for folder in teachers]
+        members = [load(folder, device=study.device) for folder in teachers]
         return members[0], Ensemble([member.stored_.model for member in members])
     if job.temperature:
-        clf = tempered(load(teachers[0], study.device), job.temperature)
+        clf = tempered(load(teachers[0], device=study.device), job.temperature)
         return clf, clf.stored_.model
     _read_vectors_once()
     clf = TextClassifier(
@@ -64,7 +64,7 @@ def trained(study: "Study", job: "Job", config: dict[str, Any]) -> tuple[TextCla
         verbose=False,
     )
     held = job.technique in ("anchored", "consensus", "seat")
-    reference = [load(folder, study.device) for folder in teachers] if held else None
+    reference = [load(folder, device=study.device) for folder in teachers] if held else None
     texts = {split: study.examples(job.setting, split) for split in ("train", "validation")}
     pairs = {split: ([e.text for e in some], [e.label for e in some]) for split, some in texts.items()}
     clf.fit(*pairs["train"], validation=pairs["validation"], reference=reference)

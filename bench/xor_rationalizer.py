@@ -47,6 +47,8 @@ ROWS: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
     },
 }
 """Texts, technique, how many, epochs, settings."""
+LEAKAGE = "Label leakage"
+"""The first words of the warning."""
 HELD_OUT = 400
 """Validation texts, and test texts."""
 
@@ -85,7 +87,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
     import steadygaze as sg
-    from steadygaze.results.leakage_warnings import GAP, LEAKAGE, RANDOM_WORDS, READER
+    from steadygaze.results.leakage_warnings import GAP, RANDOM_WORDS, READER
     from xor_reviews import NEUTRAL
 
     torch.set_num_threads(1)

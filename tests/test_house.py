@@ -1,7 +1,7 @@
 """Rules of the whole house: every module imports, every registered thing is tested, nothing is unpickled."""
 
 import ast
-import importlib
+import importlib.util
 import pkgutil
 import re
 import subprocess
@@ -165,6 +165,20 @@ finally:
         "captum",
         "torch._dynamo",
     }
+
+
+@pytest.mark.parametrize("folder", ["bench", "examples"])
+def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -> None:
+    """Also imports inside functions, which nothing else runs."""
+    missing = []
+    for path in sorted((ROOT / folder).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "steadygaze":
+                module = importlib.import_module(node.module)
+                for name in (alias.name for alias in node.names):
+                    if not hasattr(module, name) and importlib.util.find_spec(f"{node.module}.{name}") is None:
+                        missing.append(f"{path.name}: {node.module}.{name}")
+    assert not missing
 
 
 def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None:

@@ -130,8 +130,7 @@ def test_a_model_that_gives_every_text_the_same_label_says_so_on_the_command_lin
     assert ended.code == 0
     label = json.loads(run(capsys, *command, "--out", tmp_path / "n", "--json").out)["constant_label"]
     assert label in ("good", "bad")
-    assert f"this model predicts the same label for every text: {label}" in ended.out
-    assert f"predicts the same label for every text: {label}" in " ".join(ended.err.split())
+    assert " ".join((ended.out + ended.err).split()).count(f"predicts the same label for every text: {label}") == 1
 
 
 def test_fit_warns_if_the_model_predicts_one_label_for_every_text() -> None:

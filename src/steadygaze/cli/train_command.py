@@ -150,6 +150,4 @@ def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Com
     if (covered := result["token_coverage"]) is not None:
         few = ": low; the other tokens start from random vectors" if covered < LOW_COVERAGE else ""
         show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
-    if result["constant_label"] is not None:
-        show(f"this model predicts the same label for every text: {result['constant_label']}.  It has learned nothing")
     print_line(stderr_console(common), f'next:  steadygaze explain {out} "a text of your own"')

@@ -18,7 +18,7 @@ from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
 from steadygaze.images.fitted_images import ImageFit, hold_out_images, post_hoc
-from steadygaze.images.image_box import ImageBox, as_image_box
+from steadygaze.images.image_black_box import ImageBlackBox, as_image_black_box
 from steadygaze.images.image_classifier import ImageClassifier
 from steadygaze.images.image_inputs import ImageSets, load_images, read_images
 from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchRequest
@@ -49,13 +49,13 @@ def _texts(corpus: str, out: Path, data: Path, device: str) -> tuple[Texts, Tabl
 
 
 @lru_cache(maxsize=1)
-def _pictures(corpus: str, out: Path, data: Path, device: str) -> tuple[ImageSets, ImageBox]:
+def _pictures(corpus: str, out: Path, data: Path, device: str) -> tuple[ImageSets, ImageBlackBox]:
     sets, folder = load_images(data / corpus), out / corpus
     if not folder.exists():
         made = ImageClassifier(seed=0, device=device).fit(sets.train, sets.train_labels)
         print(corpus, "black box: test", made.score(sets.test, sets.test_labels), flush=True)
         made.save(folder)
-    return sets, as_image_box(ImageClassifier.load(folder, device=device))
+    return sets, as_image_black_box(ImageClassifier.load(folder, device=device))
 
 
 def done(job: Job, out: Path, data: Path, device: str) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
     return _means({"post-hoc-accuracy": torch.cat(same), "post-hoc-accuracy/unselected": torch.cat(other)}, [])
 
 
-def _of_images(job: Job, sets: ImageSets, box: ImageBox, device: torch.device) -> dict[str, Any]:
+def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.device) -> dict[str, Any]:
     train, held_out = hold_out_images(read_images(sets.train))
     test, canvas, k = read_images(sets.test), PatchConfig(fill=job.fill), K[job.corpus]
     if job.row in IMAGE_EXPLAINERS:

@@ -21,7 +21,7 @@ from movie_reviews import SPLITS, Page, Reviews, Split, read
 from movies import LONG, MINILM, ROWS, RUN, SHARE, SPANS, WHERE, Job
 from rationale_jobs import AGAINST, Kept, Measure, Warnless
 from steadygaze.audit.measures.plausibility_measures import spans
-from steadygaze.core.maths.windows import best_windows
+from steadygaze.core.maths.rationale_windows import best_windows
 from steadygaze.core.ragged import segment_spread, segment_sum
 from steadygaze.data.batches import by_length, shuffled
 from steadygaze.models import inference

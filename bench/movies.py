@@ -5,7 +5,7 @@
     python bench/movies_table.py DIR/records
 
 Every row selects at most SHARE of a review's words in at most SPANS windows of equal width, wherever its own scores are
-highest (core/maths/windows.py): the paper punishes more than that, here nothing else is measured.
+highest (core/maths/rationale_windows.py): the paper punishes more than that, here nothing else is measured.
 
     rnp, rnp-straight-through, three-player, a2r        the techniques of those names
     hardkuma                              as shipped, learning rate included; hardkuma-tuned: the rate is tuned

@@ -151,13 +151,13 @@ def test_methods_of_captum_are_recognized():
 
 
 def test_without_captum_only_its_own_methods_are_refused(monkeypatch):
-    from steadygaze.explainers import resolve
+    from steadygaze.explainers.resolve_explainer import resolve_explainer
 
     for name in ("captum", "captum.attr"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=r"pip install 'steadygaze\[captum\]'"):
         Captum(lambda f: f)
     for name in EXPLAINERS:
-        assert resolve.resolve_explainer(name)[0] == name
+        assert resolve_explainer(name)[0] == name
     with pytest.raises(UserError, match="unknown explainer 'GradientShap'"):
-        resolve.resolve_explainer("GradientShap")
+        resolve_explainer("GradientShap")

@@ -11,7 +11,7 @@ from explainers.worked import SLOPE, WORTH, Line, texts
 from steadygaze.core.errors import UserError
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.captum import Captum
-from steadygaze.explainers.resolve import with_output
+from steadygaze.explainers.resolve_explainer import with_output
 
 EXACT = ["leave-one-out", "kernel-shap", "input-x-gradient", "integrated-gradients"]
 

@@ -12,7 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.images.fitted_images import ImageFit, hold_out_images, post_hoc
-from steadygaze.images.image_box import as_image_box
+from steadygaze.images.image_black_box import as_image_black_box
 from steadygaze.images.image_explainer import ImageExplainer, load_explainer
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_networks import PatchConfig, image_settings
@@ -23,7 +23,7 @@ TEST = read_images(planted(60, seed=1)[0])
 
 
 def box():
-    return as_image_box(knows, classes=["dark", "bright"])
+    return as_image_black_box(knows, classes=["dark", "bright"])
 
 
 def fit(kind=L2X, canvas=None, images=IMAGES, **changes):
@@ -70,7 +70,7 @@ def test_the_black_box_is_shown_what_the_approximator_saw(fill):
     learned = fit(canvas=PatchConfig(patch=2, fill=fill), images=few, epochs=1)
     learned = type(learned)(learned.config, learned.canvas, learned.shape, (0, 1), learned.networks)
     learned.networks["approximator"].layers.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    learned.measured(as_image_box(watched), TEST)
+    learned.measured(as_image_black_box(watched), TEST)
     approximated = TEST.of(torch.cat(seen)).as_given()
     whole, selected, rest = watched.shown
     np.testing.assert_array_equal(selected, approximated)
@@ -121,7 +121,7 @@ def test_ail_runs_on_images():
 def test_images_classes_and_patches_of_other_shapes_are_refused(learned):
     with pytest.raises(UserError, match="this explainer has images of 8 × 8 pixels"):
         learned.explain(box(), read_images(np.zeros((2, 6, 8), np.uint8)))
-    swapped = as_image_box(knows, classes=["bright", "dark"])
+    swapped = as_image_black_box(knows, classes=["bright", "dark"])
     with pytest.raises(UserError, match=r"classes \['dark', 'bright'\] in this order; knows has \['bright', 'dark'\]"):
         learned.explain(swapped, TEST)
     for k in (16, 17):
@@ -169,9 +169,9 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
     given = read_images(planted(600)[0]), TEST
     how = image_settings(L2X, {**QUICK, "epochs": 1})
     with pytest.raises(UserError, match=r"out of order.*512 of 600 inputs are done and cached"):
-        ImageFit(how, PatchConfig(patch=2)).fit(as_image_box(Failing(1), [0, 1]), *given, tmp_path)
+        ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(Failing(1), [0, 1]), *given, tmp_path)
     again = Failing(4)  # the 88 that are left, the other split, and some of both to see that it says the same twice
-    ImageFit(how, PatchConfig(patch=2)).fit(as_image_box(again, [0, 1]), *given, tmp_path)
+    ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(again, [0, 1]), *given, tmp_path)
     assert again.left == 0
 
 
@@ -183,4 +183,4 @@ def test_a_black_box_that_changes_the_order_of_its_classes_is_found_out():
         return knows(images)[:, :: 1 if len(many) == 1 else -1]
 
     with pytest.raises(UserError, match="changed the order of its classes"):
-        ImageFit(L2X(k=1), PatchConfig(patch=2)).fit(as_image_box(fickle, [0, 1]), IMAGES, TEST)
+        ImageFit(L2X(k=1), PatchConfig(patch=2)).fit(as_image_black_box(fickle, [0, 1]), IMAGES, TEST)

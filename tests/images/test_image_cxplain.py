@@ -9,7 +9,7 @@ from images.toys import PLACE, knows, planted
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.images.fitted_images import ImageFit, image_effects
-from steadygaze.images.image_box import as_image_box
+from steadygaze.images.image_black_box import as_image_black_box
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_explainers import PatchRequest
 from steadygaze.images.patch_networks import PatchConfig
@@ -19,7 +19,7 @@ HOW = CXPlain(k=1, members=2, epochs=6, batch_size=16, hidden=16, learning_rate=
 
 
 def box():
-    return as_image_box(knows, classes=["dark", "bright"])
+    return as_image_black_box(knows, classes=["dark", "bright"])
 
 
 @pytest.fixture(scope="module")

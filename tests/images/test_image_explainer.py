@@ -16,7 +16,7 @@ from steadygaze.adapters import text_explainer
 from steadygaze.adapters.fit_explainer import are_images, fit_explainer, load_explainer
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.fit_config import fit_config
-from steadygaze.images.image_box import ImageBox
+from steadygaze.images.image_black_box import ImageBlackBox
 from steadygaze.images.image_explainer import ImageExplainer, image_fit_config
 
 pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
@@ -170,7 +170,7 @@ def test_what_one_network_said_is_not_taken_for_the_answers_of_another(tmp_path:
 
 def test_a_network_is_a_black_box() -> None:
     fitted = fit_explainer(straight(side=8).float(), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE)
-    assert isinstance(fitted.black_box, ImageBox)
+    assert isinstance(fitted.black_box, ImageBlackBox)
     assert len(fitted.explain(TEST)) == len(TEST)
 
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.maths import k_subset
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.images.patch_networks import ImageInputs, PatchConfig, image_nets, image_settings
-from steadygaze.models import k_subset
 
 SHAPE = (1, 8, 8)
 

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from images.toys import PLACE, Watched, knows, planted, straight
 from steadygaze.core.errors import UserError
 from steadygaze.images.explain_images import explain_images
-from steadygaze.images.image_box import as_image_box, together
+from steadygaze.images.image_black_box import as_image_black_box, together
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Gradient, LeaveOneOut, Lime, PatchRequest, Random
 from steadygaze.images.patch_networks import PatchConfig
@@ -25,7 +25,7 @@ def linear(images):
 
 def asked(box, patch=2, many=3, fill=0.0, side=6):
     images = read_images(np.random.default_rng(0).random((many, side, side)).astype(np.float32))
-    box = as_image_box(box, classes=["a", "b"])
+    box = as_image_black_box(box, classes=["a", "b"])
     return PatchRequest(
         box, images, box.predict_proba(images), torch.full(images.shape, fill), patch, (side // patch) ** 2
     )
@@ -53,7 +53,7 @@ def test_the_gradient_of_a_linear_network_is_known():
     network = straight(channels=3)
     images = read_images(np.random.default_rng(0).random((4, 6, 6, 3)))
     images = images.of(images.pixels.double())
-    box = as_image_box(network, classes=[0, 1])
+    box = as_image_black_box(network, classes=[0, 1])
     probs = box.predict_proba(images)
     found = Gradient().weigh(PatchRequest(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
     v = network[1].weight.detach()
@@ -91,7 +91,7 @@ def test_random_weights_belong_to_the_image_and_the_seed():
 @pytest.mark.parametrize("name", ["leave-one-out", "lime"])
 def test_the_patch_that_decides_is_found(name):
     images, labels = planted(6)
-    box = as_image_box(knows, classes=["dark", "bright"])
+    box = as_image_black_box(knows, classes=["dark", "bright"])
     found = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="gray"))
     assert [one.top()[0][0] for one in found] == [PLACE] * 6
     assert [one.label for one in found] == [["dark", "bright"][label] for label in labels]
@@ -136,19 +136,19 @@ def nan(images):
 def test_what_cannot_be_explained(box, changes, sentence):
     images, _ = planted(3)
     with pytest.raises(UserError, match=sentence):
-        explain_images(as_image_box(box, classes=[0, 1]), images, **{"explainer": "random", "k": 1, **changes})
+        explain_images(as_image_black_box(box, classes=[0, 1]), images, **{"explainer": "random", "k": 1, **changes})
 
 
 def test_boxes_that_do_not_say_enough():
     with pytest.raises(UserError, match="knows has no classes_"):
-        as_image_box(knows)
+        as_image_black_box(knows)
     with pytest.raises(UserError, match="cannot explain 7"):
-        as_image_box(7)
+        as_image_black_box(7)
     with pytest.raises(UserError, match="names 3 classes, but Watched has 2"):
-        as_image_box(Watched(), classes=[0, 1, 2])
-    assert as_image_box(Watched()).classes == (0, 1)
+        as_image_black_box(Watched(), classes=[0, 1, 2])
+    assert as_image_black_box(Watched()).classes == (0, 1)
     with pytest.raises(UserError, match="cannot explain None"):
-        as_image_box(None, classes=[0, 1])
+        as_image_black_box(None, classes=[0, 1])
 
 
 def test_what_a_sentence_asks_for_can_be_given():
@@ -159,21 +159,21 @@ def test_what_a_sentence_asks_for_can_be_given():
 
 
 def test_classes_may_be_renamed_but_not_swapped():
-    renamed = as_image_box(Watched(), classes=["no", "yes"])
+    renamed = as_image_black_box(Watched(), classes=["no", "yes"])
     assert renamed.classes == ("no", "yes")
-    assert as_image_box(renamed, classes=["dark", "bright"]).classes == ("dark", "bright")
-    assert as_image_box(Watched(), classes=[0, 1]).classes == (0, 1)
-    assert as_image_box(Watched(), classes=[1, 2]).classes == (1, 2)
+    assert as_image_black_box(renamed, classes=["dark", "bright"]).classes == ("dark", "bright")
+    assert as_image_black_box(Watched(), classes=[0, 1]).classes == (0, 1)
+    assert as_image_black_box(Watched(), classes=[1, 2]).classes == (1, 2)
     for box, swapped in ((Watched(), [1, 0]), (renamed, ["yes", "no"])):
         with pytest.raises(UserError, match=r"in another order than its own, .*: remove it, or pass them in that"):
-            as_image_box(box, classes=swapped)
+            as_image_black_box(box, classes=swapped)
 
 
 def test_a_black_box_of_others_is_asked_by_its_predict_proba_whatever_else_it_has():
     """A wrapper may keep a network and say something else than that."""
     box = Watched()
     box.network_ = straight(side=8).float()
-    found = as_image_box(box)
+    found = as_image_black_box(box)
     assert found.network is None
     assert found.fingerprint == ""
     images, _ = planted(3)
@@ -208,7 +208,7 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize(("way", "most"), [(Lime(samples=64), 128 * 17), (LeaveOneOut(), 512)])
 def test_memory_is_bounded_by_pixels_however_many_images_are_shown(way, most, monkeypatch):
     """Two images of 8 × 8, shown 128 times by LIME, which draws 17 numbers for each, and 32 times by leave-one-out."""
-    monkeypatch.setattr("steadygaze.images.image_box.PIXELS", 512)
+    monkeypatch.setattr("steadygaze.images.image_black_box.PIXELS", 512)
     case = asked(straight(side=8).float(), many=2, side=8)
     with Largest() as largest:
         way.weigh(case)
@@ -216,7 +216,7 @@ def test_memory_is_bounded_by_pixels_however_many_images_are_shown(way, most, mo
 
 
 def test_no_more_than_so_many_pixels_are_asked_about_at_once(monkeypatch):
-    monkeypatch.setattr("steadygaze.images.image_box.PIXELS", 512)
+    monkeypatch.setattr("steadygaze.images.image_black_box.PIXELS", 512)
     network, shown = straight(side=8).float(), []
     network.register_forward_pre_hook(lambda _, given: shown.append(len(given[0])))
     case = asked(network, many=20, side=8)
@@ -234,5 +234,5 @@ def test_a_black_box_may_change_the_images_that_it_is_given():
 
     images = read_images(np.full((2, 4, 4), 0.25))
     for _ in range(2):
-        found = as_image_box(erasing, classes=["dark", "bright"]).predict_proba(images)
+        found = as_image_black_box(erasing, classes=["dark", "bright"]).predict_proba(images)
         np.testing.assert_allclose(found[:, 1], 0.25, rtol=1e-6)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from steadygaze.core.maths import k_subset
 from steadygaze.explainers.learned.l2x import InputBatch
 from steadygaze.images.patch_networks import (
     APPROXIMATORS,
@@ -13,7 +14,6 @@ from steadygaze.images.patch_networks import (
     fill_patches,
     spread,
 )
-from steadygaze.models import k_subset
 
 SHAPE = (3, 8, 6)
 UNITS = 12

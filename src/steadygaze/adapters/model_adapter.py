@@ -192,7 +192,7 @@ class ModelAdapter:
     ) -> "Callable[[Any, int], list[Explanation]]":
         """A function that explains a list of texts or pairs with a batch size; the options are checked here."""
         from steadygaze.estimator.explain_texts import explain_request, explain_texts
-        from steadygaze.explainers.resolve import default_explainer, resolve_explainer
+        from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
 
         subject, label = self, {str(name): name for name in self.classes}.get(str(target), target)
         if self.task != "classification":

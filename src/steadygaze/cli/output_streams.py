@@ -109,7 +109,7 @@ def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
     """Show a progress bar, or print progress lines in a log.  `each`: one line per finished item."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-    from steadygaze.core.time_column import TimeColumn
+    from steadygaze.core.progress_time import TimeColumn
 
     bars = (
         SpinnerColumn(),

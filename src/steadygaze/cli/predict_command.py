@@ -269,7 +269,7 @@ def _explained(
 def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
     """One line about the independent reader of a rationalizer; empty if it has none or another explainer is used."""
     from steadygaze.explainers.rationale import RationaleExplainer
-    from steadygaze.explainers.resolve import default_explainer
+    from steadygaze.explainers.resolve_explainer import default_explainer
 
     if (explainer or default_explainer(adapter.model)) != "rationale":
         return ""

@@ -20,7 +20,7 @@ from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.estimator.inputs import known_label
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
-from steadygaze.explainers.resolve import default_explainer, resolve_explainer, with_output
+from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer, with_output
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.results.explanation import Explanation

@@ -11,7 +11,7 @@ from torch import Tensor
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.estimator.explainer_folder import SavedExplainer
-from steadygaze.images.image_box import ImageBox, as_image_box
+from steadygaze.images.image_black_box import ImageBlackBox, as_image_black_box
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, read_images
 from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchExplainer, PatchRequest
@@ -48,10 +48,10 @@ class PatchWeights:
 
 
 class FittedImageExplainer(SavedExplainer):
-    black_box: ImageBox
+    black_box: ImageBlackBox
 
     @abstractmethod
-    def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+    def explain_of(self, box: ImageBlackBox, images: Images) -> list[ImageExplanation]:
         """Explain the predictions of a black box with the same weights."""
 
 
@@ -68,7 +68,7 @@ def explain_images(
     The fill is that of `canvas`, by default the mean training image if known, else gray.  A fitted explainer has its
     own k and canvas.
     """
-    box, images = as_image_box(black_box, classes), read_images(X)
+    box, images = as_image_black_box(black_box, classes), read_images(X)
     if isinstance(explainer, FittedImageExplainer):
         if k is not None or canvas is not None:
             raise UserError("a fitted explainer has the k, patch and fill of its fit: remove these arguments")
@@ -94,7 +94,7 @@ def resolve_image_explainer(given: Any) -> tuple[str, PatchExplainer]:
     return given, IMAGE_EXPLAINERS[given]()
 
 
-def _fill(canvas: PatchConfig, box: ImageBox, images: Images) -> Tensor:
+def _fill(canvas: PatchConfig, box: ImageBlackBox, images: Images) -> Tensor:
     """The fill, independent of the other images.  (C,H,W)"""
     if canvas.fill != "mean":
         return canvas.blank(images.pixels[:1], images.whole)

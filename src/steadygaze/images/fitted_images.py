@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.maths import k_subset
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.splits import hold_out
@@ -29,7 +30,7 @@ from steadygaze.explainers.learned.fitted_explainer import fit_networks, selecti
 from steadygaze.explainers.learned.l2x import Rows, SelectorConfig
 from steadygaze.explainers.learned.removal_effects import RemovalEffects, RemovalQuery, removal_effects
 from steadygaze.images.explain_images import PatchWeights
-from steadygaze.images.image_box import ImageBox
+from steadygaze.images.image_black_box import ImageBlackBox
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, match_shape
 from steadygaze.images.patch_explainers import PatchRequest, without_patch
@@ -43,7 +44,6 @@ from steadygaze.images.patch_networks import (
     fill_patches,
     image_nets,
 )
-from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.training.progress import SilentWatcher, Watcher
 
@@ -68,13 +68,13 @@ class FittedImageMethod(ABC):
         """(C,H,W)"""
 
     @abstractmethod
-    def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]: ...
+    def explain(self, box: ImageBlackBox, images: Images) -> list[ImageExplanation]: ...
 
     @abstractmethod
-    def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
+    def measured(self, box: ImageBlackBox, images: Images) -> dict[str, Tensor]:
         """Measures of the selections, by name: (N,) each."""
 
-    def check_classes(self, box: ImageBox) -> None:
+    def check_classes(self, box: ImageBlackBox) -> None:
         """Refuse a black box with other classes."""
         if box.classes != self.classes:
             raise UserError(
@@ -82,7 +82,7 @@ class FittedImageMethod(ABC):
                 f"{box.name} has {list(box.classes)!s:.80}"
             )
 
-    def predict(self, box: ImageBox, images: Images) -> Tensor:
+    def predict(self, box: ImageBlackBox, images: Images) -> Tensor:
         """Predictions of the black box.  (N,C)"""
         self.check_classes(box)
         return box.predict_proba(match_shape(images, self.shape, "this explainer"))
@@ -91,7 +91,9 @@ class FittedImageMethod(ABC):
         device, pixels = self.fill.device, match_shape(images, self.shape, "this explainer").pixels
         return ImageInputs(pixels.to(device), probs.to(device), self.canvas.units(self.shape))
 
-    def agreement(self, box: ImageBox, images: Images, probs: Tensor, scores: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def agreement(
+        self, box: ImageBlackBox, images: Images, probs: Tensor, scores: Tensor
+    ) -> tuple[Tensor, dict[str, Any]]:
         """The k patches with the highest scores, (N,D), and the measures of `post_hoc`."""
         mask = k_subset.top_k_subset(scores, torch.ones_like(scores, dtype=torch.bool), self.config.k)
         return mask, post_hoc(box, images, probs, mask, self.fill, self.canvas.patch)
@@ -105,7 +107,7 @@ class FittedImageSelector(FittedImageMethod):
         fill: Tensor = self.networks["approximator"].fill  # type: ignore[assignment]
         return fill
 
-    def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+    def explain(self, box: ImageBlackBox, images: Images) -> list[ImageExplanation]:
         """k patches of each image, with the selection probability as weight; other patches have weight 0."""
         probs = self.predict(box, images)
         scores = self.scores(images, probs)
@@ -122,7 +124,7 @@ class FittedImageSelector(FittedImageMethod):
                 parts.append(self.networks["selector"](views, views.probs if self.config.conditioned else None).cpu())
         return torch.cat(parts)
 
-    def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
+    def measured(self, box: ImageBlackBox, images: Images) -> dict[str, Tensor]:
         """Measures of the selections, by name: (N,) each.
 
         They are agreement of the black box on the selected and the unselected patches, fidelity of the approximator,
@@ -153,13 +155,13 @@ class FittedImageCXPlain(FittedImageMethod):
         parts = [member_bounds(self.config, self.networks, inputs.views(rows)).cpu() for rows in inputs.once(READ)]
         return torch.cat(parts, 1)
 
-    def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+    def explain(self, box: ImageBlackBox, images: Images) -> list[ImageExplanation]:
         """The k top-weighted patches by the members' median, with the members' quantiles."""
         probs, (low, middle, high) = self.predict(box, images), self.bounds(images)
         patch_weights = PatchWeights(images, probs, box.classes, middle, torch.stack([low, high], -1))
         return patch_weights.explanations("cxplain", self.config.k, self.canvas.patch)
 
-    def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
+    def measured(self, box: ImageBlackBox, images: Images) -> dict[str, Tensor]:
         """Agreement of the black box on the k top-weighted patches and on the rest; predicted class.  (N,) each"""
         probs = self.predict(box, images)
         return {**self.agreement(box, images, probs, self.bounds(images)[1])[1], PREDICTED: probs.argmax(-1)}
@@ -177,7 +179,9 @@ class ImageFit:
     watch: Watch = silent
     """Progress callback of the queries."""
 
-    def fit(self, box: ImageBox, images: Images, validation: Images, keep: Path | None = None) -> FittedImageMethod:
+    def fit(
+        self, box: ImageBlackBox, images: Images, validation: Images, keep: Path | None = None
+    ) -> FittedImageMethod:
         """Fit to the black box's predictions; `validation` chooses the epoch.
 
         `keep`: a folder that caches the predictions, so that a failed fit can be resumed.
@@ -228,7 +232,9 @@ def image_effects(request: PatchRequest, folder: Path | None, watch: Watch = sil
     )
 
 
-def post_hoc(box: ImageBox, images: Images, probs: Tensor, kept: Tensor, fill: Tensor, patch: int) -> dict[str, Tensor]:
+def post_hoc(
+    box: ImageBlackBox, images: Images, probs: Tensor, kept: Tensor, fill: Tensor, patch: int
+) -> dict[str, Tensor]:
     """Agreement of the black box on the kept patches alone, and on the others alone.  (N,D) -> (N,) each
 
     Chen et al. 2018 (arXiv:1802.07814), §4; Bai et al. 2021, A.3, with average values as fill.

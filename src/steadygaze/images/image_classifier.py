@@ -24,7 +24,7 @@ from steadygaze.core.settings import build
 from steadygaze.estimator.inputs import read_labels, read_weights
 from steadygaze.images.classifier_training import ImageModelConfig, ImageTrainConfig, read_folder, train, write_folder
 from steadygaze.images.explain_images import explain_images
-from steadygaze.images.image_box import ImageClassifierBox, as_image_box
+from steadygaze.images.image_black_box import ImageClassifierBox, as_image_black_box
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, match_shape, read_images
 from steadygaze.images.patch_networks import PatchConfig
@@ -91,7 +91,7 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
         images = self._read(X)
-        probabilities: NDArray[np.float64] = as_image_box(self).predict_proba(images).numpy()
+        probabilities: NDArray[np.float64] = as_image_black_box(self).predict_proba(images).numpy()
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:

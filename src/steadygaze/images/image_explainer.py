@@ -31,7 +31,7 @@ from steadygaze.images.fitted_images import (
     hold_out_images,
     untrained_image_networks,
 )
-from steadygaze.images.image_box import ImageBox, as_image_box
+from steadygaze.images.image_black_box import ImageBlackBox, as_image_black_box
 from steadygaze.images.image_classifier import ImageClassifier
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import MAX_CHANNELS, Images, read_images
@@ -55,14 +55,14 @@ class ImageExplainer(FittedImageExplainer):
     fitted.save("l2x/"); fitted = sg.load_explainer("l2x/", model)
     """
 
-    black_box: ImageBox
+    black_box: ImageBlackBox
     learned: FittedImageMethod
 
     def explain(self, images: Any) -> list[ImageExplanation]:
         """The selected patches of each image."""
         return self.explain_of(self.black_box, read_images(images))
 
-    def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+    def explain_of(self, box: ImageBlackBox, images: Images) -> list[ImageExplanation]:
         """Explain the predictions of a black box; another one than that of the fit is refused."""
         self.learned.check_classes(box)
         self.check_model(box)
@@ -86,7 +86,7 @@ def load_explainer(
 ) -> ImageExplainer:
     """A fitted explainer of images from its folder, with the black box it was fitted to."""
     files = explainer_folder.load(Path(path), "images")
-    config, box = files.method(), image_box(black_box, classes, device)
+    config, box = files.method(), image_black_box(black_box, classes, device)
     files.check_model(box)
     canvas_values = files.value("canvas", dict)
     try:
@@ -101,9 +101,9 @@ def load_explainer(
     return ImageExplainer(method_name(config), box, learned, *files.measured())
 
 
-def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBox:
-    """An ImageBox; a path is the folder of an ImageClassifier."""
-    return as_image_box(ImageClassifier.load(given, device) if isinstance(given, str | Path) else given, classes)
+def image_black_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBlackBox:
+    """An ImageBlackBox; a path is the folder of an ImageClassifier."""
+    return as_image_black_box(ImageClassifier.load(given, device) if isinstance(given, str | Path) else given, classes)
 
 
 def _shape(shape: Any) -> Shape:
@@ -150,7 +150,7 @@ def fit_images(
 ) -> ImageExplainer:
     """Fit an explainer of images; `fit_explainer` calls it by name."""
     how, canvas = image_fit_config(*order)
-    box, parts = image_box(black_box, classes, device), image_splits(*data)
+    box, parts = image_black_box(black_box, classes, device), image_splits(*data)
     options = run.seed, run.device, run.watcher, run.watch
     facts = run.facts(parts[0].as_given())
     fitted = ImageExplainer(

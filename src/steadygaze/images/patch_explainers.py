@@ -21,7 +21,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.explainers.lime import regression
-from steadygaze.images.image_box import ImageBox, together
+from steadygaze.images.image_black_box import ImageBlackBox, together
 from steadygaze.images.image_inputs import Images
 from steadygaze.images.patch_networks import fill_patches
 from steadygaze.models.inference import with_gradients
@@ -34,7 +34,7 @@ ENTRIES = 1 << 22
 class PatchRequest:
     """Images, their predictions and the fill."""
 
-    black_box: ImageBox
+    black_box: ImageBlackBox
     images: Images
     probs: Tensor  # (N,C)
     fill: Tensor  # (C,H,W)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
 from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
-from steadygaze.report.plots import pictures
+from steadygaze.report.plot_data import pictures
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number

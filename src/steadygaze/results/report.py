@@ -47,7 +47,7 @@ class Report(SavedResult):
     shifts: tuple[Shift, ...] = ()
     """The largest shift of each perturbation first."""
     plots: Mapping[str, Sequence[Mapping[str, str | int | float | None]]] = field(default_factory=dict)
-    """Name of a plot -> its points; see report/plots.py."""
+    """Name of a plot -> its points; see report/plot_data.py."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Facts about the audit.  "explanation" is the explainer that the verdicts rate."""
     notes: tuple[str, ...] = ()

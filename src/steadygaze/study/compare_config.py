@@ -11,7 +11,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, train_config
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
-from steadygaze.explainers.resolve import default_explainer
+from steadygaze.explainers.resolve_explainer import default_explainer
 from steadygaze.models.classifier import Architecture
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey

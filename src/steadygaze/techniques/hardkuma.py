@@ -51,7 +51,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from steadygaze.core.maths import kumaraswamy
-from steadygaze.core.maths.windows import exact_windows
+from steadygaze.core.maths.rationale_windows import exact_windows
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.attention_layers import SCORES

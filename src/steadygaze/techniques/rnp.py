@@ -38,7 +38,7 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from steadygaze.core.maths import distributions
-from steadygaze.core.maths.windows import best_windows, exact_windows
+from steadygaze.core.maths.rationale_windows import best_windows, exact_windows
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from torch import Tensor
 
 from steadygaze.core.errors import Console, one_line
-from steadygaze.core.time_column import TimeColumn
+from steadygaze.core.progress_time import TimeColumn
 
 SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
 """Validation scores of an epoch."""

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from steadygaze.core.maths import k_subset
 from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.learned.independent_reader import DRAWS, ReaderFit, read, uniform_subsets
 from steadygaze.explainers.learned.l2x import InputBatch
-from steadygaze.models import k_subset
 
 MANY, UNITS, K = 400, 6, 2
 CPU = torch.device("cpu")

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.core.maths import distributions
+from steadygaze.core.maths import distributions, k_subset
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Removal, Terms
@@ -39,7 +39,6 @@ from steadygaze.explainers.learned.removal_effects import (
 )
 from steadygaze.explainers.learned.text_inputs import TextInputs, TokenTable
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
-from steadygaze.models import k_subset
 from steadygaze.models.inference import Model, inference
 from steadygaze.techniques.perturbations.word_removal import MAX_UNITS
 from steadygaze.techniques.technique import Player, Stage

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths import distributions
+from steadygaze.core.maths import distributions, k_subset
 from steadygaze.core.types import Batch, Removal
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.text_tokenizer import Kind
@@ -39,7 +39,6 @@ from steadygaze.explainers.learned.text_inputs import (
     text_nets,
     vocabulary,
 )
-from steadygaze.models import k_subset
 from steadygaze.models.inference import Model, inference
 from steadygaze.training.progress import Watcher
 

@@ -20,10 +20,10 @@ from itertools import count
 import torch
 from torch import Tensor, nn
 
+from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
 from steadygaze.explainers.explainer import SelectionPredictions
 from steadygaze.explainers.learned.l2x import InputBatch, InputSplit
-from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.training.training_loop import fit_small_network
 

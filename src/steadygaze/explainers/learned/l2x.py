@@ -8,8 +8,8 @@ L2X: Chen et al. 2018 (arXiv:1802.07814), §3:   max over selector and approxima
 With `conditioned` the selector is conditioned on p (Bai et al. 2021, §5.2; Liang et al. 2020).  The label can then leak
 through the choice of units.
 
-Differences from the paper: see models/k_subset.py and text_networks.py.  Padding is not selected.  The released code
-pads every text in front to 400 tokens and can select padding; `variant = released` does the same.
+Differences from the paper: see core/maths/k_subset.py and text_networks.py.  Padding is not selected.  The
+released code pads every text in front to 400 tokens and can select padding; `variant = released` does the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,10 +21,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Removal, Terms
-from steadygaze.models import k_subset
 from steadygaze.models.probe_classifier import ProbeClassifier
 
 Rows = NDArray[np.int64]

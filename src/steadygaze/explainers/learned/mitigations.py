@@ -34,10 +34,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths import label_leakage
+from steadygaze.core.maths import k_subset, label_leakage
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.l2x import SelectorConfig, SelectorStep
-from steadygaze.models import k_subset
 from steadygaze.techniques.technique import Player, Stage
 
 PROBE_PLAYER = Player("probe", trains=("probe.",), terms=("mask",))

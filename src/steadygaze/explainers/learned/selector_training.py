@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss, pad
 from torch.optim.swa_utils import AveragedModel
 
+from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.independent_reader import ReaderFit, uniform_subsets
 from steadygaze.explainers.learned.l2x import InputSplit, Rows, SelectorConfig, SelectorStep, selector_steps
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, Mitigation
-from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.models.probe_classifier import ProbeClassifier
 from steadygaze.techniques.technique import Stage

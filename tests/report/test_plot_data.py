@@ -10,8 +10,8 @@ from scipy.stats import gaussian_kde
 
 from report.audited import full_report, plots
 from steadygaze.core.errors import UserError
-from steadygaze.report.charts import _box, _density, _Scale, draw
-from steadygaze.report.plots import FIELDS, MOST, TABLES, TEXTS, pictures
+from steadygaze.report.chart_svg import _box, _density, _Scale, draw
+from steadygaze.report.plot_data import FIELDS, MOST, TABLES, TEXTS, pictures
 from steadygaze.results.formatting import bin_of
 
 

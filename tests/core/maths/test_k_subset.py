@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey
-from steadygaze.models import k_subset
 
 SCORES = torch.tensor([[2.0, -1.0, 0.5, 0.0, 9.0], [0.1, 0.3, 0.2, 9.0, 9.0]], dtype=torch.float64)
 ABLE = torch.tensor([[True, True, True, True, False], [True, True, True, False, False]])

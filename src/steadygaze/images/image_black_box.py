@@ -1,4 +1,4 @@
-"""ImageBox: predictions of any image classifier, and its network if available."""
+"""ImageBlackBox: predictions of any image classifier, and its network if available."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ ACCEPTED = (
 
 
 @dataclass(frozen=True)
-class ImageBox:
+class ImageBlackBox:
     name: str
     classes: tuple[Label, ...]
     predict: Callable[[NDArray[Any]], Any] | None
@@ -108,9 +108,9 @@ def together(shape: Shape) -> int:
     return max(1, min(CHUNK, PIXELS // prod(shape)))
 
 
-def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox:
+def as_image_black_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBlackBox:
     """Convert one of ACCEPTED.  `classes`: names in the order of the probabilities."""
-    if isinstance(given, ImageBox):
+    if isinstance(given, ImageBlackBox):
         return replace(given, classes=_classes(given.classes, classes, given.name))
     predict = None if isinstance(given, nn.Module) else getattr(given, "predict_proba", given)
     if isinstance(given, type) or not (isinstance(given, nn.Module) or callable(predict)):
@@ -118,8 +118,8 @@ def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox
     name = getattr(given, "__name__", type(given).__name__)
     names = _classes(getattr(given, "classes_", None), classes, name)
     if isinstance(given, ImageClassifierBox):
-        return ImageBox(name, names, predict, given.network_, given.network_.get_buffer("mean").cpu())
-    return ImageBox(name, names, predict, given if isinstance(given, nn.Module) else None)
+        return ImageBlackBox(name, names, predict, given.network_, given.network_.get_buffer("mean").cpu())
+    return ImageBlackBox(name, names, predict, given if isinstance(given, nn.Module) else None)
 
 
 def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label, ...]:

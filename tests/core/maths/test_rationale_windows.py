@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.windows import best_windows, greedy_windows
+from steadygaze.core.maths.rationale_windows import best_windows, greedy_windows
 
 
 def some(seed: int, rows: int = 30, width: int = 40) -> tuple[torch.Tensor, torch.Tensor]:

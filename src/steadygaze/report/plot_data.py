@@ -1,4 +1,4 @@
-"""The plots of a report: points, captions and tables.  report/charts.py draws them.
+"""The plots of a report: points, captions and tables.  report/chart_svg.py draws them.
 
 Report.plots has the points by name.  Shares lie between 0 and 1; distances are Jensen-Shannon divergences in nats.
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.report.charts import Points, draw
+from steadygaze.report.chart_svg import Points, draw
 from steadygaze.results.formatting import BINS, bin_of, measure_noun, number
 from steadygaze.results.report import Report
 

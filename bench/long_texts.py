@@ -1,19 +1,22 @@
-"""Long texts on MiniLM: overlapping windows against truncation on IMDB, cost per piece, and memory.
+"""Long texts on MiniLM: overlapping windows against truncation on IMDB, cost per token, and memory.
 
     python bench/long_texts.py --out DIR [--sizes 6000 5000] [--seeds 3] [--device cuda] [--workers 6] [--only REGEX]
-    python bench/long_texts.py --cost [--pieces 16384] [--device cuda]
+    python bench/long_texts.py --cost [--pieces 16384] [--repeats 5] [--device cuda]
     python bench/long_texts.py --overlap
     python bench/long_texts.py --memory WORDS [--device cpu]
     python bench/long_texts.py --table RECORDS
 
     truncated256    the first 256 pieces of a text
     truncated509    the default: as many pieces as MiniLM reads at once
-    windows         windows of 256 pieces that overlap by 32, the whole text
+    windows         windows of 256 pieces with the default stride, the whole text
 
 Every job trains a vanilla TextClassifier for 2 epochs on a sample of the training texts; a tenth of them selects the
-epoch.  `coverage` is the share of the words of the test texts that have a weight in the explanation.  `--cost` divides
-the time per piece of longer texts by that of texts of one window.  `--overlap` compares the states of tokens with those
-in one window of 512, for several strides.
+epoch.  `coverage` is the share of the words of the test texts that have a weight in the explanation.
+
+`--cost` measures the time per distinct piece of the texts, for texts of several lengths and for texts of mixed lengths,
+interleaved, and divides it by that of full single windows: forward passes, and forward and backward passes.  `floor` is
+the same ratio in tokens that the network reads.  `--overlap` compares the states of tokens with those in one window of
+512, for several strides.
 """
 
 import argparse
@@ -22,7 +25,6 @@ import resource
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -30,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import job_queue
 import steadygaze as sg
@@ -37,7 +40,7 @@ from steadygaze.data.batches import Data, collate
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.models.encoders.transformer import from_folder, locate
-from steadygaze.models.encoders.windows import Windows
+from steadygaze.models.encoders.windows import Windows, default_stride
 from steadygaze.models.inference import best_device, inference
 
 WINDOW = 256
@@ -47,7 +50,6 @@ ROWS: dict[str, dict[str, Any]] = {
     "truncated509": {},
 }
 EPOCHS = 2
-REPEATS = 5
 LENGTHS = (512, 1024, 4096, 16384)
 
 
@@ -96,46 +98,53 @@ def train_and_test(job: Job, sizes: tuple[int, int], encoder: str, device: str) 
     }
 
 
-def cost(encoder: str, device: str, pieces: int) -> dict[str, Any]:
-    """CPU seconds per piece, on a GPU seconds, for texts of several lengths, relative to texts of one window."""
-    transformer = from_folder(locate(encoder), Windows(WINDOW, WINDOW - WINDOW // 8, 1, 1)).to(best_device(device))
-    ids = torch.randint(1000, 20000, (pieces,), device=transformer.vectors.device)
-    steps: dict[str, Callable[[torch.Tensor], None]] = {
-        "forward": _forward(transformer),
-        "train": _backward(transformer),
-    }
-    ratios: dict[str, Any] = {"device": str(ids.device), "pieces": pieces}
-    clock = time.process_time if ids.device.type == "cpu" else time.perf_counter
-    lengths = [length for length in LENGTHS if length <= pieces]
-    for name, step in steps.items():
+def cost(encoder: str, device: str, pieces: int, repeats: int) -> dict[str, Any]:
+    """Seconds per distinct piece, CPU seconds on a CPU, relative to full single windows."""
+    windows = Windows(WINDOW, default_stride(WINDOW), 1, 1)
+    transformer = from_folder(locate(encoder), windows).to(best_device(device)).train()
+    workloads = {"one window": np.full(pieces // WINDOW, WINDOW)}
+    workloads |= {str(length): np.full(pieces // length, length) for length in LENGTHS if length <= pieces}
+    workloads["mixed"] = mixed_lengths(pieces)
+    batches = {name: _texts(lengths, transformer.vectors.device) for name, lengths in workloads.items()}
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    ratios: dict[str, Any] = {"device": str(transformer.vectors.device), "pieces": pieces}
+    for step in (_forward, _backward):
         seconds = defaultdict(list)
-        for _ in range(REPEATS + 1):  # interleaved; the first is discarded
-            for length in (WINDOW, *lengths):
-                texts = ids.view(-1, length)
+        for _ in range(repeats + 1):  # interleaved; the first is discarded
+            for name, batch in batches.items():
                 begin = clock()
-                step(torch.nn.functional.pad(texts, (1, 1), value=101))
-                seconds[length].append((clock() - begin) / pieces)
-        base = median(seconds[WINDOW][1:])
-        ratios[name] = {str(length): median(seconds[length][1:]) / base for length in lengths}
-        ratios[f"{name}, microseconds per piece of one window"] = base * 1e6
+                step(transformer, *batch)
+                seconds[name].append((clock() - begin) / workloads[name].sum())
+        base = median(seconds["one window"][1:])
+        ratios[step.__name__.strip("_")] = {name: round(median(seconds[name][1:]) / base, 3) for name in batches}
+    tokens = {name: sum(part.exists.sum().item() for part in windows.passes(batches[name][1])) for name in batches}
+    floor = tokens["one window"] / workloads["one window"].sum()
+    ratios["floor"] = {name: round(tokens[name] / workloads[name].sum() / floor, 3) for name in batches}
     return ratios
 
 
-def _forward(transformer: Any) -> Callable[[torch.Tensor], None]:
-    def step(ids: torch.Tensor) -> None:
-        with inference(transformer):
-            float(transformer(transformer.embed(ids), torch.ones_like(ids, dtype=torch.bool)).hidden.sum())
+def mixed_lengths(pieces: int) -> NDArray[np.int64]:
+    """Lengths of texts longer than one window, distributed as in IMDB, with this sum or slightly more."""
+    lengths = np.exp(np.random.default_rng(0).normal(5.4, 0.65, 100_000)).astype(np.int64)
+    lengths = lengths[(lengths > WINDOW) & (lengths < 2048)]
+    return lengths[: int(np.searchsorted(lengths.cumsum(), pieces)) + 1]
 
-    return step
+
+def _texts(lengths: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random texts with two special tokens: ids (B,T), present (B,T)."""
+    present = torch.arange(int(lengths.max()) + 2) < torch.from_numpy(lengths + 2).unsqueeze(-1)
+    return torch.randint(1000, 20000, present.shape, device=device), present.to(device)
 
 
-def _backward(transformer: Any) -> Callable[[torch.Tensor], None]:
-    def step(ids: torch.Tensor) -> None:
-        loss = transformer(transformer.embed(ids), torch.ones_like(ids, dtype=torch.bool)).hidden.square().mean()
-        loss.backward()
-        float(loss)
+def _forward(transformer: Any, ids: torch.Tensor, present: torch.Tensor) -> None:
+    with inference(transformer):
+        float(transformer(transformer.embed(ids), present).hidden.sum())
 
-    return step
+
+def _backward(transformer: Any, ids: torch.Tensor, present: torch.Tensor) -> None:
+    loss = transformer(transformer.embed(ids), present).hidden.square().mean()
+    loss.backward()
+    float(loss)
 
 
 def memory(words: int, encoder: str, device: str) -> dict[str, Any]:
@@ -147,12 +156,12 @@ def memory(words: int, encoder: str, device: str) -> dict[str, Any]:
     vocabulary = " ".join(sample("test", 400, 0)[0]).split()
     text = " ".join((vocabulary * (words // len(vocabulary) + 1))[:words])
     clf.predict([text[:3000]])
-    peaks, begin = [_peak()], time.perf_counter()
+    peaks, begin = [_peak(device)], time.perf_counter()
     clf.predict([text])
-    peaks.append(_peak())
+    peaks.append(_peak(device))
     predicted = time.perf_counter()
     explanation = clf.explain(text)
-    peaks.append(_peak())
+    peaks.append(_peak(device))
     pieces = int(Data(clf.stored_.tokenizer.encode([text])).text.lengths[0])
     return {
         "words": words,
@@ -164,8 +173,11 @@ def memory(words: int, encoder: str, device: str) -> dict[str, Any]:
     }
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+def _peak(device: str) -> int:
+    """Peak memory of the process, or of the GPU, in MB."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() >> 20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 def overlap_means(encoder: str, texts: int = 24) -> dict[str, float]:
@@ -178,7 +190,7 @@ def overlap_means(encoder: str, texts: int = 24) -> dict[str, float]:
         vectors = transformer.embed(batch.ids)
         whole = transformer(vectors, batch.present).hidden
         similarities = {}
-        for stride in (256, 224, 192, 128):
+        for stride in (256, 240, 224, 192, 128):
             transformer.windows = Windows(WINDOW, stride, 1, 1)
             states = transformer(vectors, batch.present).hidden
             similarities[str(stride)] = float(torch.cosine_similarity(states, whole, dim=-1)[batch.mask].mean())
@@ -210,6 +222,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--cost", action="store_true")
     parser.add_argument("--pieces", type=int, default=1 << 14, help="with --cost: pieces of all texts together")
+    parser.add_argument("--repeats", type=int, default=5, help="with --cost: interleaved measurements")
     parser.add_argument("--overlap", action="store_true")
     parser.add_argument("--memory", type=int, metavar="WORDS")
     parser.add_argument("--table", type=Path)
@@ -218,7 +231,7 @@ def main() -> None:
     if arguments.table:
         print(table(arguments.table))
     elif arguments.cost:
-        print(json.dumps(cost(arguments.encoder, arguments.device, arguments.pieces), indent=1))
+        print(json.dumps(cost(arguments.encoder, arguments.device, arguments.pieces, arguments.repeats), indent=1))
     elif arguments.overlap:
         print(json.dumps(overlap_means(arguments.encoder), indent=1))
     elif arguments.memory:

@@ -11,17 +11,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from movie_windows import Windows
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders.transformer import from_folder
+from steadygaze.models.encoders.windows import Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 
 SPLITS = ("train", "validation", "test")
 HIDDEN = 50
 """Of each direction, as in the paper."""
+WINDOWS = Windows(size=254, stride=127, before=1, after=1)
+"""Of MiniLM: 256 tokens that overlap by half."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def read(folder: Path, minilm: bool, most: int | None) -> Reviews:
     splits = {split: _split(kept, split, words[split], most) for split in SPLITS}
     roles = torch.from_numpy(kept["roles"])
     if minilm:
-        return Reviews(splits, roles, lambda: Windows(from_folder(folder / "minilm")), Architecture())
+        return Reviews(splits, roles, partial(from_folder, folder / "minilm", WINDOWS), Architecture())
     shape = Architecture(hidden=HIDDEN, dimension=vectors.shape[1], train_vectors=False)
     return Reviews(splits, roles, partial(word_encoder, "bigru", shape, len(vectors), False, vectors), shape)
 

@@ -11,7 +11,7 @@ highest (core/maths/rationale_windows.py): the paper punishes more than that, he
     hardkuma                              as shipped, learning rate included; hardkuma-tuned: the rate is tuned
     hardkuma-multipliers                  HardKuma with the paper's Lagrange multipliers
     a2r-released                          attention over the predictor's own states: there is no generator to be tuned
-    *-minilm                              on MiniLM, over reviews of any length (bench/movie_windows.py);
+    *-minilm                              on MiniLM, over reviews of any length, in overlapping windows;
                                           rnp-minilm is the paper's BERT-RNP
     attention     vanilla attention, its heaviest windows       supervised    taught what people marked
     random, first, last, all              nothing is learned; random-tokens, all: more pieces, or words, than may count

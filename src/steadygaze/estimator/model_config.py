@@ -18,7 +18,7 @@ from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.models.encoders.transformer import from_config
-from steadygaze.models.encoders.windows import OVERLAP, Windows
+from steadygaze.models.encoders.windows import Windows, default_stride
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Model
 from steadygaze.techniques import TECHNIQUES
@@ -140,7 +140,7 @@ def make_windows(architecture: Architecture, tokenizer: TextTokenizer) -> Window
     """The windows of a transformer; None: a text is one window."""
     if architecture.window is None:
         return None
-    stride = architecture.stride or architecture.window - architecture.window // OVERLAP
+    stride = architecture.stride or default_stride(architecture.window)
     return Windows(architecture.window, stride, *tokenizer.special_counts)
 
 

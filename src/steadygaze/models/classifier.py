@@ -48,7 +48,7 @@ class Architecture:
     window: Annotated[int | None, Field(ge=1)] = None
     """Pieces per window of a transformer, which then reads whole texts; None: one window, the rest is truncated."""
     stride: Annotated[int | None, Field(ge=1)] = None
-    """Pieces between the beginnings of two windows; None: 7/8 of a window, so that they overlap by 1/8."""
+    """Most pieces between the beginnings of two windows; None: 15/16 of a window, so that they overlap by 1/16."""
 
 
 class Classifier(Model):

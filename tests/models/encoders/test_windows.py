@@ -1,8 +1,9 @@
-"""Overlapping windows: the mean over windows by hand, one window as without, invariances, gradients and memory."""
+"""Overlapping windows: the most central window by hand, one window as without, invariances, gradients and memory."""
 
 import resource
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -46,8 +47,8 @@ def hidden(made, batch: Batch) -> torch.Tensor:
     return states
 
 
-def test_the_state_of_a_token_is_the_mean_over_its_windows():
-    """Fake network: column number + 100 × the first inner token; 9 pieces in windows [0,4), [3,7), [6,9)."""
+def test_the_state_of_a_token_is_that_of_its_most_central_window():
+    """Fake network: column + 100 × the first piece; 9 pieces in windows of 4 from 0, 2 and 5."""
 
     def network(vectors, present):
         column = torch.arange(vectors.shape[1], dtype=torch.float64).view(1, -1, 1)
@@ -56,35 +57,79 @@ def test_the_state_of_a_token_is_the_mean_over_its_windows():
     vectors = torch.arange(11, dtype=torch.float64).view(1, 11, 1)  # [CLS] = 0, pieces 1 to 9, [SEP] = 10
     present = torch.ones(1, 11, dtype=torch.bool)
     states = Windows(size=4, stride=3, before=1, after=1).encode(network, vectors, present)
-    first, second, third = 100, 400, 700  # of the windows that begin with the pieces 1, 4 and 7
+    first, second, third = 100, 300, 600  # of the windows that begin with the pieces 1, 3 and 6
     expected = [
-        (first + second + third) / 3,  # [CLS], column 0 of all windows
-        first + 1, first + 2, first + 3,
-        (first + 4 + second + 1) / 2,
-        second + 2, second + 3,
-        (second + 4 + third + 1) / 2,
-        third + 2, third + 3,
-        (first + 5 + second + 5 + third + 4) / 3,  # [SEP]
+        first, first + 1, first + 2, first + 3,  # pieces 3 and 4 are in two windows
+        second + 2, second + 3,  # piece 6 is in two windows
+        third + 1, third + 2, third + 3, third + 4, third + 5,
     ]  # fmt: skip
-    assert states.flatten().tolist() == pytest.approx(expected, abs=1e-12)
+    assert states.flatten().tolist() == expected
 
 
-@pytest.mark.parametrize("cut", [SMALL, Windows(6, 6, 1, 1), Windows(6, 1, 1, 1)])
+def slow_windows(cut: Windows, length: int) -> list[tuple[list[int], list[int]]]:
+    """Pieces of each window of a text, and those whose states it has, by trying and comparing."""
+    overlap, count, size = cut.size - cut.stride, 1, 0
+    while count * cut.size - (count - 1) * overlap < length:
+        count += 1
+    while count * size - (count - 1) * overlap < length:
+        size += 1
+    begins = [window * (length - size) // max(count - 1, 1) for window in range(count)]
+    states: list[list[int]] = [[] for _ in begins]
+    for piece in range(length):
+        context = [min(piece - begin, begin + size - 1 - piece) for begin in begins]
+        states[max(range(count), key=lambda window: (context[window], window))].append(piece)
+    return [(list(range(begin, begin + size)), pieces) for begin, pieces in zip(begins, states, strict=True)]
+
+
+CUTS = [SMALL, Windows(6, 6, 1, 1), Windows(6, 1, 1, 1), Windows(20, 17, 1, 1)]
+
+
+@pytest.mark.parametrize("cut", CUTS)
 def test_every_window_is_read_as_a_text_of_its_own(cut):
     batch, plain = texts(), encoder(None)
     states = hidden(encoder(cut), batch)
     for row, length in enumerate(LENGTHS):
-        total, count = torch.zeros(length + 2, 8, dtype=torch.float64), torch.zeros(length + 2, 1, dtype=torch.float64)
-        for begin in range(0, max(length - cut.size, 0) + cut.stride, cut.stride):
-            if begin and begin - cut.stride + cut.size >= length:
-                break
-            pieces = list(range(begin + 1, min(begin + cut.size, length) + 1))
-            tokens = [0, *pieces, length + 1]
-            total[tokens] += hidden(plain, replace_ids(batch.ids[row, tokens]))[0]
-            count[tokens] += 1
-        assert count.min() >= 1
-        assert_close(states[row, : length + 2], total / count)
+        windows_of_text, expected = slow_windows(cut, length), torch.zeros(length + 2, 8, dtype=torch.float64)
+        for number, (pieces, used) in enumerate(windows_of_text):
+            tokens = [0, *(piece + 1 for piece in pieces), length + 1]
+            is_used = [number == 0, *(piece in used for piece in pieces), number == len(windows_of_text) - 1]
+            own = hidden(plain, replace_ids(batch.ids[row, tokens]))[0]
+            expected[[token for token, flag in zip(tokens, is_used, strict=True) if flag]] = own[torch.tensor(is_used)]
+        assert_close(states[row, : length + 2], expected)
     assert not states[~batch.present].any()
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_windows_cover_every_text_with_little_more_than_its_tokens(cut):
+    lengths = np.arange(200)
+    row, begin, size, start, stop, _ = cut.cut(lengths + 2)
+    for length in lengths:
+        own = row == length
+        expected = slow_windows(cut, length)
+        assert [list(range(*pair)) for pair in zip(begin[own], (begin + size)[own], strict=True)] == [
+            pieces for pieces, _ in expected
+        ]
+        assert start[own][0] == -1
+        assert stop[own][-1] == length + 1
+        used = [
+            list(range(max(first, 0), min(last, length))) for first, last in zip(start[own], stop[own], strict=True)
+        ]
+        assert used == [pieces for _, pieces in expected]
+        assert size[own].sum() <= length + own.sum() * (cut.size - cut.stride + 1)
+    assert size.max() <= cut.size
+
+
+@pytest.mark.parametrize("lengths", [(5000,), (31, 7, 6, 15, 3, 400)])
+def test_no_forward_pass_has_more_tokens_than_the_limit(lengths, monkeypatch):
+    monkeypatch.setattr(windows, "MAX_TOKENS", {"cpu": 64})
+    made, sizes = encoder(), []
+    network = made._run
+    monkeypatch.setattr(made, "_run", lambda *inputs: sizes.append(inputs[1].shape) or network(*inputs))
+    hidden(made, texts(lengths))
+    assert max(rows * columns for rows, columns in sizes) <= 64
+    assert sum(rows * columns for rows, columns in sizes) < 2.2 * sum(
+        lengths
+    )  # 6/4 for the overlap, 8/6 for [CLS] [SEP]
 
 
 def replace_ids(ids: torch.Tensor) -> Batch:

@@ -1,18 +1,23 @@
 """Overlapping windows, so that a transformer reads texts of any length.
 
-A text of n pieces is cut into windows of `size` pieces that begin every `stride` pieces, up to its end:
+A text of n pieces is cut into W windows of s ≤ `size` pieces.  Two neighbors overlap by at least o = size − stride:
 
-    window w = pieces [w·stride, min(w·stride + size, n)),    w = 0, …, ⌈max(n − size, 0) / stride⌉
+    W = ⌈max(n − size, 0) / stride⌉ + 1        s = ⌈(n + (W − 1)·o) / W⌉        window w begins at ⌊w·(n − s) / (W − 1)⌋
 
 Every window has the special tokens of the text, such as [CLS] and [SEP], and its own positions.  The state of a token
-is the mean over its windows.  Windows depend on the length of their own text alone, not on the batch or its padding.
+is that of the window with the most context on both sides: the middle of an overlap divides two windows.  The special
+tokens have the states of the first and of the last window.  Windows depend on the length of their own text alone, not
+on the batch or its padding.
+
+The network reads (n + (W − 1)·o) / n pieces per piece of a text, for long texts size / stride.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -20,19 +25,32 @@ MAX_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Tokens per forward pass, padding included."""
 STORED_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 15}
 """Largest batch whose activations are stored for the backward pass; 32 texts of 512 tokens are 1 << 14."""
-OVERLAP = 8
-"""The default overlap is 1/8 of a window: 8/7 = 1.14 forward passes per piece."""
+OVERLAP = 16
+"""The default overlap is 1/16 of a window: the network reads at most 16/15 = 1.07 tokens per token of a text."""
+BUCKETS = 4
+"""Windows of one pass differ in length by less than 1/4 of the largest.  More passes of equal lengths cost more on a
+GPU than padding."""
 
 Network = Callable[[Tensor, Tensor], Tensor]
 """Vectors (R,W,E) and present tokens (R,W) -> hidden states (R,W,H), 0 at absent tokens."""
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WindowPass:
+    """The windows of one forward pass, as positions in the flat batch (B·T)."""
+
+    tokens: Tensor  # (R,W) the token in each column
+    exists: Tensor  # (R,W) False: padding
+    targets: Tensor  # (R,W) the token that has the state; B·T: the state is not used
 
 
 @dataclass(frozen=True)
 class Windows:
     size: int
-    """Pieces per window, without special tokens."""
+    """Most pieces per window, without special tokens."""
     stride: int
-    """Pieces between the beginnings of two windows."""
+    """Most pieces between the beginnings of two windows."""
     before: int
     """Special tokens before a text."""
     after: int
@@ -40,58 +58,80 @@ class Windows:
 
     @property
     def width(self) -> int:
-        """Tokens of a full window, with special tokens."""
+        """Tokens of the largest window, with special tokens."""
         return self.before + self.size + self.after
 
     def encode(self, network: Network, vectors: Tensor, present: Tensor) -> Tensor:
-        """Mean hidden states over the windows, in passes of bounded size.  (B,T,E), (B,T) -> (B,T,H)
+        """Hidden states of all tokens, in passes of bounded size.  (B,T,E), (B,T) -> (B,T,H)
 
         For a gradient, a batch of more than STORED_TOKENS is computed again in the backward pass instead of stored.
         """
-        batch, length = present.shape
         flat, is_present = vectors.flatten(0, 1), present.flatten()
-        total = vectors.new_zeros(0)
-        count = torch.zeros(batch * length, dtype=torch.long, device=present.device)
-        passes = list(self._passes(present))
-        recomputed = torch.is_grad_enabled() and sum(real.numel() for _, real in passes) > _limit(
-            STORED_TOKENS, present
-        )
-        for tokens, real in passes:
-            inputs = flat[tokens], real & is_present[tokens]
-            states: Tensor = checkpoint(network, *inputs, use_reentrant=False) if recomputed else network(*inputs)
-            total = total if len(total) else states.new_zeros(batch * length, states.shape[-1])
-            total.index_add_(0, tokens[real], states[real])
-            count += torch.bincount(tokens[real], minlength=batch * length)
-        return (total / count.clamp_min(1).unsqueeze(-1)).view(batch, length, -1)
+        passes = self.passes(present)
 
-    def _passes(self, present: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Token of the flat batch at each position of the windows of one pass, and whether it exists.  (R,W), (R,W)"""
-        length = present.shape[1]
-        row, begin, size, end = self._cut(present)
-        order = size.argsort(descending=True, stable=True)
-        most = max(1, _limit(MAX_TOKENS, present) // self.width)
-        full = int((size == self.size).sum())  # in passes of their own: without padding the network is faster
-        bounds = [*range(0, full, most), *range(full, len(order), most), len(order)]
-        for start, stop in pairwise(bounds):
-            group = order[start:stop]
-            pieces = size[group].unsqueeze(-1)  # (R,1)
-            column = torch.arange(max(1, self.before + int(pieces.max()) + self.after), device=present.device)
-            last = column - self.before - pieces  # from 0 on: the special tokens after the text
-            inner = column + (begin[group].unsqueeze(-1) * (column >= self.before))
-            position = torch.where(last < 0, inner, end[group].unsqueeze(-1) + last)
-            real = last < self.after
-            yield row[group].unsqueeze(-1) * length + position.clamp(0, length - 1), real
+        def run(part: WindowPass) -> Tensor:
+            inputs = flat.index_select(0, part.tokens.flatten()).view(*part.tokens.shape, -1)
+            return network(inputs, part.exists & is_present[part.tokens]).flatten(0, 1)  # (R·W,H)
 
-    def _cut(self, present: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Row, first piece and number of pieces of each window, and the end of its text's pieces.  (R,) each"""
+        tokens = sum(part.tokens.numel() for part in passes)
+        is_recomputed = torch.is_grad_enabled() and tokens > _limit(STORED_TOKENS, present)
+        hidden: Tensor | None = None
+        for part in passes:
+            states: Tensor = checkpoint(run, part, use_reentrant=False) if is_recomputed else run(part)
+            if hidden is None:
+                hidden = states.new_zeros(present.numel() + 1, states.shape[-1])  # the last row is not used
+            hidden.index_copy_(0, part.targets.flatten(), states)
+        assert hidden is not None, "a batch has at least one window"
+        return hidden[:-1].view(*present.shape, -1)
+
+    def passes(self, present: Tensor) -> list[WindowPass]:
+        """All windows of a batch, by length, in passes of at most MAX_TOKENS."""
         positions = torch.arange(1, present.shape[1] + 1, device=present.device)
-        end = ((positions * present).amax(-1) - self.after).clamp_min(self.before)  # special tokens are always present
-        pieces = end - self.before
-        counts = (pieces - self.size).clamp_min(0).add(self.stride - 1).div(self.stride, rounding_mode="floor") + 1
-        row = torch.arange(len(present), device=present.device).repeat_interleave(counts)
-        number = torch.arange(len(row), device=present.device) - (counts.cumsum(0) - counts)[row]
-        begin = number * self.stride
-        return row, begin, (pieces[row] - begin).clamp(max=self.size), end[row]
+        ends: Integers = (positions * present).amax(-1).cpu().numpy()  # special tokens are always present
+        windows = self.cut(ends)
+        size = windows[2]
+        order = np.argsort(-size, kind="stable")
+        bucket = (self.size - size[order]) * BUCKETS // self.size
+        passes = []
+        for rows in np.split(order, np.flatnonzero(np.diff(bucket)) + 1):
+            columns = self.before + int(size[rows[0]]) + self.after
+            most = max(1, _limit(MAX_TOKENS, present) // columns)
+            parts = (windows[:, rows[start : start + most]] for start in range(0, len(rows), most))
+            passes += [self._pass(torch.from_numpy(part).to(present.device), columns, present) for part in parts]
+        return passes
+
+    def cut(self, ends: Integers) -> Integers:
+        """Windows of texts of these lengths, with special tokens.  (B,) -> (6,R)
+
+        Rows: text, first piece, number of pieces, first and last + 1 piece whose state is used, pieces of the text.
+        Special tokens count as pieces before 0 and after the last.
+        """
+        pieces = np.maximum(ends - self.before - self.after, 0)
+        counts = 1 + -(-np.maximum(pieces - self.size, 0) // self.stride)
+        sizes = -(-(pieces + (counts - 1) * (self.size - self.stride)) // counts)
+        row = np.repeat(np.arange(len(ends)), counts)
+        number = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+        count, size, total = counts[row], sizes[row], pieces[row]
+        begin = number * (total - size) // np.maximum(count - 1, 1)
+        middle = (begin + size + np.roll(begin, -1)) // 2  # of the overlap with the next window
+        stop = np.where(number == count - 1, total + self.after, middle)
+        start = np.where(number == 0, -self.before, np.roll(stop, 1))
+        return np.stack([row, begin, size, start, stop, total])
+
+    def _pass(self, windows: Tensor, columns: int, present: Tensor) -> WindowPass:
+        row, begin, size, start, stop, total = windows.unsqueeze(-1)  # (R,1) each
+        column = torch.arange(-self.before, columns - self.before, device=present.device)  # from 0 on: pieces
+        last = column - size  # from 0 on: the special tokens after the text
+        piece = torch.where(last >= 0, total + last, torch.where(column >= 0, begin + column, column))
+        exists, position = last < self.after, begin + column
+        tokens = row * present.shape[1] + self.before + torch.where(exists, piece, 0)
+        is_used = exists & (start <= position) & (position < stop)
+        return WindowPass(tokens, exists, torch.where(is_used, tokens, present.numel()))
+
+
+def default_stride(size: int) -> int:
+    """Windows that overlap by 1/OVERLAP."""
+    return size - size // OVERLAP
 
 
 def _limit(limits: dict[str, int], tensor: Tensor) -> int:

@@ -21,6 +21,7 @@ languages than English, and names, which a vocabulary in lower case does not sho
 """
 
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,7 +177,7 @@ def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[s
     Several rows of a word are one row.  `words`: see synonym_formats.py.
     """
     file = Path(path)
-    if not file.exists():
+    if not os.path.exists(file):
         raise UserError(f"the synonym file {file} does not exist")
     try:
         table: dict[str, list[str]] = {}

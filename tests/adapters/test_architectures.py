@@ -6,6 +6,7 @@ import torch
 
 import steadygaze as sg
 from adapters.folders import KINDS, LABELS, OTHERS, TEXTS, network, tokenizer
+from steadygaze.core.errors import UserError
 
 ARCHITECTURES = [*KINDS, *OTHERS]
 FAST = ["t5", "bart", "llama"]
@@ -36,3 +37,17 @@ def test_probabilities_are_those_of_a_direct_call_and_explainers_run(kind):
 def test_at_least_14_architectures_are_covered():
     assert len(ARCHITECTURES) >= 14
     assert {"t5", "bart"} <= set(ARCHITECTURES)
+
+
+@pytest.mark.parametrize("pools_the_start", [False, True])
+def test_a_network_that_cannot_read_short_texts_is_refused_when_it_is_loaded(pools_the_start):
+    from transformers import FunnelConfig, FunnelForSequenceClassification
+
+    sizes = {"d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 16, "truncate_seq": pools_the_start}
+    words = tokenizer("bert")
+    net = FunnelForSequenceClassification(FunnelConfig(vocab_size=len(words), block_sizes=[1, 1, 1], **sizes)).eval()
+    sentence = (
+        r"a FunnelForSequenceClassification cannot be examined \(it cannot read a text of 3 tokens\); pass a function"
+    )
+    with pytest.raises(UserError, match=sentence):
+        sg.load((net, words))

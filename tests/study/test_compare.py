@@ -296,3 +296,21 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
     assert set(pairs) == set(combinations(range(4), 2))
     assert not pairs[0, 2].any()
     assert np.array_equal(pairs[0, 1], pairs[2, 3])
+
+
+@pytest.mark.parametrize(("settings", "small"), [({}, True), ({"small_data": False}, False)])
+def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path, settings, small):
+    sizes = {"hidden": 4, "dimension": 6, **settings}
+    data = "planted-reviews:sizes=[120,20,16]"
+    asked = order(data=data, techniques=TWO, settings=sizes, settings_for=NO_SWAPS)
+    study, folder = load_study_data(asked), StudyFolder(tmp_path)
+    vanilla, student = (cell.train(asked, study, folder, name, 0, "cpu") for name in TWO)
+    parts = [
+        [[e.text for e in study.corpus.splits[part]], [e.label for e in study.corpus.splits[part]]]
+        for part in ("train", "validation")
+    ]
+    direct = TextClassifier("average", epochs=1, settings=sizes, device="cpu", verbose=False)
+    direct.fit(*parts[0], validation=parts[1])
+    assert direct.stored_.description.text["small_data"] is small
+    assert fingerprint(vanilla.stored_.model) == fingerprint(direct.stored_.model)
+    assert student.stored_.description.references == [fingerprint(vanilla.stored_.model)]

@@ -110,7 +110,8 @@ def tokens_after_end(network: Any, ids: Tensor) -> int:
 
 
 def check_network(model: TransformerModel, ids: Tensor) -> None:
-    """Refuse a network whose prediction changes with word vectors or padding."""
+    """Refuse a network that cannot read short texts, or whose prediction changes with word vectors or padding."""
+    _check_short(model, torch.cat([ids[:, :1], ids[:, -2:]], 1))
     shorter = torch.cat([ids[:, : ids.shape[1] // 2], ids[:, -2:]], 1)[:, : ids.shape[1]]  # keeps the end of a text
     present = torch.arange(ids.shape[1], device=ids.device) < ids.new_tensor([[ids.shape[1]], [shorter.shape[1]]])
     padded = torch.cat([ids, pad(shorter, (0, ids.shape[1] - shorter.shape[1]), value=model.padding)])
@@ -128,6 +129,15 @@ def check_network(model: TransformerModel, ids: Tensor) -> None:
                 raise _refusal(
                     model.network, "its prediction changes with padding, or with word vectors instead of ids"
                 )
+
+
+def _check_short(model: TransformerModel, ids: Tensor) -> None:
+    """Refuse a network that fails on a few tokens, as a Funnel transformer does, which pools them.  (1,T)"""
+    with inference(model):
+        try:
+            model.direct_logits(ids)
+        except Exception:  # foreign code
+            raise _refusal(model.network, f"it cannot read a text of {ids.shape[1]} tokens") from None
 
 
 def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:

@@ -31,6 +31,7 @@ from steadygaze.results.row import ValueKey
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
 from steadygaze.study.study_data import StudyData
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
+from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.training_run import RESULT
@@ -54,9 +55,9 @@ def references(
 
 
 def _same_settings(config: CompareConfig, technique: str) -> bool:
-    """Return whether vanilla is trained first and with the same settings."""
+    """Return whether vanilla is trained first, and the technique trains a model of the same kind and settings."""
     earlier = config.techniques[: config.techniques.index(technique)]
-    if VANILLA not in earlier:
+    if VANILLA not in earlier or TECHNIQUES[technique].kind is not Vanilla.kind:  # settings for small data differ
         return False
     training, vanilla_training = config.training(technique), config.training(VANILLA)
     return all(

@@ -71,7 +71,7 @@ class CompareConfig(ProbeConfig, DataConfig):
             seed=seed,
             epochs=self.epochs,
             vectors=self.vectors,
-            settings={"small_data": False, **self.settings, **self.settings_for.get(technique, {})},
+            settings={**self.settings, **self.settings_for.get(technique, {})},
             batch_size=self.batch_size,
             device=device,
             verbose=False,

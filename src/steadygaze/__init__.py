@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from steadygaze.adapters.loading import load as load
     from steadygaze.adapters.loading import word_weights as word_weights
     from steadygaze.audit.audit import audit as audit
-    from steadygaze.audit.certificate import certify as certify
+    from steadygaze.audit.certify import certify as certify
     from steadygaze.audit.evaluate import evaluate as evaluate
     from steadygaze.core.errors import UserError as UserError
     from steadygaze.data.corpora import load_corpus as load_corpus
@@ -32,7 +32,7 @@ _MODULES = {  # public name -> its module
     "ImageExplanation": "steadygaze.images.image_explanation",
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
-    "certify": "steadygaze.audit.certificate",
+    "certify": "steadygaze.audit.certify",
     "evaluate": "steadygaze.audit.evaluate",
     "explain": "steadygaze.adapters.loading",
     "fit_explainer": "steadygaze.adapters.fit_explainer",

@@ -15,8 +15,9 @@ from torch import Tensor
 import steadygaze
 from contract.tiny import assert_close, batch, bert, encoder, split, widened
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
-from steadygaze.audit.certificate import Certificate, Certificates, certify
+from steadygaze.audit.certificate import Certificate, Certificates
 from steadygaze.audit.certificate_bounds import Bounds, certify_batch, top_k_holds
+from steadygaze.audit.certify import certify
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import kl_logits
 from steadygaze.core.types import Batch, Forward

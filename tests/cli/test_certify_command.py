@@ -12,6 +12,7 @@ import steadygaze
 from commands import Ended
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.audit.certificate import SCOPE
+from steadygaze.results import substitution_certificates
 
 Run = Callable[..., Ended]
 
@@ -153,6 +154,61 @@ def test_wrong_settings_end_in_a_sentence_and_code_two(run: Run, folder: Path, a
     assert message in ended.err
     assert ended.err.count("\n") == 1
     assert ended.out == ""
+
+
+TABLE = {"good": ["fine", "bad"], "film": ["plot", "unseen"], "dull": ["bad"]}
+
+
+@pytest.fixture(scope="module")
+def table(folder: Path) -> Path:
+    path = folder / "synonyms.jsonl"
+    path.write_text("\n".join(json.dumps({"word": word, "synonyms": row}) for word, row in TABLE.items()))
+    return path
+
+
+def test_substitutions_print_a_summary_and_all_texts_on_request(run: Run, folder: Path, table: Path) -> None:
+    options = (folder / "model", "--data", folder / "films.jsonl", "--substitutions", table)
+    ended = run(*options)
+    expected = steadygaze.certify(fitted(), TEXTS, substitutions=TABLE)
+    assert ended.code == 0
+    assert f"{expected.summary()['certified']} of 24 ({expected.share_certified:.1%})" in ended.out
+    assert "texts whose top 7 words cannot change" in ended.out
+    assert f"This is about {substitution_certificates.SCOPE}." in ended.out
+    assert len(ended.out.splitlines()) < 12
+    full = run(*options, "-v")
+    assert full.out.endswith(ended.out)
+    assert [line.split("\t")[3] for line in full.out.splitlines()[:24]] == TEXTS
+
+
+def test_substitutions_as_json(run: Run, folder: Path, table: Path) -> None:
+    options = ("--substitutions", table, "--k", 2, "--max-substitutions", 1, "--samples", 9, "--seed", 3, "--json")
+    output = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *options).out)
+    expected = steadygaze.certify(
+        fitted(), TEXTS, k=2, substitutions=TABLE, max_substitutions=1, samples=9, seed=3
+    ).to_dict()
+    assert output["settings"] == expected["settings"]
+    assert [row["top_k_certified"] for row in output["rows"]] == [row["top_k_certified"] for row in expected["rows"]]
+
+
+def predict_by_length(texts: list[str]) -> list[list[float]]:
+    return [[0.9, 0.1] if len(text) % 2 else [0.1, 0.9] for text in texts]
+
+
+def test_substitutions_in_a_black_box(run: Run, folder: Path, table: Path) -> None:
+    name = f"{__name__}:predict_by_length"
+    options = ("--substitutions", table, "--classes", "odd,even", "--json")
+    output = json.loads(run(name, "--data", folder / "films.jsonl", *options).out)
+    assert {row["top_k_certified"] for row in output["rows"]} == {None}
+    assert {row["certified"] for row in output["rows"]} == {False}
+    assert all(row["counterexample"] for row in output["rows"])
+
+
+def test_one_of_radius_and_substitutions_is_needed(run: Run, folder: Path, table: Path) -> None:
+    options = (folder / "model", "--data", folder / "films.jsonl")
+    assert "pass --radius R (changes of attention weights) or --substitutions FILE" in run(*options).err
+    both = run(*options, "--radius", 0.1, "--substitutions", table)
+    assert both.code == 2
+    assert "are about attention weights" in both.err
 
 
 def test_help_shows_an_example(run: Run) -> None:

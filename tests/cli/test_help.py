@@ -16,7 +16,7 @@ PANELS = {
     "word-weights": {"Data", "Model", "Output", "Runtime"},
     "fit-explainer": {"Data", "Model", "Training", "Output", "Runtime"},
     "audit": {"Data", "Model", "Training", "Audit", "Output", "Runtime"},
-    "certify": {"Data", "Model", "Certificate", "Output", "Runtime"},
+    "certify": {"Data", "Model", "Attention certificate", "Substitution certificate", "Output", "Runtime"},
     "compare": {"Data", "Model", "Training", "Output", "Runtime"},
     "list": {"Data", "Output", "Runtime"},
     "demo": {"Data", "Output", "Runtime"},

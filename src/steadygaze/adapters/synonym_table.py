@@ -39,16 +39,16 @@ def synonym_table(subject: ModelAdapter, synonyms: str | Path | Table, texts: Se
     `texts`: the texts in which words will be substituted, for a black box.
     """
     if isinstance(subject.tokens, TextWords):
-        return _text_synonyms(subject.tokens, substitutable_pairs(_table(synonyms, folded=False)), texts)
+        return _text_synonyms(subject.tokens, substitutable_pairs(as_table(synonyms, folded=False)), texts)
     lexicon = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    pairs = substitutable_pairs(_table(synonyms, folded=subject.tokens.kind == "words"))
+    pairs = substitutable_pairs(as_table(synonyms, folded=subject.tokens.kind == "words"))
     groups = getattr(subject.tokens, "synonym_groups", None)
     ids, count = lexicon.table(representative_table(pairs, groups), MAX_SYNONYMS, same_group=True)
     table, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
     return Synonyms(table, counts, continues, words)
 
 
-def _table(synonyms: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
+def as_table(synonyms: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
     if isinstance(synonyms, str | Path):
         return read_synonyms(synonyms, folded=folded)
     return check_table(synonyms, folded=folded)

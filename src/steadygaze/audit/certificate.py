@@ -1,6 +1,6 @@
-"""certify: per text, bounds on the effect of any change of the attention weights of size R.
+"""The certificate of attention: per text, bounds on the effect of any change of the attention weights of size R.
 
-certificates = certify(clf, texts, radius=0.01)
+certificates = sg.certify(clf, texts, radius=0.01)
 certificates[0].certified, certificates[0].radius, certificates.share_certified
 
 The equations are in `certificate_bounds`.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,7 +22,6 @@ from torch import Tensor
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.certificate_bounds import Bounds
 from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
-from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, validated
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.maths.ranking import Norm
 from steadygaze.core.output_paths import GENERATOR, write_output
@@ -225,35 +224,18 @@ def _ball(certificate: Certificate) -> str:
 OTHER_TOKENS = "the reference splits texts into other tokens: use a model with the same kind of encoder and max_length"
 
 
-@validated(
-    radius=number(above=0),
-    norm=choice(*get_args(Norm)),
-    k=integer(1),
-    simplex=flag,
-    reference=optional(instance(TextClassifier, "a TextClassifier")),
-    lower_bound=flag,
-    batch_size=integer(1),
-)
-def certify(
+def certify_attention(
     clf: Any,
     texts: Any,
-    radius: float = 0.01,
-    norm: Norm = "linf",
-    k: int = 7,
-    simplex: bool = False,
-    reference: TextClassifier | None = None,
-    *,
-    lower_bound: bool = False,
-    batch_size: int = inference.BATCH,
+    radius: float,
+    norm: Norm,
+    k: int,
+    simplex: bool,
+    reference: TextClassifier | None,
+    lower_bound: bool,
+    batch_size: int,
 ) -> Certificates:
-    """Certify, per text, that no change of its attention weights up to `radius` changes the label or the top words.
-
-    clf         a fitted TextClassifier, or its folder; other models have no attention layer to certify
-    norm        "linf": largest change of a weight; "l2": root of the summed squared changes
-    simplex     only changes that keep the sum of the weights; certifies more
-    reference   another fitted classifier of the same labels that splits texts into the same tokens, for β and γ
-    lower_bound for a nonlinear decoder: a lower bound by gradient ascent, without certificate
-    """
+    """One Certificate per text or pair; see `certify`."""
     clf = _classifier(clf)
     read, questions = clf._read([texts] if is_single_text(texts) else texts)
     data, network = clf.stored_.data(read, questions), clf.stored_.model

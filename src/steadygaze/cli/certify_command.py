@@ -2,39 +2,51 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from steadygaze.cli.application import (
+    AnyModel,
+    ClassNames,
     Common,
     DataOption,
     DropEmpty,
     LabelIfAny,
-    Model,
+    LabelWords,
+    PromptTemplate,
     Split,
     TextColumn,
     app,
     command_help,
     common_options,
+    config_options,
+    load_adapter,
     load_model,
-    model_option,
     stdout_console,
 )
 from steadygaze.cli.output_streams import print_json, until_closed
+from steadygaze.results.substitution_config import PANEL, SubstitutionConfig
 
-CERTIFICATE_PANEL = "Certificate"
-certificate_option = partial(typer.Option, rich_help_panel=CERTIFICATE_PANEL)
+attention_option = partial(typer.Option, rich_help_panel="Attention certificate")
 
-Radius = Annotated[float, certificate_option("--radius", help="Largest change of the attention weights.")]
-Norm = Annotated[Literal["l2", "linf"], certificate_option("--norm", help="Norm of the change.")]
-TopK = Annotated[int, certificate_option("--k", help="Top-k words to certify.")]
+Radius = Annotated[float | None, attention_option("--radius", help="Largest change of the attention weights.")]
+Norm = Annotated[Literal["l2", "linf"], attention_option("--norm", help="Norm of the change.")]
 Reference = Annotated[
-    Path | None, model_option("--reference", metavar="MODEL", help="Model to compare the attention with.")
+    Path | None, attention_option("--reference", metavar="MODEL", help="Model to compare the attention with.")
 ]
-Simplex = Annotated[bool, certificate_option("--simplex", help="Only changes that keep the sum of the weights.")]
+Simplex = Annotated[bool, attention_option("--simplex", help="Only changes that keep the sum of the weights.")]
 LowerBound = Annotated[
-    bool, certificate_option("--lower-bound", help="Search for a counterexample where there is no certificate.")
+    bool, attention_option("--lower-bound", help="Search for a counterexample where there is no certificate.")
+]
+Table = Annotated[
+    Path | None,
+    typer.Option(
+        "--substitutions",
+        metavar="FILE",
+        help="Synonym table: substitutions of words to certify.",
+        rich_help_panel=PANEL,
+    ),
 ]
 
 
@@ -42,40 +54,66 @@ LowerBound = Annotated[
     **command_help(
         "certify model/ --data reviews.csv --radius 0.01",
         "certify model/ --data sst2 --radius 0.05 --norm l2 --k 5 --simplex",
-        "certify model/ --data reviews.csv --radius 0.01 --reference vanilla/ --json",
+        "certify model/ --data reviews.csv --substitutions synonyms.jsonl --max-substitutions 3",
     )
 )
 @common_options
+@config_options(SubstitutionConfig)
 def certify(
-    model: Model,
+    model: AnyModel,
     data: DataOption,
-    radius: Radius,
+    radius: Radius = None,
     split: Split = None,
     text: TextColumn = None,
     label: LabelIfAny = None,
     drop_empty: DropEmpty = False,
     reference: Reference = None,
     norm: Norm = "linf",
-    k: TopK = 7,
     simplex: Simplex = False,
     lower_bound: LowerBound = False,
+    substitutions: Table = None,
+    classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     *,
+    settings: dict[str, Any],
     common: Common,
 ) -> None:
-    """Certify attention against every change of its weights within a radius."""
-    from steadygaze.cli import streaming
+    """Certify labels and top words against changes of attention weights, or substitutions of words."""
+    from steadygaze.audit.certify import certify
+    from steadygaze.core.errors import UserError
     from steadygaze.data.corpora import load_corpus
+    from steadygaze.estimator.inputs import texts_of
+    from steadygaze.models.inference import BATCH
 
-    clf = load_model(model, common)
-    other = None if reference is None else load_model(reference, common)
-    columns = tuple(text or ("text",))
-    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
-    settings = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
-    certificates = streaming.certify_corpus(clf, corpus, split, other, common.batch_size, **settings)
+    if radius is None and substitutions is None:
+        raise UserError("pass --radius R (changes of attention weights) or --substitutions FILE (changes of words)")
+    subject: Any
+    if substitutions is None:
+        subject = load_model(Path(model), common)
+    else:
+        subject = load_adapter(model, common, classes, prompt, label_words)
+    corpus = load_corpus(
+        data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
+    )
+    certificates = certify(
+        subject,
+        texts_of(corpus.splits[corpus.choose(split)]),
+        radius,
+        norm,
+        simplex=simplex,
+        reference=None if reference is None else load_model(reference, common),
+        lower_bound=lower_bound,
+        substitutions=substitutions,
+        **settings,
+        seed=common.seed,
+        batch_size=common.batch_size or BATCH,
+    )
     if common.json:
         print_json(certificates.to_dict())
         return
     if common.verbose:
-        for certificate in until_closed(certificates):
+        rows: tuple[Any, ...] = certificates.rows
+        for certificate in until_closed(rows):
             print(certificate.line())
     stdout_console().print(certificates)

@@ -28,8 +28,6 @@ from steadygaze.models.inference import Model, NonFiniteOutput
 
 if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
-    from steadygaze.audit.certificate import Certificates
-    from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.text_classifier import Granularity, TextClassifier
     from steadygaze.explainers.class_probability import Output
     from steadygaze.results.explanation import Explanation
@@ -258,21 +256,6 @@ def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
     for chunk in chunks:
         yield before, chunk
         before += len(chunk)
-
-
-def certify_corpus(
-    clf: "TextClassifier",
-    corpus: "Corpus",
-    split: str | None = None,
-    reference: "TextClassifier | None" = None,
-    batch_size: int | None = None,
-    **settings: Any,
-) -> "Certificates":
-    """One Certificate per text of a split, the same as in an audit."""
-    from steadygaze.audit.certificate import certify
-
-    inputs = texts_of(corpus.splits[corpus.choose(split)])
-    return certify(clf, inputs, reference=reference, batch_size=batch_size or inference.BATCH, **settings)
 
 
 def write_explanations(

@@ -1,0 +1,142 @@
+"""Which rewrites of a text the certificate of substitutions evaluates: all of them, random samples, or none."""
+
+import hashlib
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from steadygaze.adapters.black_box import TextWords
+from steadygaze.adapters.synonym_table import Table
+from steadygaze.audit.rewrites import Choices, TextPositions, count_rewrites, enumerate_choices, text_positions
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.smoothing_bounds import product_total_variation
+from steadygaze.core.random_key import RandomKey
+from steadygaze.data.substitutions import Substitutions
+from steadygaze.data.synonym_groups import fold_word
+from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.data.synonyms import substitutable_pairs
+from steadygaze.data.text_tokenizer import Tokens
+from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.results.substitution_certificates import Method
+from steadygaze.results.substitution_config import SubstitutionConfig
+
+LONGEST = 2**31 - 1
+"""Words per text: words that the model does not read are substituted too."""
+MOST_REWRITES = 10**15
+"""Larger numbers of rewrites are not counted."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rewrites of a text that are to be evaluated."""
+
+    method: Method
+    texts: list[str]
+    """The text itself, then the rewrites."""
+    total_variation: float | None
+    counts: dict[str, Any]
+    """Fields of the certificate that do not depend on the outputs."""
+
+
+def model_substitutions(tokens: Tokens, table: Table, set_size: int) -> Substitutions:
+    """The pairs of the table of single words, as the model reads them."""
+    alternatives: dict[str, list[str]] = {}
+    for word, row in substitutable_pairs(table).items():
+        own = fold_word(word)
+        names = [name for name in map(fold_word, row) if name is not None and name != own]
+        if own is not None and names:
+            alternatives[own] = list(dict.fromkeys([*alternatives.get(own, ()), *names]))
+    if not alternatives:
+        raise UserError(
+            "substitutions: no pair of the table can be used; function words, numbers, single letters and entries of "
+            "several words are left out"
+        )
+    words = list(dict.fromkeys(name for word, row in alternatives.items() for name in (word, *row)))
+    encodings = dict(zip(words, _encodings(tokens, words), strict=True))
+    unknown = getattr(tokens, "unknown_id", None)
+    known = {word: unknown not in encoding for word, encoding in encodings.items()}
+    nodes: dict[str, Hashable] = {word: encodings[word] if known[word] else word for word in words}
+    return Substitutions(alternatives, nodes, known, set_size)
+
+
+def _encodings(tokens: Tokens, words: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What the model reads for each word: ids, or the word itself in a black box."""
+    if isinstance(tokens, TextWords):
+        return [(word,) for word in words]
+    # A word within a text begins with a space, which is a part of the token in some vocabularies.
+    ragged = tokens.encode(words if tokens.kind == "words" else [f" {word}" for word in words])
+    ids, ends = ragged.ids[ragged.words].tolist(), np.cumsum(ragged.counts(ragged.words)).tolist()
+    return [tuple(ids[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def plans(
+    tokens: Tokens, texts: Sequence[str], substitutions: Substitutions, config: SubstitutionConfig
+) -> Iterator[Plan]:
+    splitter, words = build_word_tokenizer([], max_length=LONGEST), frozenset(substitutions.nodes)
+    encodings: dict[str, Hashable] = {}
+    for text in texts:
+        positions = text_positions(text, splitter.place([text]).spans[0], words)
+        forms = [
+            [form, *(match_case(form, name) for name in substitutions.alternatives.get(fold_word(form) or "", ()))]
+            for form in positions.words
+        ]
+        new = [form for form in dict.fromkeys(form for row in forms for form in row) if form not in encodings]
+        encodings.update(zip(new, _encodings(tokens, new) if new else [], strict=True))
+        yield _plan(text, positions, forms, encodings, substitutions, config)
+
+
+def _plan(
+    text: str,
+    positions: TextPositions,
+    forms: Sequence[Sequence[str]],
+    encodings: dict[str, Hashable],
+    substitutions: Substitutions,
+    config: SubstitutionConfig,
+) -> Plan:
+    """`forms`: for each position the word and its alternatives, as written."""
+    options = [_distinct(row, encodings) for row in forms]
+    sizes, r = [len(row) for row in options], config.max_substitutions
+    same = [sum(encodings[form] == encodings[row[0]] for form in row[1:]) for row in forms]
+    offered = [(len(row) - 1, covered) for row, covered in zip(forms, same, strict=True) if len(row) > 1]
+    rewrites = count_rewrites(sizes, r)
+    counts = {
+        "text": text,
+        "positions": len(offered),
+        "covered_positions": sum(alternatives == covered for alternatives, covered in offered),
+        "alternatives": sum(alternatives for alternatives, _ in offered),
+        "covered_alternatives": sum(same),
+        "rewrites": min(rewrites, MOST_REWRITES),
+        "uncovered": tuple(row[0] for row, size in zip(options, sizes, strict=True) if size > 1),
+    }
+    if rewrites <= config.samples:
+        return Plan("exact", positions.rewrites(options, enumerate_choices(sizes, r)), None, counts)
+    words = [fold_word(form) or form for form in positions.words]
+    total_variation = product_total_variation(np.array([substitutions.distance(word) for word in words]), r)
+    if total_variation >= 0.5:
+        return Plan("none", [text], total_variation, counts)
+    sets = [
+        [match_case(form, name) for name in substitutions.perturbation_set(word)]
+        for form, word in zip(positions.words, words, strict=True)
+    ]
+    samples = positions.rewrites(sets, _sample_choices(text, [len(row) for row in sets], config))
+    return Plan("sampling", [text, *samples], total_variation, counts)
+
+
+def _distinct(forms: Sequence[str], encodings: dict[str, Hashable]) -> list[str]:
+    """The first form of each encoding, in order."""
+    first: dict[Hashable, str] = {}
+    for form in forms:
+        first.setdefault(encodings[form], form)
+    return list(first.values())
+
+
+def _sample_choices(text: str, sizes: Sequence[int], config: SubstitutionConfig) -> Choices:
+    """Random choices that depend on the seed and the text alone.  (samples,P)"""
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    key = RandomKey(config.seed).child(int.from_bytes(digest) >> 1)
+    uniform = key.uniform(torch.arange(config.samples), len(sizes), dtype=torch.float64).numpy()
+    choices: Choices = (uniform * np.array(sizes)).astype(np.int64)
+    return choices

@@ -1,0 +1,75 @@
+"""Substitutions: the alternatives of words, and the perturbation sets of randomized smoothing.
+
+A table allows to substitute a word w by each of its synonyms, A(w).  Words that the model reads alike are one node of
+the synonym network: members of a synonym group, for example.  Two nodes are linked if the table has a pair between
+them, in either direction.
+
+The perturbation set P(w) contains the `set_size` nodes nearest to w that the model knows, in breadth-first order.  w is
+one of them if the model knows it.  A connected part of at most `set_size` known nodes is the perturbation set of each
+of its words, so that no substitution within it changes the sampling distribution.  SAFER (Ye, Gong & Liu 2020,
+arXiv:2005.14424) also limits the sets to the nearest words of a connected part; it orders them by cosine similarity.
+
+P depends on the word alone, never on the text.  This makes the smoothed model a function of the text.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steadygaze.core.maths.smoothing_bounds import uniform_total_variation
+
+
+@dataclass(frozen=True)
+class Substitutions:
+    alternatives: Mapping[str, Sequence[str]]
+    """A(w) for each word in lower case, without w."""
+    nodes: Mapping[str, Hashable]
+    """The node of each word of the table: equal nodes are read alike."""
+    known: Mapping[str, bool]
+    """Whether the model knows the word."""
+    set_size: int
+    _links: dict[Hashable, list[str]] = field(default_factory=dict)
+    _names: dict[Hashable, str] = field(default_factory=dict)
+    _sets: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
+    _distances: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for word, alternatives in self.alternatives.items():
+            for name in (word, *alternatives):
+                self._names.setdefault(self.nodes[name], name)
+            self._links.setdefault(self.nodes[word], []).extend(alternatives)
+        for word, alternatives in self.alternatives.items():
+            for name in alternatives:
+                self._links.setdefault(self.nodes[name], []).append(word)
+
+    def perturbation_set(self, word: str) -> tuple[str, ...]:
+        """P(w): one word per node, sorted; (w,) for a word outside the table."""
+        if word not in self.nodes:
+            return (word,)
+        node = self.nodes[word]
+        if node not in self._sets:
+            self._sets[node] = self._nearest(node)
+        return self._sets[node]
+
+    def distance(self, word: str) -> float:
+        """The largest total variation between P(w) and P(a), a ∈ A(w)."""
+        if word not in self._distances:
+            own = self.perturbation_set(word)
+            sets = (self.perturbation_set(name) for name in self.alternatives.get(word, ()))
+            self._distances[word] = max((uniform_total_variation(own, other) for other in sets), default=0.0)
+        return self._distances[word]
+
+    def _nearest(self, start: Hashable) -> tuple[str, ...]:
+        reached, known = {start: None}, list[str]()
+        queue = [start]
+        for node in queue:  # grows
+            name = self._names[node]
+            if self.known[name]:
+                known.append(name)
+                if len(known) == self.set_size:
+                    break
+            for other in map(self.nodes.__getitem__, self._links[node]):
+                if other not in reached:
+                    reached[other] = None
+                    queue.append(other)
+        # Without any known node, the whole connected part is read as unknown words.
+        return tuple(sorted(known)) or (min(self._names[node] for node in reached),)

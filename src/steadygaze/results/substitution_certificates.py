@@ -1,0 +1,199 @@
+"""SubstitutionCertificates: per text, whether substitutions of words can change the label or the top words.
+
+Does not import torch.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
+
+from steadygaze.core.errors import one_line, printable
+from steadygaze.core.output_paths import GENERATOR
+from steadygaze.core.types import Label
+from steadygaze.results.evaluation import data_frame
+from steadygaze.results.explanation import LABEL
+from steadygaze.results.row import JsonResult
+from steadygaze.results.substitution_config import SubstitutionConfig
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import Group
+
+Method = Literal["exact", "sampling", "none"]
+SCOPE = "substitutions from the table, one word for one word, not other rewrites, inserted or deleted words"
+METHODS: dict[Method, str] = {
+    "exact": "all rewrites evaluated: holds for the model",
+    "sampling": "rewrites sampled: holds for the smoothed model",
+    "none": "no certificate possible: too many rewrites, and perturbation sets that overlap too little",
+}
+LISTED = 8
+"""Words of the summary that are not covered."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubstitutionCertificate:
+    """The effect of substitutions on one text."""
+
+    text: str
+    label: Label
+    """The predicted label; with the method "sampling", that of the smoothed model."""
+    method: Method
+    certified: bool
+    """Whether no rewrite can change the label."""
+    top_k_certified: bool | None
+    """Whether no rewrite can change the set of top-k words.  None: the model has no word weights."""
+    positions: int
+    """Words with alternatives in the table."""
+    covered_positions: int
+    """Words that the model reads the same as each of their alternatives."""
+    alternatives: int
+    covered_alternatives: int
+    """Alternatives that the model reads the same as the word: any number of them changes nothing."""
+    rewrites: int
+    """Number of rewrites that the model can distinguish, the text itself included."""
+    evaluated: int
+    """Rewrites that were evaluated."""
+    total_variation: float | None
+    """Upper bound for the sampling distributions of the text and of a rewrite.  None: all rewrites were evaluated."""
+    probability: float | None
+    """exact: lowest probability of the label in a rewrite.  sampling: lower confidence bound of the share of samples
+    with the label, for the worst rewrite.  None: not bounded."""
+    weight_shift: float | None
+    """Upper bound of the change of a word's weight, or of its mean over samples.  None: no word weights."""
+    uncovered: tuple[str, ...]
+    """Words with alternatives that the model reads differently."""
+    counterexample: str | None = None
+    """A rewrite with another label, if the method "exact" found one."""
+    question: str | None = None
+
+    def line(self) -> str:
+        """Certificate, label and text, separated by tabs."""
+        claims = [name for name, holds in (("label", self.certified), ("top-k", self.top_k_certified)) if holds]
+        text = printable(" ".join(self.text.split()))
+        return f"{self.method}\t{'+'.join(claims) or 'not certified'}\t{one_line(self.label, LABEL)}\t{text}"
+
+
+@dataclass(frozen=True, repr=False)
+class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
+    """One SubstitutionCertificate per text, in the order of the texts."""
+
+    rows: tuple[SubstitutionCertificate, ...]
+    config: SubstitutionConfig
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[SubstitutionCertificate]:
+        return iter(self.rows)
+
+    @property
+    def share_certified(self) -> float:
+        """Share of the texts with a certified label."""
+        return fmean(row.certified for row in self.rows) if self.rows else 0.0
+
+    @property
+    def share_top_k_certified(self) -> float | None:
+        """Share of the texts with certified top-k words; None: the model has no word weights."""
+        values = [row.top_k_certified for row in self.rows if row.top_k_certified is not None]
+        return fmean(values) if values else None
+
+    def summary(self) -> dict[str, Any]:
+        """Counts, shares and means over all texts."""
+        methods = Counter(row.method for row in self.rows)
+        certified = Counter(row.method for row in self.rows if row.certified)
+        alternatives = sum(row.alternatives for row in self.rows)
+        covered = sum(row.covered_alternatives for row in self.rows)
+        return {
+            "texts": len(self),
+            "certified": sum(certified.values()),
+            "share_certified": self.share_certified,
+            "share_top_k_certified": self.share_top_k_certified,
+            "methods": {name: methods[name] for name in METHODS},
+            "certified_by_method": {name: certified[name] for name in METHODS},
+            "counterexamples": sum(row.counterexample is not None for row in self.rows),
+            "mean_positions": _mean([row.positions for row in self.rows]),
+            "mean_covered_positions": _mean([row.covered_positions for row in self.rows]),
+            "mean_alternatives": _mean([row.alternatives for row in self.rows]),
+            "mean_covered_alternatives": _mean([row.covered_alternatives for row in self.rows]),
+            "share_covered_alternatives": covered / alternatives if alternatives else 1.0,
+            "uncovered_words": dict(self.uncovered_words()),
+        }
+
+    def uncovered_words(self, count: int = LISTED) -> list[tuple[str, int]]:
+        """The words that most texts have and groups do not cover, with their number of texts."""
+        words = Counter(word for row in self.rows for word in dict.fromkeys(map(str.lower, row.uncovered)))
+        return words.most_common(count)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scope, the settings, the summary and every row, for JSON."""
+        rows = [asdict(row) for row in self.rows]
+        return {
+            **GENERATOR,
+            "sentence": SCOPE,
+            "settings": asdict(self.config),
+            "summary": self.summary(),
+            "rows": rows,
+        }
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per text."""
+        return data_frame([asdict(row) for row in self.rows])
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The summary as pairs of a description and a value."""
+        summary, total = self.summary(), len(self)
+        if not total:
+            return [("texts", "0")]
+        most = self.config.max_substitutions
+        limit = "any number of" if most is None else f"up to {most:,}"
+        lines = [
+            (f"texts whose label cannot change by {limit} substitutions", _share(summary["certified"], total)),
+            *(
+                (f"  {description}", f"{summary['certified_by_method'][name]:,} of {summary['methods'][name]:,}")
+                for name, description in METHODS.items()
+                if summary["methods"][name]
+            ),
+            ("texts with a rewrite that changes the label", f"{summary['counterexamples']:,}"),
+        ]
+        if self.share_top_k_certified is not None:
+            count = sum(bool(row.top_k_certified) for row in self.rows)
+            lines.append((f"texts whose top {self.config.k} words cannot change", _share(count, total)))
+        means = [summary[f"mean_{name}"] for name in ("covered_alternatives", "alternatives")]
+        lines.append(("mean alternatives per text that the model reads the same", f"{means[0]:.1f} of {means[1]:.1f}"))
+        words = ", ".join(f"{one_line(word, 32)} ({count:,})" for word, count in self.uncovered_words())
+        return [*lines, ("words that are most often not covered (texts)", words)] if words else lines
+
+    def __str__(self) -> str:
+        numbers = [f"{description}: {value}" for description, value in self.lines()]
+        return "\n".join([f"Certificate: about {SCOPE}.", *numbers, self.confidence_note()])
+
+    __repr__ = __str__
+
+    def confidence_note(self) -> str:
+        """The meaning of the confidence level."""
+        level = f"{self.config.confidence:.1%}"
+        return f"Claims by sampling hold for each text with a confidence of {level}; exact claims always."
+
+    def __rich__(self) -> "Group":
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for description, value in self.lines():
+            table.add_row(Text(description), Text(value))
+        notes = f"This is about {SCOPE}.", self.confidence_note()
+        return Group(table, *(Text(note, style="dim") for note in notes))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count:,} of {total:,} ({count / total:.1%})"

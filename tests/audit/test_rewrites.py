@@ -1,0 +1,49 @@
+"""Rewrites of a text against itertools, and which positions are substituted."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from steadygaze.audit.rewrites import TextPositions, count_rewrites, enumerate_choices, text_positions
+from steadygaze.data.word_tokenizer import build_word_tokenizer
+
+
+@pytest.mark.parametrize("changes", [None, 0, 1, 2, 5])
+@pytest.mark.parametrize("sizes", [[], [1], [3], [2, 1, 3], [2, 2, 2, 2]])
+def test_choices_are_those_of_a_product_with_few_changes(sizes: list[int], changes: int | None) -> None:
+    most = len(sizes) if changes is None else changes
+    expected = {row for row in product(*map(range, sizes)) if sum(map(bool, row)) <= most}
+    choices = enumerate_choices(sizes, changes)
+    assert {tuple(row) for row in choices.tolist()} == expected
+    assert len(choices) == len(expected) == count_rewrites(sizes, changes)
+    assert not choices[0].any()
+
+
+def test_the_number_of_rewrites_can_exceed_any_float() -> None:
+    assert count_rewrites([9] * 400) == 9**400
+
+
+def positions(text: str, *words: str) -> TextPositions:
+    spans = build_word_tokenizer([], max_length=99).place([text]).spans[0]
+    return text_positions(text, spans, frozenset(words))
+
+
+def test_rewrites_keep_everything_but_the_words() -> None:
+    found = positions("  A FINE film;\tno-film's fine.", "fine", "film")
+    assert found.words == ("FINE", "film", "film", "fine")
+    rewrites = found.rewrites(
+        [["FINE", "GOOD"], ["film"], ["film", "plot"], ["fine"]], np.array([[0, 0, 0, 0], [1, 0, 1, 0]])
+    )
+    assert rewrites == ["  A FINE film;\tno-film's fine.", "  A GOOD film;\tno-plot's fine."]
+
+
+def test_parts_of_words_are_not_substituted() -> None:
+    assert positions("couldn't", "could").words == ()
+    assert positions("电影film", "film").words == ()
+    assert positions("film_2", "film").words == ()
+
+
+def test_a_text_without_positions_has_one_rewrite() -> None:
+    found = positions("nothing here", "film")
+    assert found.rewrites([], enumerate_choices([])) == ["nothing here"]

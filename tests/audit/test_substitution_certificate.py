@@ -1,0 +1,330 @@
+"""The certificate of substitutions is sound: against all rewrites, exact probabilities, attacks and chance."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import steadygaze as sg
+from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from steadygaze.audit.substitution_plans import model_substitutions
+from steadygaze.core.errors import UserError
+from steadygaze.data.substitutions import Substitutions
+from steadygaze.results.substitution_certificates import SubstitutionCertificates
+
+pytestmark = pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning")
+TABLE = {
+    "good": ["bad", "dull", "fine"],
+    "fine": ["good", "script"],
+    "film": ["plot", "cast", "unseen"],
+    "plot": ["film", "music"],
+    "bad": ["dull", "good"],
+    "dull": ["bad", "hidden"],
+    "thought": ["sound"],
+}
+LINKED = {"film": ["movie", "picture"], "good": ["fine"], "fine": ["nice"], "nice": ["great"], "great": ["grand"]}
+
+
+def all_rewrites(text: str, table: dict[str, list[str]], changes: int | None = None) -> list[str]:
+    """Every rewrite of a text of words in lower case, by brute force."""
+    words = text.split()
+    rows = product(*([word, *table.get(word, [])] for word in words))
+    most = len(words) if changes is None else changes
+    return [" ".join(row) for row in rows if sum(a != b for a, b in zip(row, words, strict=True)) <= most]
+
+
+def top(weights: Sequence[float], k: int) -> frozenset[int]:
+    return frozenset(np.argsort(-np.array(weights), kind="stable")[:k].tolist())
+
+
+@cache
+def unsure() -> sg.TextClassifier:
+    """A model whose predictions many substitutions change."""
+    opinions = (("good", "fine"), ("bad", "dull"), ("good", "bad"))
+    texts = [f"a {first} {subject} , {second} i thought" for subject in SUBJECTS for first, second in opinions]
+    labels = ["pos", "neg", "mixed"] * len(SUBJECTS)
+    return tiny(epochs=4, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(texts, labels)
+
+
+def mixed_texts() -> list[str]:
+    random = np.random.default_rng(0)
+    words = [*TABLE, "a", "i", ",", "cast"]
+    return [" ".join(random.choice(words, random.integers(1, 5))) for _ in range(40)]
+
+
+@pytest.mark.parametrize("changes", [None, 1, 2])
+def test_exact_certificates_agree_with_all_rewrites(changes: int | None) -> None:
+    clf, texts = unsure(), mixed_texts()
+    certificates = sg.certify(clf, texts, k=2, substitutions=TABLE, samples=10_000, max_substitutions=changes)
+    changed = 0
+    for text, certificate in zip(texts, certificates, strict=True):
+        rewrites = all_rewrites(text, TABLE, changes)
+        explanations = clf.explain(rewrites)
+        assert certificate.method == "exact"
+        assert certificate.certified == (len({item.label for item in explanations}) == 1)
+        assert certificate.top_k_certified == (len({top(item.weights, 2) for item in explanations}) == 1)
+        assert certificate.probability == pytest.approx(
+            min(item.probabilities[certificate.label] for item in explanations), abs=1e-5
+        )
+        first = np.array(explanations[0].weights)
+        shift = max(np.abs(np.array(item.weights) - first).max() for item in explanations)
+        assert certificate.weight_shift == pytest.approx(shift, abs=1e-5)
+        if certificate.counterexample is not None:
+            changed += 1
+            assert certificate.counterexample in rewrites
+            assert clf.predict([certificate.counterexample])[0] != certificate.label
+        assert (certificate.counterexample is None) == certificate.certified
+    assert 5 < changed < 35
+
+
+def test_unknown_alternatives_of_unknown_words_change_nothing() -> None:
+    certificate = sg.certify(
+        unsure(), "unseen hidden words", substitutions={"unseen": ["hidden"], "hidden": ["veiled"]}
+    )[0]
+    assert (certificate.positions, certificate.covered_positions, certificate.covered_alternatives) == (2, 2, 2)
+    assert (certificate.rewrites, certificate.evaluated) == (1, 1)
+    assert certificate.certified
+    assert certificate.top_k_certified
+    assert certificate.weight_shift == 0
+    assert certificate.uncovered == ()
+
+
+def random_labels(classes: int, bias: float) -> Callable[[list[str]], np.ndarray]:
+    """A black box without structure: the label of a text depends on its hash."""
+
+    def predict(texts: list[str]) -> np.ndarray:
+        hashes = np.array([int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) / 2**32 for text in texts])
+        labels = np.where(hashes < bias, 0, 1 + (hashes * 1e6).astype(int) % (classes - 1))
+        return np.eye(classes)[labels] * 0.8 + 0.2 / classes
+
+    return predict
+
+
+def exact_smoothed(predict: Callable[[list[str]], np.ndarray], text: str, network: Substitutions) -> np.ndarray:
+    """The probabilities of the smoothed model, by enumeration.  (C,)"""
+    rows = product(*(network.perturbation_set(word) for word in text.split()))
+    probabilities = predict([" ".join(row) for row in rows])
+    return np.bincount(probabilities.argmax(1), minlength=probabilities.shape[1]) / len(probabilities)
+
+
+@pytest.mark.parametrize(("classes", "set_size", "bias"), [(2, 5, 0.8), (2, 4, 0.97), (3, 5, 0.6), (2, 3, 0.99)])
+def test_certified_labels_of_the_smoothed_model_hold_in_all_rewrites(classes: int, set_size: int, bias: float) -> None:
+    predict = random_labels(classes, bias)
+    model = sg.load(predict, classes=[f"class {i}" for i in range(classes)])
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(["film", *LINKED, "grand", "x"], 5)) for _ in range(40)]
+    options: dict[str, Any] = {"substitutions": LINKED, "samples": 30, "confidence": 0.999, "set_size": set_size}
+    network = model_substitutions(model.tokens, LINKED, set_size)
+    sampled = certified = 0
+    for text in dict.fromkeys(texts):
+        certificate = sg.certify(model, text, **options, max_substitutions=3)[0]
+        if certificate.method != "sampling":
+            continue
+        rewrites = all_rewrites(text, LINKED, 3)
+        probabilities = np.stack([exact_smoothed(predict, rewrite, network) for rewrite in rewrites])
+        sampled += 1
+        assert np.abs(probabilities - probabilities[0]).max() <= certificate.total_variation + 1e-12
+        if certificate.certified:
+            certified += 1
+            best = int(probabilities[0].argmax())
+            assert certificate.label == f"class {best}"
+            others = np.delete(probabilities, best, axis=1).max(1)
+            assert (probabilities[:, best] > others).all()
+            assert probabilities[:, best].min() >= certificate.probability
+    assert sampled > 0
+    assert certified > 0 or bias < 0.7
+
+
+def test_certified_top_words_and_weights_of_the_smoothed_explanation_hold_in_all_rewrites() -> None:
+    clf = fitted()
+    table = {"good": ["fine", "bad"], "fine": ["dull"], "film": ["plot", "cast"], "music": ["score"]}
+    texts = ["good film good fine", "the film was good and fine", "a music good plot film", "film and fine music"]
+    network = model_substitutions(clf.stored_.tokenizer, table, 3)
+    options: dict[str, Any] = {"substitutions": table, "samples": 11, "set_size": 3, "confidence": 0.9}
+    for changes in (1, 2):
+        for text in texts:
+            certificate = sg.certify(clf, text, k=1, **options, max_substitutions=changes)[0]
+            if certificate.method != "sampling":
+                continue
+            votes, means = zip(
+                *(smoothed_weights(clf, t, network) for t in all_rewrites(text, table, changes)), strict=True
+            )
+            shift = certificate.total_variation + 1e-5
+            assert np.abs(np.stack(means) - means[0]).max() <= shift
+            assert np.abs(np.stack(votes) - votes[0]).max() <= shift
+            if certificate.top_k_certified:
+                assert len({int(row.argmax()) for row in votes}) == 1
+
+
+def smoothed_weights(clf: sg.TextClassifier, text: str, network: Substitutions) -> tuple[np.ndarray, np.ndarray]:
+    """The probability of each word to have the largest weight, and its mean weight."""
+    rows = product(*(network.perturbation_set(word) for word in text.split()))
+    weights = np.array([item.weights for item in clf.explain([" ".join(row) for row in rows])])
+    votes = np.eye(weights.shape[1])[weights.argmax(1)]
+    return votes.mean(0), weights.mean(0)
+
+
+def balanced(texts: list[str]) -> np.ndarray:
+    """Exactly half of the rewrites of each text have either label: no claim about a majority is true."""
+    parity = np.array([(text.count("fine") + text.count("nice")) % 2 for text in texts])
+    return np.eye(2)[parity]
+
+
+@pytest.mark.slow
+def test_false_claims_are_at_most_as_frequent_as_stated() -> None:
+    table = {"good": ["fine"], "fine": ["nice"], "nice": ["great"]}
+    texts = [f"good good good good good number{i}" for i in range(10_000)]
+    model = sg.load(balanced, classes=["even", "odd"])
+    certificates = sg.certify(model, texts, substitutions=table, samples=31, confidence=0.7)
+    assert {row.method for row in certificates} == {"sampling"}
+    assert {row.total_variation for row in certificates} == {0.0}
+    false_claims = np.mean([row.certified for row in certificates])
+    assert 0.02 < false_claims <= 0.3
+
+
+@pytest.mark.slow
+def test_violations_over_ten_thousand_texts_are_at_most_as_frequent_as_stated() -> None:
+    """Certified texts with a rewrite for which the exact smoothed model has another label."""
+    predict = random_labels(2, 0.6)
+    table = {"good": ["fine"], "film": ["movie"]}
+    texts = [f"good film good film good film number{i}" for i in range(10_000)]
+    certificates = sg.certify(
+        sg.load(predict, classes=["a", "b"]), texts, substitutions=table, samples=25, confidence=0.8
+    )
+    network = model_substitutions(sg.load(predict, classes=["a", "b"]).tokens, table, 100)
+    wrong = certified = 0
+    for text, certificate in zip(texts, certificates, strict=True):
+        if certificate.certified:
+            certified += 1
+            exact = exact_smoothed(predict, text, network)  # all rewrites have the same distribution
+            wrong += "ab"[int(exact.argmax())] != certificate.label or exact[0] == exact[1]
+    assert certified > 500
+    assert wrong / len(texts) <= 0.2
+    assert wrong > 0
+
+
+def attack(clf: sg.TextClassifier, text: str, label: str, width: int) -> bool:
+    """Beam search for a rewrite with another label; each position is substituted at most once.  Width 1: greedy."""
+    words = text.split()
+    beam = [text]
+    for _ in words:
+        candidates = [
+            " ".join([*current[:i], name, *current[i + 1 :]])
+            for current in map(str.split, beam)
+            for i, word in enumerate(words)
+            if current[i] == word
+            for name in TABLE.get(word, [])
+        ]
+        if not candidates:
+            return False
+        values = clf.predict_proba(candidates)[:, list(clf.classes_).index(label)]
+        if (clf.predict(candidates) != label).any():
+            return True
+        beam = [candidates[i] for i in np.argsort(values)[:width]]
+    return False
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_no_attack_changes_a_certified_label(width: int) -> None:
+    clf, texts = unsure(), mixed_texts()
+    certificates = sg.certify(clf, texts, substitutions=TABLE, samples=10_000)
+    broken = [row.certified for row in certificates if attack(clf, row.text, str(row.label), width)]
+    assert len(broken) > 5  # the attack works
+    assert not any(broken)
+
+
+def test_texts_with_too_many_rewrites_and_small_sets_are_not_certified() -> None:
+    text = " ".join(["good"] * 9)
+    certificate = sg.certify(unsure(), text, substitutions=TABLE, samples=10, set_size=2)[0]
+    assert (certificate.method, certificate.certified, certificate.top_k_certified) == ("none", False, False)
+    assert (certificate.rewrites, certificate.evaluated, certificate.probability) == (4**9, 1, None)
+    assert certificate.total_variation >= 0.5
+    assert certificate.label == unsure().predict([text])[0]
+
+
+def test_a_certificate_depends_on_the_text_and_the_seed_alone() -> None:
+    model = sg.load(random_labels(2, 0.7), classes=["a", "b"])
+    texts = ["good film good film", "fine film fine film", "good nice good nice good"]
+    options: dict[str, Any] = {"substitutions": LINKED, "samples": 8}
+    together = sg.certify(model, texts, **options)
+    assert [sg.certify(model, text, **options)[0] for text in reversed(texts)] == list(together)[::-1]
+    others = [sg.certify(model, texts, **options, seed=seed) for seed in range(1, 5)]
+    assert any(list(other) != list(together) for other in others)
+
+
+def test_pairs_keep_their_question() -> None:
+    certificates = sg.certify(fitted_pair(), PAIRS[:3], substitutions=TABLE)
+    assert [(row.text, row.question) for row in certificates] == PAIRS[:3]
+    assert {row.method for row in certificates} == {"exact"}
+
+
+def test_subword_models_are_certified_by_words(tmp_path: Path) -> None:
+    clf = tiny(f"transformer:{transformer_folder(tmp_path)}").fit(TEXTS, LABELS)
+    certificates = sg.certify(clf, TEXTS, k=2, substitutions=TABLE)
+    for row in list(certificates)[::6]:
+        explanations = clf.explain(all_rewrites(row.text, TABLE))
+        assert row.certified == (len({item.label for item in explanations}) == 1)
+        assert row.top_k_certified == (len({top(item.weights, 2) for item in explanations}) == 1)
+
+
+def test_black_boxes_have_no_top_words_and_keep_the_case() -> None:
+    seen: list[str] = []
+
+    def predict(texts: list[str]) -> list[list[float]]:
+        seen.extend(texts)
+        return [[0.9, 0.1] for _ in texts]
+
+    certificates = sg.certify(sg.load(predict, classes=["a", "b"]), ["A GOOD Film!"], substitutions=LINKED)
+    assert certificates[0].top_k_certified is None
+    assert certificates.share_top_k_certified is None
+    assert {"A FINE Film!", "A GOOD Movie!", "A FINE Picture!"} <= set(seen)
+
+
+def test_the_summary_counts_methods_and_uncovered_words(tmp_path: Path) -> None:
+    texts = ["good film", "nothing", " ".join(["good"] * 9)]
+    found = sg.certify(unsure(), texts, substitutions=TABLE, samples=20, set_size=2)
+    assert isinstance(found, SubstitutionCertificates)
+    summary = found.summary()
+    assert summary["methods"] == {"exact": 2, "sampling": 0, "none": 1}
+    assert summary["mean_alternatives"] == pytest.approx((3 + 3 + 27) / 3)
+    assert summary["uncovered_words"] == {"good": 2, "film": 1}
+    assert "1 of 3" in str(found) or "2 of 3" in str(found) or "0 of 3" in str(found)
+    assert "substitutions from the table" in str(found)
+    table = found.to_pandas()
+    assert list(table["text"]) == texts
+    found.to_json(tmp_path / "certificates.json")
+    saved = json.loads((tmp_path / "certificates.json").read_text())
+    assert saved["settings"]["samples"] == 20
+    assert [row["method"] for row in saved["rows"]] == ["exact", "exact", "none"]
+    assert len(found[:2]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"substitutions": {"the": ["a"]}}, "no pair of the table can be used"),
+        ({"substitutions": {"good": "fine"}}, "must be a list of words"),
+        ({"substitutions": "missing.jsonl"}, "does not exist"),
+        ({"substitutions": TABLE, "radius": 0.1}, "are about attention weights"),
+        ({"substitutions": TABLE, "simplex": True}, "are about attention weights"),
+        ({"substitutions": TABLE, "samples": 1}, "samples must be a whole number from 2 up"),
+        ({"substitutions": TABLE, "confidence": 1.0}, "confidence must be a number between 0 and 1"),
+        ({"substitutions": TABLE, "max_substitutions": 0}, "max_substitutions must be a whole number from 1 up"),
+        ({"max_substitutions": 2}, "max_substitutions needs a synonym table"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        sg.certify(fitted(), TEXTS[:2], **options)
+
+
+def test_models_without_classes_are_refused() -> None:
+    model = sg.load(lambda texts: [float(len(text)) for text in texts])
+    with pytest.raises(UserError, match="has no classes"):
+        sg.certify(model, ["good film"], substitutions=TABLE)

@@ -18,13 +18,22 @@ PANELS = {
     "audit": {"Data", "Model", "Training", "Audit", "Output", "Runtime"},
     "certify": {"Data", "Model", "Attention certificate", "Substitution certificate", "Output", "Runtime"},
     "compare": {"Data", "Model", "Training", "Output", "Runtime"},
+    "synonyms build": {"Data", "Model", "Output", "Runtime"},
+    "synonyms show": {"Data", "Output", "Runtime"},
+    "synonyms check": {"Data", "Output", "Runtime"},
     "list": {"Data", "Output", "Runtime"},
     "demo": {"Data", "Output", "Runtime"},
 }
 
 
 def test_every_command_has_its_panels() -> None:
-    assert {command.name or command.callback.__name__ for command in app.registered_commands} == set(PANELS)
+    groups = {f"{group.name} ": group.typer_instance for group in app.registered_groups}
+    names = {
+        f"{prefix}{command.name or command.callback.__name__}"
+        for prefix, typer_app in {"": app, **groups}.items()
+        for command in typer_app.registered_commands
+    }
+    assert names == set(PANELS)
 
 
 @pytest.mark.parametrize("command", PANELS)
@@ -32,7 +41,7 @@ def test_help_has_panels_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    lines = [line.strip() for line in run(capsys, command, "--help").out.splitlines()]
+    lines = [line.strip() for line in run(capsys, *command.split(), "--help").out.splitlines()]
     panels = {line.strip("╭╮─ ") for line in lines if line.startswith("╭")} - {"Arguments"}
     assert panels == PANELS[command]
     examples = [line for line in lines if line.startswith(f"steadygaze {command}")]

@@ -128,7 +128,7 @@ def test_without_a_table_training_warns_names_the_option_and_substitutes_nothing
     stored, listener = listened({"swaps": 1}, technique)
     assert listener.warned[0] == (
         f"there is no table of synonyms: {technique} trains without substituted words.  "
-        "Pass one with the setting synonyms=FILE (--set synonyms=FILE)"
+        "Pass one with the setting synonyms=FILE (--set synonyms=FILE); steadygaze synonyms build writes one"
     )
     assert "swaps" not in stored.description.history[-1]["terms"]
     assert weights(stored.model) == weights(listened({"swaps": 0}, technique)[0].model)

@@ -20,7 +20,7 @@ from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator.model_folder import read_tokenizer
 from steadygaze.estimator.text_classifier import TextClassifier
 
-TABLE = {"good": ["fine", "splendid"], "film": ["movie"], "bad": ["dreadful", "good"]}
+TABLE = {"good": ["fine", "splendid"], "film": ["movie"], "bad": ["dreadful"]}
 QUESTIONS = ["was the movie good ?", "a lousy plot"]
 
 

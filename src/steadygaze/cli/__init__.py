@@ -18,6 +18,7 @@ from steadygaze.cli import (
     fit_explainer_command,
     list_command,
     predict_command,
+    synonyms_command,
     train_command,
     word_weights_command,
 )
@@ -39,6 +40,7 @@ COMMANDS = (
 )
 """In the order of the help."""
 
+app.add_typer(synonyms_command.synonyms, name="synonyms")
 app.registered_commands.sort(key=lambda command: COMMANDS.index(command.callback))
 
 

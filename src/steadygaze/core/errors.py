@@ -101,6 +101,10 @@ class ConstantLabelWarning(UserWarning):
     """A trained model that predicts the same label for every text."""
 
 
+class SynonymWarning(UserWarning):
+    """Synonyms with different class frequencies."""
+
+
 class CoverageWarning(UserWarning):
     """Texts that a model reads in part: truncated texts, unknown tokens, tokens without a vector."""
 

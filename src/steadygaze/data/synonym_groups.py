@@ -20,13 +20,14 @@ arXiv:2005.01229), which defend labels.
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.untrusted_files import digest_json, parse_json
+from steadygaze.core.untrusted_files import digest_json, parse_json, read_object_or_empty, read_text
 from steadygaze.data.word_segmentation import LETTER
 
 Rule = Literal["star", "half", "clique"]
@@ -103,6 +104,13 @@ class SynonymGroups:
         return SynonymGroups(tuple(map(tuple, groups)))
 
 
+def read_group_file(file: Path) -> SynonymGroups | None:
+    """The groups of a JSON file; None: it is another file, or none."""
+    if file.suffix != ".json" or read_object_or_empty(file).get("format") != FORMAT:
+        return None
+    return SynonymGroups.from_json(read_text(file), file)
+
+
 def _is_list_of_strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
@@ -128,7 +136,7 @@ def build_groups(
 ) -> SynonymGroups:
     """Group the words of a table; `frequency`: the number of training texts with each word.
 
-    Words are grouped as they are in the table: filter it with `substitutable_pairs` first.
+    The words of the table are as `fold_word` returns them; `group_synonyms` prepares a table.
 
     >>> table = {"movie": ["film", "show"], "film": ["movie"], "show": ["movie", "display"], "display": ["show"]}
     >>> build_groups(table, {"film": 9, "show": 3}).groups
@@ -151,24 +159,15 @@ def build_groups(
 
 
 def mutual_neighbors(table: Mapping[str, Sequence[str]]) -> dict[str, dict[str, None]]:
-    """Word -> its mutual neighbors as the keys of a dict, the closest first.  All words as `fold_word` returns them."""
-    folded: dict[str, dict[str, None]] = {}
-    for word, synonyms in table.items():
-        if (name := fold_word(word)) is not None:
-            row = folded.setdefault(name, {})
-            row.update(dict.fromkeys(_folded_words(synonyms)))
-            row.pop(name, None)
+    """Word -> its mutual neighbors as the keys of a dict, the closest first."""
+    rows = {word: dict.fromkeys(name for name in row if name != word) for word, row in table.items()}
     without_row: dict[str, dict[str, None]] = {}
-    for word, row in folded.items():
+    for word, row in rows.items():
         for synonym in row:
-            if synonym not in folded:
+            if synonym not in rows:
                 without_row.setdefault(synonym, {})[word] = None
-    known = {**folded, **without_row}
+    known = {**rows, **without_row}
     return {word: {name: None for name in row if word in known[name]} for word, row in known.items()}
-
-
-def _folded_words(words: Iterable[str]) -> Iterable[str]:
-    return (name for name in map(fold_word, words) if name is not None)
 
 
 def _accepts(group: Sequence[str], neighbors: Mapping[str, None], rule: Rule) -> bool:

@@ -159,7 +159,7 @@ class FitPlan:
         if synonyms.origin == "none":
             watcher.warn(
                 f"there is no table of synonyms: {self.description.technique} trains without substituted words.  "
-                "Pass one with the setting synonyms=FILE (--set synonyms=FILE)"
+                "Pass one with the setting synonyms=FILE (--set synonyms=FILE); steadygaze synonyms build writes one"
             )
         elif not synonyms.count.any():
             watcher.warn("no word of the vocabulary has a synonym: none will be substituted in training")

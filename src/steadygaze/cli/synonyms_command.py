@@ -1,0 +1,225 @@
+"""The commands `synonyms build`, `synonyms show` and `synonyms check`."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steadygaze.cli.application import (
+    DATA,
+    Common,
+    DataOption,
+    DropEmpty,
+    LabelColumn,
+    Replace,
+    TextColumn,
+    command_help,
+    common_options,
+    data_option,
+    model_option,
+    output_file,
+    output_option,
+    stderr_console,
+)
+from steadygaze.cli.output_streams import print_json, print_line, show
+
+if TYPE_CHECKING:
+    from steadygaze.data.class_frequencies import ClassFrequencies, SuspiciousPair
+
+synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
+
+SOURCE = (
+    "Synonym table (.jsonl, .parquet, .json, .csv, .tsv, MyThes .dat), WordNet folder, or wordnet: the installed "
+    "database."
+)
+Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCE)]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
+Words = Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to show.")]
+OutFile = Annotated[
+    Path,
+    output_option("--out", "-o", metavar="FILE", parser=output_file, help="Table (.jsonl) or groups (.json) to write."),
+]
+Corpus = Annotated[str | None, data_option("--data", metavar="DATA", help=f"Training texts. {DATA}")]
+GroupRule = Annotated[str, model_option("--rule", help="Rule of groups: star, half or clique.")]
+KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help="Keep pairs with different class frequencies.")]
+
+
+@synonyms.command(
+    **command_help(
+        "synonyms build wordnet --out synonyms.jsonl",
+        "synonyms build wordnet counter_fitted.parquet --data reviews.csv --out groups.json",
+        "synonyms build thesaurus.csv --data sst2 --rule clique --out groups.json",
+    )
+)
+@common_options
+def build(
+    sources: Sources,
+    out_file: OutFile,
+    data: Corpus = None,
+    text: TextColumn = None,
+    label: LabelColumn = "label",
+    drop_empty: DropEmpty = False,
+    rule: GroupRule = "star",
+    keep_suspicious: KeepSuspicious = False,
+    replace: Replace = False,
+    *,
+    common: Common,
+) -> None:
+    """Merge synonym sources into one table, or into groups."""
+    from steadygaze.core.errors import UserError
+    from steadygaze.core.output_paths import write_output
+    from steadygaze.data.class_frequencies import without_pairs
+    from steadygaze.data.synonym_grouping import group_synonyms
+    from steadygaze.data.synonym_tables import read_tables, table_text
+    from steadygaze.data.synonyms import substitutable_pairs
+
+    if out_file.suffix not in (".json", ".jsonl"):
+        raise UserError(f"{out_file} must end in .jsonl for a table, or in .json for groups")
+    frequencies = None if data is None else _frequencies(data, text, label, drop_empty, common)
+    table = read_tables(sources, () if frequencies is None else frequencies.counts.keys())
+    grouping = group_synonyms(table.rows, frequencies, rule, keep_suspicious=keep_suspicious)  # type: ignore[arg-type]
+    rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
+    content = grouping.groups.to_json() if out_file.suffix == ".json" else table_text(rows)
+    write_output(out_file, content, replace=replace)
+    result: dict[str, Any] = {
+        "written": str(out_file),
+        "words": len(rows),
+        "pairs": sum(map(len, rows.values())),
+        "groups": len(grouping.groups.groups),
+        "grouped_words": len(grouping.groups.representatives),
+        "left_out": table.left_out,
+        "suspicious": [asdict(pair) for pair in grouping.suspicious],
+    }
+    if frequencies is not None:
+        result["coverage"] = _coverage(substitutable_pairs(rows), frequencies)
+    if common.json:
+        print_json(result)
+        return
+    show(f"written: {out_file}")
+    show(f"table: {result['pairs']:,} pairs of {result['words']:,} words")
+    show(f"groups ({rule}): {result['groups']:,} groups of {result['grouped_words']:,} words")
+    _show_left_out(table.left_out)
+    _show_check(result.get("coverage"), grouping.suspicious, frequencies, "kept" if keep_suspicious else "left out")
+    command = f"train DATA --synonym-groups {out_file} --out model/"
+    print_line(stderr_console(common), f"next:  steadygaze {command}")
+
+
+@synonyms.command(
+    "show",
+    **command_help(
+        "synonyms show wordnet film", "synonyms show synonyms.jsonl good bad", "synonyms show groups.json film --json"
+    ),
+)
+@common_options
+def show_words(source: Source, words: Words, *, common: Common) -> None:
+    """Show the synonyms and the group of words."""
+    from steadygaze.data.synonym_grouping import group_synonyms
+    from steadygaze.data.synonym_groups import fold_word, read_group_file
+    from steadygaze.data.synonym_tables import read_tables
+
+    groups = read_group_file(Path(source))
+    rows: Mapping[str, list[str]] = {}
+    if groups is None:
+        rows = read_tables([source]).rows
+        groups = group_synonyms(rows).groups
+    result = [
+        {"word": word, "synonyms": rows.get(fold_word(word) or "", []), "group": list(groups.members(word))}
+        for word in words
+    ]
+    if common.json:
+        print_json(result)
+        return
+    for row in result:
+        if rows:
+            show(f"{row['word']}: {', '.join(row['synonyms']) or 'no synonyms'}")
+        alone = len(row["group"]) < 2
+        show(f"{row['word']}: {'in no group' if alone else 'group of ' + ', '.join(row['group'])}")
+
+
+@synonyms.command(
+    **command_help(
+        "synonyms check synonyms.jsonl --data reviews.csv --label stars",
+        "synonyms check groups.json --data sst2",
+        "synonyms check wordnet --data sst2 --json",
+    )
+)
+@common_options
+def check(
+    source: Source,
+    data: DataOption,
+    text: TextColumn = None,
+    label: LabelColumn = "label",
+    drop_empty: DropEmpty = False,
+    *,
+    common: Common,
+) -> None:
+    """Report the coverage of a corpus, and pairs that may be antonyms."""
+    from steadygaze.data.class_frequencies import suspicious_pairs
+    from steadygaze.data.synonym_groups import read_group_file
+    from steadygaze.data.synonym_tables import clean_table, read_tables
+    from steadygaze.data.synonyms import substitutable_pairs
+
+    frequencies = _frequencies(data, text, label, drop_empty, common)
+    groups = read_group_file(Path(source))
+    if groups is None:
+        table = read_tables([source], frequencies.counts.keys())
+        pairs = substitutable_pairs(table.rows)
+    else:
+        table = clean_table({group[0]: group[1:] for group in groups.groups})
+        pairs = table.rows
+    suspicious, coverage = suspicious_pairs(pairs, frequencies), _coverage(pairs, frequencies)
+    if common.json:
+        rows = [asdict(pair) for pair in suspicious]
+        print_json({"coverage": coverage, "left_out": table.left_out, "suspicious": rows})
+        return
+    _show_left_out(table.left_out)
+    _show_check(coverage, suspicious, frequencies, "training leaves them out" if groups is None else "in the groups")
+
+
+def _frequencies(data: str, text: list[str] | None, label: str, drop_empty: bool, common: Common) -> "ClassFrequencies":
+    """Class frequencies of the training texts of a corpus."""
+    from steadygaze.data.class_frequencies import class_frequencies
+    from steadygaze.data.corpora import load_corpus
+
+    columns = tuple(text or ("text",))
+    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    rows = [(part, item.label) for item in corpus.training for part in (item.text, item.question) if part is not None]
+    return class_frequencies([part for part, _ in rows], [name for _, name in rows])
+
+
+def _coverage(rows: Mapping[str, list[str]], frequencies: "ClassFrequencies") -> dict[str, Any]:
+    from steadygaze.core.errors import UserError
+    from steadygaze.data.synonym_tables import SynonymTable
+
+    coverage = SynonymTable(dict(rows)).coverage(frequencies.total)
+    if not coverage.words_with_synonym:
+        raise UserError("no word of the corpus has a synonym in the table: check the language and the text column")
+    return {**asdict(coverage), "share": coverage.share}
+
+
+def _show_left_out(left_out: Mapping[str, int]) -> None:
+    if left_out:
+        show("left out: " + ", ".join(f"{number:,} pairs ({reason})" for reason, number in left_out.items()))
+
+
+def _show_check(
+    coverage: Mapping[str, Any] | None,
+    suspicious: list["SuspiciousPair"],
+    frequencies: "ClassFrequencies | None",
+    treatment: str,
+) -> None:
+    """Coverage, and one line per suspicious pair."""
+    if coverage is None or frequencies is None:
+        return
+    show(
+        f"coverage: {coverage['share']:.1%} of the words in the texts, "
+        f"{coverage['words_with_synonym']:,} of {coverage['words']:,} different words"
+    )
+    show(f"suspicious pairs: {len(suspicious):,}" + (f" ({treatment})" if suspicious else ""))
+    for pair in suspicious:
+        counts = [
+            ", ".join(f"{name} {n:,}" for name, n in zip(frequencies.classes, row, strict=True)) for row in pair.counts
+        ]
+        show(f"  {pair.word} ({counts[0]}) and {pair.synonym} ({counts[1]}): p = {pair.p_value:.2g}")

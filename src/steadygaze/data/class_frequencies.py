@@ -1,0 +1,116 @@
+"""Pairs of synonyms with different class frequencies: likely antonyms, or words that define a class.
+
+For two words, n_c and m_c are the numbers of training texts of class c with the first and with the second word.  If the
+words mean the same, n_c is hypergeometric given n = Σ n_c, m = Σ m_c and n_c + m_c (Fisher's exact test of the class
+against all others).  The p-value of a pair is
+
+    p = min(1, 2 C min_c min(P[X ≤ n_c], P[X ≥ n_c]))         two sides, and C classes by Bonferroni's correction
+
+A pair is suspicious if it is rejected at a false discovery rate of 5 % over all pairs of the table (Benjamini and
+Hochberg 1995, https://doi.org/10.1111/j.2517-6161.1995.tb02031.x), and if the total variation distance of the class
+shares is at least 0.2: in a large corpus every difference is significant.
+
+Words in few texts cannot be rejected: the check does not replace a good table.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.data.word_tokenizer import document_frequency
+
+FALSE_DISCOVERY_RATE = 0.05
+LEAST_DISTANCE = 0.2
+"""Smallest total variation distance of the class shares of a suspicious pair."""
+
+Table = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SuspiciousPair:
+    """Two synonyms with significantly different class frequencies."""
+
+    word: str
+    synonym: str
+    counts: tuple[tuple[int, ...], tuple[int, ...]]
+    """Number of texts of each class with the word, and with the synonym."""
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFrequencies:
+    """Number of texts of each class with each word."""
+
+    classes: tuple[str, ...]
+    counts: Mapping[str, tuple[int, ...]]
+
+    @property
+    def total(self) -> dict[str, int]:
+        """Number of texts with each word."""
+        return {word: sum(counts) for word, counts in self.counts.items()}
+
+
+def class_frequencies(texts: Sequence[str], labels: Sequence[object]) -> ClassFrequencies:
+    """Document frequency of each word, per class."""
+    names = tuple(sorted(set(map(str, labels))))
+    by_class = [
+        document_frequency([text for text, label in zip(texts, labels, strict=True) if str(label) == name])
+        for name in names
+    ]
+    words = dict.fromkeys(word for frequency in by_class for word in frequency)
+    return ClassFrequencies(names, {word: tuple(frequency.get(word, 0) for frequency in by_class) for word in words})
+
+
+def suspicious_pairs(table: Table, frequencies: ClassFrequencies) -> list[SuspiciousPair]:
+    """The suspicious pairs of a table, the smallest p-value first."""
+    counts = frequencies.counts
+    known = {(word, name) for word, row in table.items() for name in row if word in counts and name in counts}
+    pairs = sorted({(min(pair), max(pair)) for pair in known if pair[0] != pair[1]})
+    if not pairs or len(frequencies.classes) < 2:
+        return []
+    first = np.array([counts[a] for a, _ in pairs], np.int64)
+    second = np.array([counts[b] for _, b in pairs], np.int64)
+    p_values = exact_p_values(first, second)
+    shares = [values / values.sum(-1, keepdims=True) for values in (first, second)]
+    distance = np.abs(shares[0] - shares[1]).sum(-1) / 2
+    rejected = false_discoveries(p_values) & (distance >= LEAST_DISTANCE)
+    found = [
+        SuspiciousPair(a, b, (counts[a], counts[b]), float(p_values[row]))
+        for row, (a, b) in enumerate(pairs)
+        if rejected[row]
+    ]
+    return sorted(found, key=lambda pair: (pair.p_value, pair.word, pair.synonym))
+
+
+def exact_p_values(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+    """P-values of equal class frequencies.  (N,C), (N,C) -> (N,)
+
+    >>> exact_p_values(np.array([[3, 0]]), np.array([[0, 3]])).round(3).tolist()  # 2 · 2 · 1/20
+    [0.2]
+    """
+    from scipy.stats import hypergeom
+
+    n, m = first.sum(-1, keepdims=True), second.sum(-1, keepdims=True)
+    null = hypergeom(n + m, first + second, n)
+    tail = np.minimum(null.cdf(first), null.sf(first - 1))
+    return np.asarray(np.minimum(1.0, 2 * first.shape[-1] * tail.min(-1)), np.float64)
+
+
+def false_discoveries(p_values: NDArray[np.float64], rate: float = FALSE_DISCOVERY_RATE) -> NDArray[np.bool_]:
+    """Whether each hypothesis is rejected by the procedure of Benjamini and Hochberg.  (N,) -> (N,)
+
+    >>> false_discoveries(np.array([0.04, 0.01, 0.02, 0.9])).tolist()  # 0.01 ≤ 0.0125, 0.02 ≤ 0.025, 0.04 > 0.0375
+    [False, True, True, False]
+    """
+    order = np.sort(p_values)
+    passed = np.flatnonzero(order <= rate * np.arange(1, len(order) + 1) / len(order))
+    return p_values <= order[passed[-1]] if len(passed) else np.zeros(len(p_values), np.bool_)
+
+
+def without_pairs(table: Table, pairs: Iterable[SuspiciousPair]) -> dict[str, list[str]]:
+    """The table without these pairs, in both directions; words that keep no synonym are left out."""
+    excluded = {pair for item in pairs for pair in ((item.word, item.synonym), (item.synonym, item.word))}
+    rows = {word: [name for name in row if (word, name) not in excluded] for word, row in table.items()}
+    return {word: row for word, row in rows.items() if row}

@@ -1,0 +1,83 @@
+"""The commands of synonym tables."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import run
+from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.synonyms import read_synonyms
+
+ROWS = ["good,nice,bad", "bad,good", "nice,good", "film,movie,moving picture,film", "movie,film"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("\n".join(ROWS))
+    texts = [f"a {('bad', 'good')[i % 2]} {('film', 'movie')[i // 2 % 2]} {i},{i % 2}" for i in range(40)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *texts]))
+    return tmp_path
+
+
+def test_build_writes_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "synonyms", "build", "table.csv", "--out", "table.jsonl").out
+    assert "table: 6 pairs of 5 words" in out
+    assert "left out: 1 pairs (several words), 1 pairs (synonym of itself)" in out
+    assert read_synonyms(folder / "table.jsonl")["good"] == ["nice", "bad"]
+    again = run(capsys, "synonyms", "build", "table.csv", "--out", "table.csv")
+    assert again.code == 2
+    assert "table.csv" in again.err
+
+
+def test_build_leaves_out_words_that_define_classes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["synonyms", "build", "table.csv", "--data", "reviews.csv", "--out", "groups.json"]
+    out = run(capsys, *command).out
+    assert "suspicious pairs: 1 (left out)" in out
+    assert "bad (0 20, 1 0) and good (0 0, 1 20): p = 2.9e-11" in out
+    assert SynonymGroups.from_json((folder / "groups.json").read_text()).groups == (("film", "movie"), ("good", "nice"))
+    result = json.loads(run(capsys, *command, "--replace", "--keep-suspicious", "--json").out)
+    assert result["groups"] == 2
+    assert SynonymGroups.from_json((folder / "groups.json").read_text()).members("bad") == ("bad", "good")
+    assert "groups.txt must end in .jsonl" in run(capsys, *command[:-1], "groups.txt").err
+    assert "unknown group rule" in run(capsys, *command, "--replace", "--rule", "ring").err
+
+
+def test_show_prints_synonyms_and_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "synonyms", "show", "table.csv", "Movie", "zebra").out.splitlines() == [
+        "Movie: film",
+        "Movie: group of film, movie",
+        "zebra: no synonyms",
+        "zebra: in no group",
+    ]
+    (folder / "groups.json").write_text(SynonymGroups((("film", "movie"),)).to_json())
+    rows = json.loads(run(capsys, "synonyms", "show", "groups.json", "movie", "--json").out)
+    assert rows == [{"word": "movie", "synonyms": [], "group": ["film", "movie"]}]
+
+
+def test_check_reports_coverage_and_suspicious_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = json.loads(run(capsys, "synonyms", "check", "table.csv", "--data", "reviews.csv", "--json").out)
+    assert [(pair["word"], pair["synonym"]) for pair in result["suspicious"]] == [("bad", "good")]
+    # of "a", good or bad, film or movie, and a number
+    assert result["coverage"]["words_with_synonym"] == 4
+    assert result["coverage"]["share"] == 0.5
+    (folder / "groups.json").write_text(SynonymGroups((("good", "bad"),)).to_json())
+    out = run(capsys, "synonyms", "check", "groups.json", "--data", "reviews.csv").out
+    assert "coverage: 25.0% of the words in the texts, 2 of 6 different words" in out
+    assert "suspicious pairs: 1 (in the groups)" in out
+
+
+def test_a_table_of_another_language_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "german.csv").write_text("gut,fein\n")
+    error = run(capsys, "synonyms", "check", "german.csv", "--data", "reviews.csv").err
+    assert "no word of the corpus has a synonym in the table" in error
+    (folder / "latin.csv").write_bytes("schön,hübsch\n".encode("latin-1"))
+    assert "it is not UTF-8" in run(capsys, "synonyms", "show", "latin.csv", "schön").err
+
+
+def test_train_takes_groups(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "synonyms", "build", "table.csv", "--data", "reviews.csv", "--out", "groups.json")
+    options = ["--encoder", "average", "--epochs", "1", "--json", "--out", "model"]
+    result = json.loads(run(capsys, "train", "reviews.csv", "--synonym-groups", "groups.json", *options).out)
+    assert result["synonym_groups"].startswith("2 groups of 4 words, SHA-256 ")

@@ -1,0 +1,105 @@
+"""Pairs of synonyms with different class frequencies."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
+
+from steadygaze.core.errors import SynonymWarning
+from steadygaze.data.class_frequencies import (
+    class_frequencies,
+    exact_p_values,
+    false_discoveries,
+    suspicious_pairs,
+    without_pairs,
+)
+from steadygaze.data.synonym_grouping import group_synonyms
+from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.estimator.text_classifier import TextClassifier
+
+TEXTS = [f"a good film number {'abcdefghij'[i % 10]}" for i in range(30)] + [
+    f"a bad movie , part {i}" for i in range(30)
+]
+LABELS = ["pos"] * 30 + ["neg"] * 30
+TABLE = {"good": ["bad", "nice"], "bad": ["good"], "film": ["movie"], "movie": ["film"], "nice": ["good"]}
+
+
+def p_value(first: list[int], second: list[int]) -> float:
+    """By enumeration, in exact integers."""
+    n, m = sum(first), sum(second)
+    tails = []
+    for a, b in zip(first, second, strict=True):
+        ways = [comb(a + b, k) * comb(n + m - a - b, n - k) for k in range(n + 1)]
+        tails += [sum(ways[: a + 1]), sum(ways[a:])]
+    return min(1.0, 2 * len(first) * min(tails) / comb(n + m, n))
+
+
+COUNTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=2, max_size=4)
+
+
+@given(COUNTS)
+def test_p_values_are_those_of_the_hypergeometric_distribution(counts: list[tuple[int, int]]) -> None:
+    first, second = (list(column) for column in zip(*counts, strict=True))
+    if sum(first) and sum(second):
+        found = exact_p_values(np.array([first]), np.array([second]))
+        assert found.tolist() == pytest.approx([p_value(first, second)], rel=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_false_discoveries_are_those_of_scipy(values: list[float]) -> None:
+    rejected = false_discoveries(np.array(values)).tolist()
+    adjusted = false_discovery_control(values)
+    assert all(flag == (q <= 0.05) for flag, q in zip(rejected, adjusted, strict=True) if abs(q - 0.05) > 1e-9)
+
+
+def test_class_frequencies_count_texts_of_each_class() -> None:
+    frequencies = class_frequencies(["good good", "Good film", "film"], [1, 0, 0])
+    assert frequencies.classes == ("0", "1")
+    assert frequencies.counts == {"good": (1, 1), "film": (2, 0)}
+    assert frequencies.total == {"good": 2, "film": 2}
+
+
+def test_words_that_define_classes_are_suspicious() -> None:
+    pairs = suspicious_pairs(TABLE, class_frequencies(TEXTS, LABELS))
+    assert [(pair.word, pair.synonym, pair.counts) for pair in pairs] == [
+        ("bad", "good", ((30, 0), (0, 30))),
+        ("film", "movie", ((0, 30), (30, 0))),
+    ]
+    assert pairs[0].p_value == pytest.approx(4 / comb(60, 30))
+    assert without_pairs(TABLE, pairs) == {"good": ["nice"], "nice": ["good"]}
+
+
+def test_small_differences_and_rare_words_are_not_suspicious() -> None:
+    texts = ["film"] * 5500 + ["movie"] * 4500 + ["film"] * 4500 + ["movie"] * 5500
+    assert not suspicious_pairs({"film": ["movie"]}, class_frequencies(texts, [1] * 10_000 + [0] * 10_000))
+    assert not suspicious_pairs({"good": ["bad"]}, class_frequencies(["good", "bad"], [1, 0]))
+    assert not suspicious_pairs({"good": ["bad"]}, class_frequencies(["good", "bad"], [1, 1]))
+
+
+def test_suspicious_pairs_are_not_grouped_unless_they_are_kept() -> None:
+    frequencies = class_frequencies(TEXTS, LABELS)
+    assert group_synonyms(TABLE, frequencies).groups.groups == (("good", "nice"),)
+    kept = group_synonyms(TABLE, frequencies, keep_suspicious=True)
+    assert kept.groups.groups == (("bad", "good"), ("film", "movie"))
+    assert len(kept.suspicious) == 2
+
+
+def test_a_word_without_synonyms_left_agrees_with_nobody() -> None:
+    # "see" has a row without synonyms: only "picture" names it.  "view" has no row.
+    table = {"see": [], "picture": ["see", "view"]}
+    assert group_synonyms(table).groups.groups == (("picture", "view"),)
+    # "never" is a negation, which the filter drops
+    assert group_synonyms({"rarely": ["never"], "never": ["rarely"]}).groups.groups == ()
+
+
+def test_training_warns_about_suspicious_pairs_and_does_not_merge_them() -> None:
+    clf = TextClassifier("average", epochs=1, settings={"small_data": False}, synonym_groups=TABLE, device="cpu")
+    with pytest.warns(SynonymWarning, match="2 pairs of synonyms .* are not merged: bad/good, film/movie"):
+        clf.fit(TEXTS, LABELS)
+    assert clf.stored_.tokenizer.synonym_groups == SynonymGroups((("good", "nice"),))
+    clf.set_params(synonym_groups=SynonymGroups((("good", "bad"),)))
+    with pytest.warns(SynonymWarning, match="1 pairs .* are merged in the given groups: bad/good"):
+        clf.fit(TEXTS, LABELS)

@@ -1,11 +1,18 @@
 """The settings window and stride: whole texts on a transformer, saved and loaded, and what is refused."""
 
+import warnings
+
 import numpy as np
 import pytest
+import torch
 
 import steadygaze as sg
+from adapters import folders
 from estimator.tiny import LABELS, PAIRS, TEXTS, tiny, transformer_folder
 from steadygaze.core.errors import UserError
+from steadygaze.data.batches import Data, collate
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.models.inference import inference
 
 LONG = "good film and bad film " * 40
 SETTINGS = {"window": 16, "stride": 12}
@@ -38,11 +45,57 @@ def test_a_saved_model_reads_the_same_windows(fitted, tmp_path):
     assert np.abs(fitted.predict_proba([LONG]) - fitted.predict_proba([LONG[:60]])).max() > 0
 
 
-def test_explainers_and_the_audit_read_whole_texts(fitted):
-    for explainer in ("gradient", "leave-one-out"):
-        assert len(fitted.explain(LONG, explainer=explainer).weights) == len(LONG.split())
+@pytest.mark.parametrize("explainer", [name for name in EXPLAINERS if name != "rationale"])
+def test_every_explainer_weighs_words_of_every_window(fitted, explainer):
+    settings = {"samples": 220} if explainer in ("lime", "kernel-shap") else None
+    explanation = sg.explain(fitted, LONG, explainer=explainer, settings=settings)
+    assert explanation.read_to is None
+    assert len(explanation.weights) == len(LONG.split())
+    for part in np.array_split(np.array(explanation.weights), 17):  # there are at least 17 windows
+        assert np.any(part != 0)
+
+
+def test_rationales_are_selected_from_whole_texts(encoder):
+    settings = {**SETTINGS, "granularity": "token", "share": 0.5}
+    clf = tiny(encoder, technique="a2r", settings=settings).fit([*TEXTS, LONG], [*LABELS, LABELS[0]])
+    explanation = clf.explain(LONG)
+    assert explanation.read_to is None
+    assert len(explanation.weights) == len(LONG.split())
+
+
+def test_an_audit_reads_whole_texts(fitted):
     report = sg.audit(fitted, [LONG, *TEXTS[:3]], [LABELS[0], *LABELS[:3]])
     assert report.facts["truncated texts"] == "0 of 4"
+
+
+def test_a_certificate_is_about_the_weights_of_all_words(fitted):
+    model, tokenizer = fitted.stored_.model, fitted.stored_.tokenizer
+    batch = collate(Data(tokenizer.encode([LONG])), np.array([0]))
+    with inference(model):
+        output = model(batch)
+        margin = model.reach(output.encoded)[0, batch.mask[0]].double() @ torch.tensor([-1.0, 1.0]).double()  # (T,)
+    expected = (output.logits[0, 1] - output.logits[0, 0]).abs() / margin.abs().sum()  # the dual norm of l-infinity
+    assert len(margin) >= len(LONG.split()) > SETTINGS["window"]
+    with warnings.catch_warnings(action="ignore"):  # the model has learned nothing
+        certificate = sg.certify(fitted, [LONG], radius=0.01)[0]
+    assert certificate.radius == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_training_learns_from_the_end_of_long_texts(encoder):
+    """The only word that depends on the label is the 41st; a model of the first 20 tokens predicts one label."""
+    texts = ["the film and a film " * 8 + ("good" if i % 2 else "bad") + " film" * (i % 5) for i in range(40)]
+    labels = ["pos" if i % 2 else "neg" for i in range(40)]
+    settings = {"learning_rate": 0.03, "window": 16}
+    clf = tiny(encoder, settings=settings, epochs=10, batch_size=4).fit(texts, labels)
+    assert clf.score(texts, labels) > 0.8
+
+
+def test_a_long_text_of_a_foreign_model_is_counted_with_the_fix(tmp_path):
+    model = sg.load(folders.save("bert", tmp_path / "bert"))
+    with pytest.warns(
+        UserWarning, match=r"1 of 2 texts were truncated.*train a TextClassifier with the setting window"
+    ):
+        model.predict([LONG, TEXTS[0]])
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ MaxLength = Annotated[
         "--max-length",
         min=1,
         help="Tokens per text; the rest is truncated.",
-        show_default="512, or the limit of a transformer",
+        show_default="512, or the limit of a transformer; whole texts with --set window=256",
     ),
 ]
 SynonymGroupsFile = Annotated[

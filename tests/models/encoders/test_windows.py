@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from contract.tiny import VOCABULARY, assert_close, bert, widened
+from contract.tiny import CLASSES, VOCABULARY, assert_close, batch, bert, read, split, widened
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Forward
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders import windows
 from steadygaze.models.encoders.windows import Windows
@@ -28,11 +30,6 @@ def texts(lengths: tuple[int, ...] = LENGTHS, width: int | None = None) -> Batch
     ids = torch.where(column == 0, 1, torch.where(column == sizes + 1, 2, ids))
     present, mask = column < sizes + 2, (column > 0) & (column < sizes + 1)
     return Batch(ids.masked_fill(~present, 0), present, mask, torch.arange(len(lengths)))
-
-
-def take(batch: Batch, rows: list[int]) -> Batch:
-    names = ("ids", "present", "mask", "index")
-    return Batch(**{name: getattr(batch, name)[rows] for name in names})
 
 
 def encoder(cut: Windows | None = SMALL):
@@ -101,7 +98,7 @@ def test_every_window_is_read_as_a_text_of_its_own(cut):
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_windows_cover_every_text_with_little_more_than_its_tokens(cut):
-    lengths = np.arange(200)
+    lengths = np.arange(100)
     row, begin, size, start, stop, _ = cut.cut(lengths + 2)
     for length in lengths:
         own = row == length
@@ -127,9 +124,8 @@ def test_no_forward_pass_has_more_tokens_than_the_limit(lengths, monkeypatch):
     monkeypatch.setattr(made, "_run", lambda *inputs: sizes.append(inputs[1].shape) or network(*inputs))
     hidden(made, texts(lengths))
     assert max(rows * columns for rows, columns in sizes) <= 64
-    assert sum(rows * columns for rows, columns in sizes) < 2.2 * sum(
-        lengths
-    )  # 6/4 for the overlap, 8/6 for [CLS] [SEP]
+    total = sum(rows * columns for rows, columns in sizes)
+    assert total < 2.2 * sum(lengths)  # 6/4 for the overlap, 8/6 for [CLS] and [SEP]
 
 
 def replace_ids(ids: torch.Tensor) -> Batch:
@@ -142,17 +138,40 @@ def test_texts_of_one_window_are_the_same_to_the_bit():
     assert torch.equal(hidden(encoder(), batch), hidden(encoder(None), batch))
 
 
-def test_states_do_not_depend_on_padding_order_or_the_rest_of_the_batch():
-    made, batch = encoder(), texts()
-    states = hidden(made, batch)
-    assert_close(hidden(made, widened(batch, 7)), torch.nn.functional.pad(states, (0, 0, 0, 7)))
-    order = [4, 1, 5, 0, 3, 2]
-    assert_close(hidden(made, take(batch, order)), states[order])
-    for row, length in enumerate(LENGTHS):
-        alone = take(batch, [row])
-        narrow = replace(alone, ids=alone.ids[:, : length + 2], present=alone.present[:, : length + 2],
-                         mask=alone.mask[:, : length + 2])  # fmt: skip
-        assert_close(hidden(made, narrow)[0], states[row, : length + 2])
+def classifier(cut: Windows | None) -> Classifier:
+    return Classifier(encoder(cut), Architecture(), CLASSES, False).double().eval()
+
+
+def row_outputs(output: Forward, row: int, length: int) -> list[torch.Tensor]:
+    return [output.logits[row], output.weights[row, : length + 2], output.encoded.hidden[row, : length + 2]]
+
+
+lengths_of_texts = st.lists(st.integers(0, 60), min_size=1, max_size=5)
+
+
+@given(lengths=lengths_of_texts, cut=st.sampled_from(CUTS), random=st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_outputs_and_gradients_do_not_depend_on_padding_order_or_batches(lengths, cut, random):
+    data, model = split(["s" + "w" * length + "s" for length in lengths]), classifier(cut)
+    (whole,), gradients = read(model, batch(data))
+    order = random.sample(range(len(lengths)), len(lengths))
+    half = len(order) // 2
+    parts = [widened(batch(data, rows), random.randrange(9)) for rows in (order[:half], order[half:]) if rows]
+    outputs, other_gradients = read(model, *parts)
+    places = [(output, row) for part, output in zip(parts, outputs, strict=True) for row in range(len(part.ids))]
+    for index, (output, row) in zip(order, places, strict=True):
+        assert_close(row_outputs(output, row, lengths[index]), row_outputs(whole, index, lengths[index]))
+    assert_close(other_gradients, gradients)
+
+
+@given(lengths=lengths_of_texts, cut=st.sampled_from(CUTS))
+@settings(max_examples=25, deadline=None)
+def test_a_text_of_one_window_has_the_outputs_of_a_model_without_windows(lengths, cut):
+    data = split(["s" + "w" * length + "s" for length in lengths])
+    output, plain = classifier(cut)(batch(data)), classifier(None)
+    for row in [row for row, length in enumerate(lengths) if length <= cut.size]:
+        alone = plain(batch(data, [row]))
+        assert_close(row_outputs(output, row, lengths[row]), row_outputs(alone, 0, lengths[row]))
 
 
 def test_passes_of_any_size_give_the_same_states_and_gradients(monkeypatch):

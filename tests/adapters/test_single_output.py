@@ -95,6 +95,8 @@ def test_a_function_that_returns_numbers_is_a_regression_model():
     assert dict(zip(explanation.tokens, explanation.weights, strict=True)) == pytest.approx(
         {"a": 0, "good": 2, "film": 1, "not": 0, "bad": -3}
     )
+    table = model.explain(["good", "bad film"], explainer="leave-one-out").to_pandas()
+    assert table.weight.tolist() == pytest.approx([2, -3, 1])
     shapley = model.explain("good bad", explainer="kernel-shap").weights
     assert shapley == pytest.approx((2, -3), abs=1e-6)
 
@@ -123,6 +125,11 @@ def test_evaluation_of_a_regression_model_by_hand():
     assert evaluation["correlation"] == pytest.approx(np.corrcoef([2, 3, -3], [1, 3, -1])[0, 1])
     assert "mean-absolute-error" in str(evaluation)
     assert json.loads(evaluation.to_json())["per_class"] == []
+    table = evaluation.to_pandas()
+    assert table.measure.tolist() == ["mean-absolute-error", "r2", "correlation"]
+    assert table.value.tolist() == [row.value for row in evaluation]
+    assert (table.low[0], table.high[0]) == evaluation.rows[0].interval
+    assert (table.low.isna().tolist(), table.n.tolist()) == ([False, True, True], [3, 3, 3])
 
 
 @pytest.mark.slow
@@ -163,6 +170,17 @@ def test_a_regression_model_is_audited_above_and_below_its_median():
 def test_errors_name_the_outputs_and_the_fix(call, sentence):
     with pytest.raises(UserError, match=sentence):
         call(multi_label())
+
+
+@pytest.mark.parametrize("threshold", ["abc", math.nan])
+def test_a_threshold_is_a_number(threshold):
+    with pytest.raises(UserError, match="threshold must be a finite number"):
+        sg.audit(stars, MANY, threshold=threshold)
+
+
+def test_a_device_is_checked_for_models_in_memory():
+    with pytest.raises(UserError, match="unknown device 'gpu'"):
+        sg.explain(stars, "good", device="gpu")
 
 
 def test_classifiers_take_no_target_in_an_audit():

@@ -72,6 +72,13 @@ def test_tables(evaluation, tmp_path):
     assert "<pre>" in evaluation._repr_html_()
 
 
+def test_an_unknown_measure_is_refused(evaluation):
+    with pytest.raises(
+        sg.UserError, match=r"unknown measure 'f1'.*Known: accuracy, expected-calibration-error, macro-f1"
+    ):
+        evaluation["f1"]
+
+
 def test_a_label_per_text_is_needed():
     with pytest.raises(sg.UserError, match="3 texts and 2 labels"):
         sg.evaluate(predict, TEXTS[:3], LABELS[:2], classes=CLASSES)

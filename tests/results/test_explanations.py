@@ -40,12 +40,20 @@ def test_the_table_has_one_row_per_text_and_token(pair):
     assert table.to_dict("list") == {
         "text": [0, 0, 1],
         "label": ["positive", "positive", "negative"],
+        "target": ["positive", "positive", "negative"],
+        "explainer": ["attention"] * 3,
         "token": ["good", "plot", "bad"],
         "start": [0, 5, 0],
         "end": [4, 9, 3],
         "weight": [0.75, 0.25, 1.0],
     }
-    assert list(Explanations().to_pandas().columns) == ["text", "label", "token", "start", "end", "weight"]
+    columns = ["text", "label", "target", "explainer", "token", "start", "end", "weight"]
+    assert list(Explanations().to_pandas().columns) == columns
+
+
+def test_the_table_names_the_explained_class():
+    table = Explanations([explain("good", (1.0,), target="negative", explainer="lime")]).to_pandas()
+    assert table[["label", "target", "explainer"]].values.tolist() == [["positive", "negative", "lime"]]
 
 
 def test_bounds_are_columns_where_some_text_has_them(pair):

@@ -85,3 +85,38 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert "dull" in ended.out
     printed = json.loads(run(capsys, "word-weights", *model, *options, "--json").out)
     assert printed["weights"][0]["explainer"] == "leave-one-out"
+
+
+def test_a_terminal_shows_all_requested_words():
+    words = [f"word{i}" for i in range(15)]
+    items = [explanation(" ".join(words), range(15, 0, -1))]
+    weights = word_weights_of({"lime": items}, "model", words=15, min_texts=1)
+    assert [word for word in words if f"{word} " not in str(weights)] == []
+    assert len(weights.top("good")) == 10
+
+
+def test_words_keep_their_letters():
+    """`casefold` would show "strasse"."""
+    items = [explanation("Straße straße", [1.0, 2.0])]
+    weights = word_weights_of({"lime": items}, "model", min_texts=1)
+    assert [weight.word for weight in weights] == ["straße"]
+    assert "(1 text)" in str(weights)
+    assert "(1 text)" in weights.body()
+
+
+def test_an_unknown_class_or_explainer_is_refused():
+    weights = word_weights_of({"lime": [explanation("good", [1.0])]}, "model", min_texts=1)
+    with pytest.raises(sg.UserError, match=r"unknown class 'god': did you mean 'good'\?"):
+        weights.top("god")
+    with pytest.raises(sg.UserError, match=r"unknown explainer 'shap'.*Known: lime"):
+        weights.top("good", "shap")
+
+
+def test_an_explainer_is_needed():
+    with pytest.raises(sg.UserError, match="explainers is empty"):
+        sg.word_weights(predict, TEXTS, explainers=[], classes=CLASSES)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(sg.UserError, match="seed must be a whole number from 0 up"):
+        sg.word_weights(predict, TEXTS, classes=CLASSES, seed=-1)

@@ -94,6 +94,7 @@ def as_adapter(
     or rollout.  `import_objects`: import "MODULE:NAME", which runs code; only for a name that the user has typed.
     `prompt`: for a causal language model.
     """
+    check_device(device)
     if import_objects and isinstance(model, str) and OBJECT.fullmatch(model) and not Path(model).exists():
         model = _imported(model)
     if isinstance(model, ModelAdapter):
@@ -133,7 +134,6 @@ def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | No
     recover_folder(folder)
     if folder.exists() and _is_ours(folder):
         _refuse_prompt(prompt)
-        check_device(device)
         saved = load(folder)
         saved.model.to(best_device(device))
         return from_saved(saved, resolve(folder).name)

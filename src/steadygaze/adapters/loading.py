@@ -97,7 +97,9 @@ def explain(
     return adapter.explain(texts, explainer, target, granularity, output=output, settings=settings, seed=seed)
 
 
-@validated(classes=optional(sequence_of), explainers=sequence_of, words=integer(1), min_texts=integer(1))
+@validated(
+    classes=optional(sequence_of), explainers=sequence_of, words=integer(1), min_texts=integer(1), seed=integer(0)
+)
 def word_weights(
     model: Any,
     texts: Any,
@@ -129,6 +131,8 @@ def weigh_words(
     watch: Callable[[str, int, int], None] = silent,
 ) -> WordWeights:
     """`watch`: progress callback with the task, the number of explained texts and the total."""
+    if not len(explainers):
+        raise UserError("explainers is empty: name an explainer, or leave explainers out for the default of the model")
     if len(adapter.outputs) > 1:
         adapter.check_classes()
     inputs, questions = read_texts(texts)

@@ -22,6 +22,7 @@ from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
+from steadygaze.results.explanations import Explanations
 
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
@@ -222,10 +223,10 @@ class ModelAdapter:
                 return explanations
             name, index = self.output_position(target)
             values = self.predict_covered(inputs, batch_size)[0][:, index].tolist()
-            return [
+            return Explanations(
                 replace(explanation, label=name, probabilities={}, target=None, value=value)
                 for explanation, value in zip(explanations, values, strict=True)
-            ]
+            )
 
         return explain
 

@@ -7,10 +7,12 @@ import numpy as np
 
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.single_output import binary_labels, numbers
+from steadygaze.core.arguments import number, optional, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 
 
+@validated(threshold=optional(number()))
 def two_class_models(
     adapters: Sequence[ModelAdapter], texts: Any, target: Label | None, threshold: float | None
 ) -> tuple[list[ModelAdapter], Callable[[Any], Any]]:
@@ -31,8 +33,8 @@ def two_class_models(
     if first.task == "multi-label":
         return [adapter.for_output(name) for adapter in adapters], lambda labels: binary_labels(labels, name, index)
     values = first.predict_covered(texts, batch_size=64)[0][:, index]
-    limit = float(np.median(values)) if threshold is None else float(threshold)
+    limit = float(np.median(values)) if threshold is None else threshold
     scale = float(values.std()) or 1.0
     return [adapter.for_output(name, limit, scale) for adapter in adapters], lambda labels: [
-        int(number > limit) for number in numbers(labels)
+        int(value > limit) for value in numbers(labels)
     ]

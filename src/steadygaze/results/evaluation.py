@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import UserError, one_line
+from steadygaze.core.errors import UserError, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.explanation import Explanation
@@ -72,7 +72,10 @@ class Evaluation(JsonResult):
 
     def __getitem__(self, measure: str) -> float:
         """The value of a measure."""
-        return next(row.value for row in self.rows if row.measure == measure)
+        values = {row.measure: row.value for row in self.rows}
+        if measure not in values:
+            raise unknown("measure", measure, values)
+        return values[measure]
 
     @property
     def per_class(self) -> tuple[ClassScores, ...]:
@@ -96,7 +99,12 @@ class Evaluation(JsonResult):
         }
 
     def to_pandas(self) -> "DataFrame":
-        """One row per class: precision, recall, f1 and n."""
+        """One row per class: label, precision, recall, f1 and n.
+
+        A regression model has no classes: one row per score, with measure, value, low, high and n.
+        """
+        if not self.classes:
+            return data_frame([row.columns() for row in self.rows])
         return data_frame([{name: getattr(item, name) for name in item.__slots__} for item in self.per_class])
 
     def __repr__(self) -> str:

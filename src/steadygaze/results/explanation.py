@@ -129,6 +129,11 @@ class Explanation:
         return heapq.nlargest(default if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
 
     @property
+    def explained_label(self) -> Label:
+        """The class that is explained: the target, or the predicted one."""
+        return self.label if self.target is None else self.target
+
+    @property
     def is_wrong(self) -> bool:
         """Whether the true label is known and not the predicted one."""
         return self.true_label is not None and self.true_label != self.label

@@ -35,19 +35,23 @@ class Explanations(list[Explanation]):
         return core_schema.no_info_after_validator_function(cls, handler.generate_schema(list[Explanation]))
 
     def to_pandas(self) -> "DataFrame":
-        """One row per text and token: text (its position), label, token, start, end, weight; low, high if known."""
+        """One row per text and token: text (its position), label, target, explainer, token, start, end, weight.
+
+        `label` is the predicted class, `target` the explained one.  Bounds of the weights are low and high, if known.
+        """
         try:
             import pandas
         except ImportError:
             raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
         rows = [
-            (i, e.label, token, *span, weight, *bounds)
+            (i, e.label, e.explained_label, e.explainer, token, *span, weight, *bounds)
             for i, e in enumerate(self)
             for token, span, weight, bounds in zip(
                 e.tokens, e.spans, e.weights, e.bounds or [(None, None)] * len(e), strict=True
             )
         ]
-        table = pandas.DataFrame(rows, columns=["text", "label", "token", "start", "end", "weight", "low", "high"])
+        names = ("text", "label", "target", "explainer", "token", "start", "end", "weight", "low", "high")
+        table = pandas.DataFrame(rows, columns=names)
         return table if any(e.bounds is not None for e in self) else table.drop(columns=["low", "high"])
 
     def _repr_html_(self) -> str:

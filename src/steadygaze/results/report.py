@@ -151,12 +151,8 @@ class Report(SavedResult):
         return data_frame(
             [
                 {
-                    "measure": row.measure,
+                    **row.columns(),
                     "explainer": row.settings.get("explainer"),
-                    "value": row.value,
-                    "low": None if row.interval is None else row.interval[0],
-                    "high": None if row.interval is None else row.interval[1],
-                    "n": row.n,
                     "note": row.note,
                     "signature": row.signature,
                 }

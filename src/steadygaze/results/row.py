@@ -97,6 +97,11 @@ class Row:
         bounds = "" if self.interval is None else f" [{self.interval[0]:.3f}, {self.interval[1]:.3f}]"
         return f"{self.signature} = {self.value:.3f}{bounds}"
 
+    def columns(self) -> dict[str, Any]:
+        """The score for a table: measure, value, low, high and n."""
+        low, high = self.interval or (None, None)
+        return {"measure": self.measure, "value": self.value, "low": low, "high": high, "n": self.n}
+
     def to_dict(self) -> dict[str, Any]:
         values = {**asdict(self), "value": plain(self.value), "signature": self.signature}
         values["interval"] = None if self.interval is None else [plain(end) for end in self.interval]

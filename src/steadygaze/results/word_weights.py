@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import one_line
+from steadygaze.core.errors import one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.bootstrap import LEVEL
 from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.formatting import number
+from steadygaze.results.formatting import count_text, number
 from steadygaze.results.highlight import page
 from steadygaze.results.row import SavedResult
 
@@ -75,6 +75,10 @@ class WordWeights(SavedResult):
 
     def top(self, label: Label, explainer: str | None = None, k: int = 10) -> list[WordWeight]:
         """The k words with the largest share for a class; None: the first explainer."""
+        if label not in self.texts:
+            raise unknown("class", label, self.texts)
+        if explainer is not None and explainer not in self.explainers:
+            raise unknown("explainer", explainer, self.explainers)
         name = explainer or next(iter(self.explainers), None)
         return [weight for weight in self.weights if (weight.label, weight.explainer) == (label, name)][:k]
 
@@ -94,7 +98,7 @@ class WordWeights(SavedResult):
         """HTML: for each class one table per explainer."""
         parts = []
         for label, count in self.texts.items():
-            parts.append(f"<h2>{escape(str(label))} <small>({count:,} texts)</small></h2>")
+            parts.append(f"<h2>{escape(str(label))} <small>({count_text(count, 'text')})</small></h2>")
             tables = [_table(name, self.top(label, name, len(self.weights))) for name in self.explainers]
             parts.append(f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{''.join(tables)}</div>")
         return "".join(parts)
@@ -111,10 +115,12 @@ class WordWeights(SavedResult):
         parts: list[Any] = []
         for label, count in self.texts.items():
             table = Table(*self.explainers, box=None)
-            columns = [[_line(weight) for weight in self.top(label, name)] for name in self.explainers]
+            columns = [
+                [_line(weight) for weight in self.top(label, name, len(self.weights))] for name in self.explainers
+            ]
             for i in range(max(map(len, columns), default=0)):
                 table.add_row(*(column[i] if i < len(column) else "" for column in columns))
-            parts += [Text(f"{one_line(label, WORD)} ({count:,} texts)", "bold"), table, Text()]
+            parts += [Text(f"{one_line(label, WORD)} ({count_text(count, 'text')})", "bold"), table, Text()]
         return Group(*parts)
 
     def __str__(self) -> str:
@@ -165,24 +171,20 @@ def word_weights_of(
     """Aggregate explanations, explainer -> one per text.  `words`: per class; `min_texts`: fewest texts of a word."""
     first = next(iter(explanations.values()))
     labels = list(dict.fromkeys(label for item in first for label in item.probabilities))
-    counts = {label: sum(_explained_label(item) == label for item in first) for label in labels}
+    counts = {label: sum(item.explained_label == label for item in first) for label in labels}
     weights: list[WordWeight] = []
     for name, items in explanations.items():
         for label in labels:
-            of_class = [item for item in items if _explained_label(item) == label]
+            of_class = [item for item in items if item.explained_label == label]
             weights += _of_class(of_class, label, name, words, min_texts, seed)
     return WordWeights(model, tuple(weights), {label: count for label, count in counts.items() if count})
-
-
-def _explained_label(explanation: Explanation) -> Label:
-    return explanation.label if explanation.target is None else explanation.target
 
 
 def _of_class(
     explanations: Sequence[Explanation], label: Label, explainer: str, words: int, min_texts: int, seed: int
 ) -> list[WordWeight]:
     """The words with the largest absolute share."""
-    tokens = [token.casefold() for item in explanations for token in item.tokens]
+    tokens = [token.lower() for item in explanations for token in item.tokens]
     if not tokens:
         return []
     vocabulary, ids = np.unique(np.array(tokens, dtype=object), return_inverse=True)

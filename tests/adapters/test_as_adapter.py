@@ -68,6 +68,12 @@ def test_a_hub_id_is_fetched_and_keeps_its_name(folder, monkeypatch):
         as_adapter("somebody/films")
 
 
+@pytest.mark.parametrize("name", ["./no/folder/deep", "no/folder/deep", "/no/folder"])
+def test_a_path_that_is_not_a_hub_id_is_a_missing_folder(name):
+    with pytest.raises(UserError, match=rf"{name}: no such folder, and not a name on the hub"):
+        as_adapter(name)
+
+
 def test_facts_say_how_attention_was_read(folder):
     assert as_adapter(folder("bert"), device="cpu").facts["attention"] == "last"
     rolled = as_adapter(folder("bert"), device="cpu", attention="rollout")
@@ -85,6 +91,8 @@ def test_classes_are_the_models_own_or_those_given(folder):
         as_adapter(folder("bert"), device="cpu", classes=["a", "b"])
     with pytest.raises(UserError, match="two classes named 'a'"):
         as_adapter(folder("bert"), device="cpu", classes=["a", "b", "a"])
+    with pytest.raises(UserError, match="two classes named 'a'"):
+        as_adapter(len, classes=["a", "a"])
 
 
 @pytest.mark.parametrize(

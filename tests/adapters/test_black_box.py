@@ -7,6 +7,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from contract.probing import state
 from contract.tiny import littered, widened
@@ -169,8 +170,10 @@ def test_rounding_is_forgiven():
 
 
 def test_a_model_that_is_not_fitted_or_names_no_classes_is_told_so(sklearn):
-    with pytest.raises(UserError, match="Pipeline has no classes_"):
+    with pytest.raises(UserError, match="Pipeline has not been fitted: call fit first"):
         as_adapter(make_pipeline(TfidfVectorizer(), LogisticRegression()))
+    with pytest.raises(UserError, match=r"Pipeline has no predict_proba.*CalibratedClassifierCV"):
+        as_adapter(make_pipeline(TfidfVectorizer(), LinearSVC()).fit(["good", "bad"], ["good", "bad"]))
     with pytest.raises(UserError, match="Pipeline has 2 classes, but classes= has 3 names"):
         as_adapter(sklearn, classes=["a", "b", "c"])
     with pytest.raises(UserError, match="needs at least 2"):

@@ -133,7 +133,7 @@ def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda m: m.pop("schema"), "no manifest of an audit"),
+        (lambda m: m.pop("schema"), "is not a manifest of an audit"),
         (lambda m: m.update(schema=9), "has schema 9; this version of steadygaze reads schema 1"),
         (lambda m: m.update(files={}), "names the files none; bundle has"),
         (lambda m: m["files"].update({"../../secret": "0"}), r"names the files .*secret"),
@@ -152,7 +152,7 @@ def test_a_manifest_that_is_not_ours_is_refused(folder, change, said):
 @pytest.mark.parametrize("text", ["", "[]", "null", "[" * 100_000, "\x00"])
 def test_a_manifest_that_is_no_json_object_is_refused(folder, text):
     (folder / "manifest.json").write_text(text)
-    with pytest.raises(UserError, match=r"manifest\.json is (no manifest|not JSON)"):
+    with pytest.raises(UserError, match=r"manifest\.json is not (a manifest|JSON)"):
         read(folder)
 
 
@@ -175,7 +175,7 @@ def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(fold
         write(tmp_path / "file", plain(), MANIFEST)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "report.html").write_text("mine")
-    with pytest.raises(UserError, match="is no audit bundle, and is left alone"):
+    with pytest.raises(UserError, match="is not an audit bundle, and is left alone"):
         check_free(tmp_path / "other")
     assert (tmp_path / "other" / "report.html").read_text() == "mine"
 

@@ -231,7 +231,7 @@ def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
     page.write_text("<!doctype html><p>Mine.")
     ended = audit("--html", str(page))
     assert ended.code == 2
-    assert "was not written by steadygaze" in ended.err
+    assert "exists: --replace overwrites it" in ended.err
     assert page.read_text() == "<!doctype html><p>Mine."
     assert f"replaced: {page}" in audit("--html", str(page), "--replace").err
 

@@ -104,7 +104,7 @@ def test_a_missing_file_and_a_foreign_output_are_refused(run, tmp_path):
     assert "nowhere.toml" in run("list", "techniques", "--config", "nowhere.toml").err
     (tmp_path / "mine.toml").write_text("years = 5")
     ended = run("list", "techniques", "--save-config", "mine.toml")
-    assert (ended.code, "was not written by steadygaze" in ended.err) == (2, True)
+    assert (ended.code, "exists: --replace overwrites it" in ended.err) == (2, True)
     assert (tmp_path / "mine.toml").read_text() == "years = 5"
 
 

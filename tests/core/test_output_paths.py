@@ -43,7 +43,7 @@ def test_a_method_replaces_its_own_file_and_other_files_only_on_request(name: st
     written = path.read_bytes()
     WRITERS[name](path)
     path.write_text("mine")
-    with pytest.raises(UserError, match="out exists and was not written by steadygaze: --replace overwrites it"):
+    with pytest.raises(UserError, match="out exists: --replace overwrites it"):
         WRITERS[name](path)
     assert path.read_text() == "mine"
     WRITERS[name](path, replace=True)
@@ -120,7 +120,7 @@ def test_the_temporary_names_of_an_output_are_not_too_long(letter: str, tmp_path
 def test_a_page_that_only_mentions_the_generator_is_not_ours(tmp_path: Path) -> None:
     page = '<!doctype html>\n<title>mine</title>\n<pre>&lt;meta&gt;</pre><meta name="generator" content="steadygaze">'
     (tmp_path / "mine.html").write_text(page)
-    with pytest.raises(UserError, match="was not written by steadygaze"):
+    with pytest.raises(UserError, match="exists: --replace overwrites it"):
         write_output(tmp_path / "mine.html", "text")
     assert (tmp_path / "mine.html").read_text() == page
 
@@ -166,8 +166,8 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
         "explain, weights as rationales": ([*explain, "--eraser", own, "--replace"], "is inside the model"),
         "explain, device": ([*explain, "--html", here / "null", "--replace"], "is not a regular file"),
         "explain, link": ([*explain, "--html", here / "link", "--replace"], "is a symbolic link"),
-        "explain, foreign file": ([*explain, "--html", here / "mine.txt"], "was not written by steadygaze"),
-        "explain, foreign rationales": ([*explain, "--eraser", here / "mine.txt"], "was not written by steadygaze"),
+        "explain, foreign file": ([*explain, "--html", here / "mine.txt"], "exists: --replace overwrites it"),
+        "explain, foreign rationales": ([*explain, "--eraser", here / "mine.txt"], "exists: --replace overwrites it"),
         "audit, input as page": ([*audit, "--html", data, "--replace"], "is an input"),
         "audit, policy as page": (
             [*audit, "--policy", here / "mine.txt", "--html", here / "mine.txt", "--replace"],

@@ -130,7 +130,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"encoder": ["bilstm"]}, "unknown encoder"),
         ({"encoder": None}, "unknown encoder None"),
         ({"encoder": "transformer:"}, "unknown encoder 'transformer:'"),
-        ({"encoder": "transformer:./no such folder"}, "no such folder, and the download"),
+        ({"encoder": "transformer:./no such folder"}, "no such folder, and not a name on the hub"),
         ({"settings": {"hiden": 3}}, "unknown setting 'hiden': did you mean 'hidden'"),
         ({"settings": {5: 3}}, "unknown setting 5"),
         ({"settings": [3]}, "settings must be a mapping"),

@@ -57,7 +57,10 @@ FOREIGN = {
     "labels": (lambda: tiny().fit(TEXTS, ["good"] * 12 + ["bad"] * 12), "has the labels"),
     "classes": (lambda: tiny().fit(TEXTS, [THREE[i % 3] for i in range(24)]), "has the labels"),
     "encoder": (lambda: tiny("lstm").fit(TEXTS, LABELS), "has another encoder"),
-    "shape": (lambda: tiny(settings={**SMALL, "hidden": 5}).fit(TEXTS, LABELS), "has another hidden: 5, here 4"),
+    "shape": (
+        lambda: tiny(settings={**SMALL, "hidden": 5}).fit(TEXTS, LABELS),
+        "has another hidden: 5, here 4; train both .* settings",
+    ),
     "max_length": (lambda: tiny(max_length=50).fit(TEXTS, LABELS), "vocabulary|max_length"),
     "pair": (lambda: tiny().fit(PAIRS, LABELS), "has another"),
 }

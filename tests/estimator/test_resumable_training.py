@@ -134,8 +134,8 @@ def test_a_comparison_killed_while_it_writes_its_first_file_goes_on(tmp_path: Pa
 
 
 FOREIGN = {
-    "report.html": "was not written by steadygaze",
-    "synonyms.jsonl": "was not written by steadygaze",
+    "report.html": "exists: --replace overwrites it",
+    "synonyms.jsonl": "exists: --replace overwrites it",
     "vanilla": "is not a steadygaze model",
     "consensus.unfinished": "contains other files than an interrupted run",
 }

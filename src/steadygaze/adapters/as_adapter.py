@@ -175,12 +175,19 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         )
     regresses = not hasattr(model, "predict_proba") and hasattr(model, "predict") and _is_regressor(model)
     predict = model.predict if regresses else getattr(model, "predict_proba", model)
+    if not isinstance(model, type) and not callable(predict) and hasattr(model, "predict"):
+        raise UserError(
+            f"{_display_name(model)} has no predict_proba: in scikit-learn, fit the classifier inside "
+            "CalibratedClassifierCV; otherwise pass a function texts -> probabilities"
+        )
     if isinstance(model, type) or not callable(predict):
         raise UserError(f"{model!r:.80} is not a model; pass {ACCEPTED}")
     name = _display_name(model)
     names = getattr(model, "classes_", classes)
     if regresses or (names is None and _returns_numbers(predict)):
         return black_box(predict, ["value"], name, "regression").label_names(classes)
+    if names is None and _is_unfitted(model):
+        raise UserError(f"{name} has not been fitted: call fit first")
     if names is None:
         raise UserError(
             f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
@@ -194,6 +201,20 @@ def _is_regressor(model: Any) -> bool:
     from sklearn.base import BaseEstimator, is_regressor
 
     return isinstance(model, BaseEstimator) and bool(is_regressor(model))
+
+
+def _is_unfitted(model: Any) -> bool:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if not isinstance(model, BaseEstimator):
+        return False
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return True
+    return False
 
 
 def _returns_numbers(predict: Any) -> bool:

@@ -94,9 +94,9 @@ Text = str | tuple[str, str]
 
 
 class BlackBoxModel(Model):
-    capabilities: frozenset[Capability] = frozenset()
-
     """`task`: what the numbers are; see `read_values` for those that are not probabilities of classes."""
+
+    capabilities: frozenset[Capability] = frozenset()
 
     def __init__(
         self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int, task: Task = "classification"

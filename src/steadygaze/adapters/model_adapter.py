@@ -252,15 +252,16 @@ class ModelAdapter:
 
     def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
         """This adapter with renamed classes; None: unchanged."""
-        least = 2 if self.task == "classification" else 1
         names = check_labels(
-            self.classes if classes is None else classes, minimum_classes=least, location="classes[{}]".format
+            self.classes if classes is None else classes, minimum_classes=1, location="classes[{}]".format
         )
         if len(names) != len(self.classes):
             raise UserError(f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names")
         if len(set(names)) < len(names):
             duplicate = next(name for name in names if names.count(name) > 1)
             raise UserError(f"{self.name} has two classes named {duplicate!r}; pass distinct names as classes=")
+        if self.task == "classification" and len(names) == 1:
+            raise UserError(f"{self.name} has only the class {names[0]!r}; a classifier needs at least 2")
         check_label_order(self.classes, names, self.name)
         return replace(self, classes=names)
 

@@ -189,7 +189,7 @@ def check_free(folder: Path) -> bool:
     try:
         read_manifest(folder)
     except UserError as error:
-        raise UserError(f"{folder} is no audit bundle, and is left alone: {error}; name another folder") from None
+        raise UserError(f"{folder} is not an audit bundle, and is left alone: {error}; name another folder") from None
     return True
 
 

@@ -81,7 +81,7 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
         schema = values.pop("schema")
         stated = values.pop("settings_sha256")
     except (KeyError, AttributeError, TypeError) as error:
-        raise UserError(f"{file} is no manifest of an audit: {error!r:.200}") from None
+        raise UserError(f"{file} is not a manifest of an audit: {error!r:.200}") from None
     if schema != SCHEMA:
         raise UserError(f"{file} has schema {schema!r}; this version of steadygaze reads schema {SCHEMA}")
     try:

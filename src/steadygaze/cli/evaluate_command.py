@@ -86,7 +86,7 @@ def evaluate(
     stdout_console().print(evaluation)
     console = stderr_console(common)
     for error in evaluation.errors[:SHOWN]:
-        said = f"{one_line(error.predicted, 24)} {error.probability:.1%}, label {one_line(error.label, 24)}"
-        print_line(console, f"wrong: {said}: {one_line(error.text, 80)}")
+        prediction = f"{one_line(error.predicted, 24)} {error.probability:.1%}, label {one_line(error.label, 24)}"
+        print_line(console, f"wrong: {prediction}: {one_line(error.text, 80)}")
     if len(evaluation.errors) > SHOWN:
         print_line(console, "more wrong predictions: --out PATH or --json")

@@ -199,11 +199,11 @@ class Option:
 def options(config: type[Any]) -> dict[str, tuple[Any, Option, float | None]]:
     """Field -> its type, its option and its minimum; only fields with an option."""
     hints = {name: get_args(hint) for name, hint in get_type_hints(config, include_extras=True).items()}
-    found = {}
+    fields = {}
     for name, (kind, *metadata) in ((name, parts) for name, parts in hints.items() if parts):
         if option := next((item for item in metadata if isinstance(item, Option)), None):
-            found[name] = kind, option, next((item.ge for item in metadata if hasattr(item, "ge")), None)
-    return found
+            fields[name] = kind, option, next((item.ge for item in metadata if hasattr(item, "ge")), None)
+    return fields
 
 
 def option_name(config: type[Any], field: str) -> str:

@@ -1,7 +1,7 @@
 """Rules for output paths, for every command and method that writes.
 
-A file output is new, or it replaces a regular file that steadygaze wrote.  With `replace` it may replace any regular
-file.  A folder output is new, empty or a folder of the same kind, which the code that writes it checks.
+A file output is new, or it replaces a regular file with a mark of steadygaze.  Tables have no mark.  With `replace` it
+may replace any regular file.  A folder output is new, empty or a folder of the same kind, which the code that writes it checks.
 
 `replace` never allows a symbolic link, a device, an input of the same command, or a path inside a model folder or an
 audit bundle.  Symbolic links among the parents of a path are followed.
@@ -50,9 +50,7 @@ def check_file(path: Path, inputs: Iterable[Path] = (), replace: bool = False) -
     if stat.S_ISDIR(mode):
         raise UserError(f"{path} is a folder; name a file")
     if not replace and not is_own_output(path):
-        raise UserError(
-            f"{path} exists and was not written by steadygaze: --replace overwrites it, or name another file"
-        )
+        raise UserError(f"{path} exists: --replace overwrites it, or name another file")
     return True
 
 
@@ -94,7 +92,7 @@ def write_output(path: str | Path, text: str, replace: bool = False) -> None:
 
 
 def is_own_output(path: Path) -> bool:
-    """Return True if steadygaze wrote a regular file, or if it is empty."""
+    """Return True if a regular file has a mark of steadygaze, or if it is empty."""
     with open_file(path) as file:
         head = file.read(HEAD)
     return not head or any(mark.match(head) for mark in MARKS)

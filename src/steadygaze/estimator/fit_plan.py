@@ -77,7 +77,10 @@ def check_reference(name: str, reference: SavedModel, config: ModelConfig, token
     other_shape, shape = _shape(other_config), _shape(config)
     for field in shape:
         if other_shape[field] != shape[field]:
-            raise UserError(f"the {name} has another {field}: {other_shape[field]!r:.80}, here {shape[field]!r:.80}")
+            raise UserError(
+                f"the {name} has another {field}: {other_shape[field]!r:.80}, here {shape[field]!r:.80}; "
+                "train both on the same kind of texts, with the same encoder and settings"
+            )
 
 
 def _shape(config: ModelConfig) -> dict[str, Any]:

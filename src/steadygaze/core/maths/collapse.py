@@ -151,8 +151,8 @@ def detect_sentence_collapse(ragged: RaggedTensor, numbers: Tensor, ids: Tensor)
     unit, many = begins.cumsum(0) - 1, ragged.sums(begins.long())
     columns = [one.new_zeros(int(begins.sum())).index_add(0, unit, one) for one in (ragged.values, ids.double())]
     telling = many > 1
-    weight, told = (column[telling.repeat_interleave(many)] for column in columns)
-    return replace(detect_ragged_collapse(RaggedTensor(weight, many[telling]), told), unit="sentence")
+    weight, id_sums = (column[telling.repeat_interleave(many)] for column in columns)
+    return replace(detect_ragged_collapse(RaggedTensor(weight, many[telling]), id_sums), unit="sentence")
 
 
 def selected_share(weights: Tensor, mask: Tensor) -> float | None:

@@ -129,12 +129,15 @@ def from_hub(name: str, subject: str, more: str = "") -> Path:
     `subject` and `more` are the subject and the alternatives of the error message.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
 
     try:
         return Path(snapshot_download(name, allow_patterns=FILES))
     except Exception as error:  # the client raises many types: bad name, missing model, no network
+        failure = f"the download from the hub failed ({type(error).__name__})"
+        reason = "not a name on the hub" if isinstance(error, HFValidationError) else failure
         raise UserError(
-            f"{subject}: no such folder, and the download from the hub failed ({type(error).__name__}).  "
+            f"{subject}: no such folder, and {reason}.  "
             f"Use a local folder with config.json, tokenizer.json and model.safetensors{more}."
         ) from None
 

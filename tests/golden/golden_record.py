@@ -4,7 +4,7 @@
     python golden_record.py record OUT [--only PREFIX ...]
         Run everything on the fixed data, with seed 0 and one thread.
     python golden_record.py compare [OLD] NEW [--renames TSV] [--tolerance X]
-        Print the differences; the exit code is 1 if there are any.  OLD defaults to before.json.gz beside this script.
+        Print the differences; the exit code is 1 if there are any.  OLD defaults to record.json.gz beside this script.
     python golden_record.py data FOLDER
         Write the fixed data.  This is necessary only once: afterward the files are the data.
 
@@ -18,6 +18,11 @@ texts of the data.  It also ignores dates, versions, commands, paths, and finger
 
 before.json.gz is the record of the code before it was moved to 14 packages.  Newer entries: explain/kernel-shap, which
 now draws stratified coalitions; explain/integrated-gradients and explain/target, with nodes in double precision.
+record.json.gz is the record after the move.  All numbers and weights of before.json.gz are in it.  The differences:
+    fingerprints    of word models, and signatures of rows that contain one: tokenizer.json has the segmentation
+    renamed         the key `rationales` of an audit bundle is `bundle`
+    new             evaluation and explanations of reports; value, true_label and sentences of explanations; settings
+                    of new features in a comparison; weights of the technique fresh
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """
@@ -51,7 +56,7 @@ warnings.simplefilter("ignore")
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 """The folder of train.jsonl, test.jsonl, synonyms.jsonl and images.npz."""
-BEFORE = HERE / "before.json.gz"
+RECORD = HERE / "record.json.gz"
 """The record that `compare` uses if the user names only one record."""
 
 SMALL_SETTINGS = {"hidden": 8, "dimension": 12, "min_df": 1}
@@ -725,7 +730,7 @@ def parse_arguments() -> argparse.Namespace:
     record.add_argument("out", type=Path)
     record.add_argument("--only", nargs="*", default=[], metavar="PREFIX")
     compare = commands.add_parser("compare", help="print the differences between two records")
-    compare.add_argument("old", type=Path, nargs="?", default=BEFORE)
+    compare.add_argument("old", type=Path, nargs="?", default=RECORD)
     compare.add_argument("new", type=Path)
     compare.add_argument("--renames", type=Path, metavar="TSV")
     compare.add_argument("--tolerance", type=float, default=0.0, metavar="X")

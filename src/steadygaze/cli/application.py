@@ -1,32 +1,28 @@
 """The typer application and the options that commands share."""
 
 import gc
-import inspect
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 import steadygaze
+from steadygaze.cli.added_options import F, config_option, option_group, with_options
 from steadygaze.cli.config_file import ConfigCommand
-from steadygaze.core.arguments import option_name, options
-from steadygaze.core.output_paths import check_file, check_folder, check_separate
+from steadygaze.cli.output_checks import check_outputs
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.core.errors import Console
+    from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.text_classifier import TextClassifier
 
-LONGEST_PREFIX = 1000
-"""Characters of an argument in which a path may begin."""
-F = TypeVar("F", bound=Callable[..., None])
 
 DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
 OUTPUT_PANEL, RUNTIME_PANEL = "Output", "Runtime"
@@ -38,19 +34,6 @@ model_option = partial(typer.Option, rich_help_panel=MODEL_PANEL)
 training_option = partial(typer.Option, rich_help_panel=TRAINING_PANEL)
 output_option = partial(typer.Option, rich_help_panel=OUTPUT_PANEL)
 runtime_option = partial(typer.Option, rich_help_panel=RUNTIME_PANEL)
-
-
-def config_option(config: type[Any], field: str, default: str | None = None) -> Any:
-    """The option of a field of a configuration; `default` describes the default."""
-    _, option, least = options(config)[field]
-    return typer.Option(
-        option_name(config, field),
-        metavar=option.metavar,
-        help=option.help,
-        show_default=default or option.default or True,
-        min=least,
-        rich_help_panel=option.panel,
-    )
 
 
 DATA = "Corpus name, .csv, .tsv, .jsonl or .parquet file, or folder of train, validation and test files."
@@ -145,6 +128,28 @@ class Common:
     quiet: Annotated[bool, output_option("--quiet", "-q", help="Print only the result.")] = False
 
 
+@dataclass(frozen=True)
+class CorpusOptions:
+    """The corpus of a command and its columns."""
+
+    data: DataOption
+    text: TextColumn = None
+    label: LabelIfAny = None
+    drop_empty: DropEmpty = False
+
+    def load(self, common: Common, *, numeric_labels: bool = False) -> "Corpus":
+        from steadygaze.data.corpora import load_corpus
+
+        return load_corpus(
+            self.data,
+            text=tuple(self.text or ("text",)),
+            label=self.label,
+            data_dir=common.data_dir,
+            drop_empty=self.drop_empty,
+            numeric_labels=numeric_labels,
+        )
+
+
 class HelpPanelCommand(ConfigCommand):
     """A command that shows --help in the panel of the runtime options."""
 
@@ -162,25 +167,6 @@ def command_help(*examples: str, exit_codes: str = EXIT_CODES) -> dict[str, Any]
     return {"cls": HelpPanelCommand, "epilog": "\n\n".join(paragraphs)}
 
 
-FOLDERS = ("out", "bundle", "teacher_cache")
-OUTPUTS = ("html", "eraser", "out_file", *FOLDERS)
-"""Options that name an output.  All others can name an input, except NO_INPUTS."""
-NO_INPUTS = ("texts", "text", "label", "rationales")
-
-
-def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
-    """Refuse outputs that must not be written, before the command does any work."""
-    others = [value for name, value in values.items() if name not in (*OUTPUTS, *NO_INPUTS)]
-    inputs = [path for value in others for path in _paths(value, data_dir)]
-    outputs = {name: values[name] for name in OUTPUTS if values.get(name) is not None}
-    for name, path in outputs.items():
-        if name in FOLDERS:
-            check_folder(path, inputs)
-        else:
-            check_file(path, inputs, values.get("replace", False))
-    check_separate({f"--{name.replace('_', '-')}": path for name, path in outputs.items()})
-
-
 def output_file(text: str) -> Path:
     """Parse the path of a file to write; refuse a name with a final slash."""
     if text.endswith(("/", os.sep)):
@@ -188,81 +174,20 @@ def output_file(text: str) -> Path:
     return Path(text)
 
 
-def _paths(value: Any, data_dir: Path | None) -> list[Path]:
-    """Existing paths in an option: reviews.csv, biased=0.8:reviews.csv, synonyms=table.jsonl, sst2."""
-    if isinstance(value, list | tuple):
-        return [path for item in value for path in _paths(item, data_dir)]
-    if not isinstance(value, str | Path):
-        return []
-    text = str(value)
-    parts = [text, *(text[match.end() :] for match in re.finditer("[:=]", text[:LONGEST_PREFIX]))]
-    base = data_dir or os.environ.get("STEADYGAZE_DATA")
-    in_base = [os.path.join(base, part) for part in parts] if base else []
-    return [Path(path) for part in (*parts, *in_base) if part and os.path.exists(path := os.path.expanduser(part))]
-
-
 def common_options(command: F) -> F:
     """Add the fields of `Common` to the options of a command, which receives them as the argument `common`."""
-    hints = get_type_hints(Common, include_extras=True)
 
     def collect(own: dict[str, Any], others: dict[str, Any]) -> Common:
         common = Common(**own)
         check_outputs(others, common.data_dir)
         return common
 
-    return _with_options(
-        command, "common", {name: (hint, getattr(Common, name)) for name, hint in hints.items()}, collect
-    )
+    return with_options(command, "common", option_group(Common), collect)
 
 
-def config_options(config: type[Any], **descriptions: str) -> Callable[[F], F]:
-    """Add the options of a settings class to a command, which receives their values as the argument `settings`.
-
-    `descriptions`: field -> description of its default, if the command has another.
-    """
-    defaults = {field.name: field.default for field in fields(config)}
-    added = {}
-    for name, (kind, option, _) in options(config).items():
-        many = isinstance(defaults[name], tuple)
-        hint = (str | None if option.comma else list[str] | None) if many else kind
-        annotation = Annotated[hint, config_option(config, name, descriptions.get(name))]  # type: ignore[valid-type]
-        added[name] = annotation, None if many else defaults[name]
-
-    def collect(own: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
-        return {name: _config_value(value, defaults[name]) for name, value in own.items()}
-
-    return lambda command: _with_options(command, "settings", added, collect)
-
-
-def _config_value(value: Any, default: Any) -> Any:
-    """The value of a field: an option without a value has the default, several values are a tuple."""
-    if not isinstance(default, tuple):
-        return value
-    items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
-    return tuple(items) if items else default
-
-
-def _with_options(
-    command: F,
-    argument: str,
-    added: Mapping[str, tuple[Any, Any]],
-    collect: Callable[[dict[str, Any], dict[str, Any]], Any],
-) -> F:
-    """Replace an argument of a command by options, name -> (annotation, default)."""
-    kind = inspect.Parameter.KEYWORD_ONLY
-    new = [inspect.Parameter(n, kind, default=d, annotation=a) for n, (a, d) in added.items()]
-    own = [p.replace(kind=kind) for p in inspect.signature(command).parameters.values()]
-    position = next(i for i, parameter in enumerate(own) if parameter.name == argument)
-    parameters = [*own[:position], *new, *own[position + 1 :]]
-
-    def wrapper(**values: Any) -> None:
-        collected = {name: values.pop(name) for name in added}
-        command(**values, **{argument: collect(collected, values)})
-
-    wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapper  # type: ignore[return-value]
+def corpus_options(command: F) -> F:
+    """Add the fields of `CorpusOptions` to the options of a command, which receives them as the argument `corpus`."""
+    return with_options(command, "corpus", option_group(CorpusOptions), lambda own, _: CorpusOptions(**own))
 
 
 app = typer.Typer(

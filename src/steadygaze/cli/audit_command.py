@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadygaze.cli.added_options import config_options
 from steadygaze.cli.application import (
     AUDIT_EXIT_CODES,
     CLASSIFIER,
@@ -15,7 +16,6 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
-    config_options,
     data_option,
     output_file,
     output_option,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from steadygaze.cli.added_options import config_options
 from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
@@ -20,7 +21,6 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
-    config_options,
     load_adapter,
     load_model,
     stdout_console,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from steadygaze.cli.added_options import config_options
 from steadygaze.cli.application import (
     Common,
     Data,
@@ -16,7 +17,6 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
-    config_options,
     data_option,
     model_option,
     output_option,

@@ -7,18 +7,16 @@ from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
     Common,
-    DataOption,
-    DropEmpty,
-    LabelIfAny,
+    CorpusOptions,
     LabelWords,
     OutputName,
     PromptTemplate,
     Replace,
     Split,
-    TextColumn,
     app,
     command_help,
     common_options,
+    corpus_options,
     load_adapter,
     output_file,
     output_option,
@@ -43,13 +41,11 @@ Out = Annotated[
     )
 )
 @common_options
+@corpus_options
 def evaluate(
     model: AnyModel,
-    data: DataOption,
+    corpus: CorpusOptions,
     split: Split = None,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    drop_empty: DropEmpty = False,
     classes: ClassNames = None,
     target: OutputName = None,
     prompt: PromptTemplate = None,
@@ -62,16 +58,12 @@ def evaluate(
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
     from steadygaze.audit.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
-    from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator.inputs import texts_of
     from steadygaze.models import inference
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
-    columns, numeric = tuple(text or ("text",)), adapter.task == "regression"
-    corpus = load_corpus(
-        data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty, numeric_labels=numeric
-    )
-    examples = corpus.splits[corpus.choose(split)]
+    loaded = corpus.load(common, numeric_labels=adapter.task == "regression")
+    examples = loaded.splits[loaded.choose(split)]
     labels = [example.label for example in examples if example.label is not None]
     if len(labels) < len(examples):
         raise UserError("evaluate needs labels: name their column with --label")

@@ -13,16 +13,14 @@ from steadygaze.cli.application import (
     CLASSIFIER,
     ClassNames,
     Common,
-    DataOption,
-    DropEmpty,
-    LabelIfAny,
+    CorpusOptions,
     LabelWords,
     Out,
     PromptTemplate,
-    TextColumn,
     app,
     command_help,
     common_options,
+    corpus_options,
     load_adapter,
     model_option,
     output_option,
@@ -66,13 +64,11 @@ Settings = Annotated[
     ),
 )
 @common_options
+@corpus_options
 def fit_explainer(
     black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=CLASSIFIER)],
-    data: DataOption,
+    corpus: CorpusOptions,
     out: Out,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    drop_empty: DropEmpty = False,
     explainer: Explainer = "l2x",
     k: TopK = None,
     conditioned: Conditioned = None,
@@ -88,7 +84,6 @@ def fit_explainer(
     """Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`."""
     from steadygaze.adapters import resumable_fit
     from steadygaze.core.settings import parse
-    from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
 
     options: dict[str, Any] = {
@@ -99,10 +94,9 @@ def fit_explainer(
         "settings": parse(settings or []),
     }
     resumable_fit.check_fit_explainer(out, replace, options, common.seed)
-    columns = tuple(text or ("text",))
-    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    loaded = corpus.load(common)
     console = stderr_console(common)
-    print_line(console, resumable_training.describe(corpus))
+    print_line(console, resumable_training.describe(loaded))
     folder = resumable_training.unfinished_folder(out)
     resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
     interruption = interruptible(console, lambda: resume if folder.exists() else "nothing is kept")
@@ -115,7 +109,7 @@ def fit_explainer(
             "watcher": FitProgress(console, watch),
         }
         adapter = load_adapter(black_box, common, classes, prompt, label_words)
-        fitted = resumable_fit.fit_explainer_resumable(adapter, corpus, out, replace=replace, **options, **run)
+        fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=replace, **options, **run)
     _show(fitted, black_box, out, common)
 
 

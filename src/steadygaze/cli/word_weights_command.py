@@ -7,15 +7,13 @@ from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
     Common,
-    DataOption,
-    DropEmpty,
-    LabelIfAny,
+    CorpusOptions,
     Replace,
     Split,
-    TextColumn,
     app,
     command_help,
     common_options,
+    corpus_options,
     load_adapter,
     model_option,
     output_file,
@@ -43,13 +41,11 @@ Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=out
     ),
 )
 @common_options
+@corpus_options
 def word_weights(
     model: AnyModel,
-    data: DataOption,
+    corpus: CorpusOptions,
     split: Split = None,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    drop_empty: DropEmpty = False,
     classes: ClassNames = None,
     explainers: Explainers = None,
     words: Limit = 20,
@@ -61,13 +57,11 @@ def word_weights(
 ) -> None:
     """Show which words carry the weight of the explanations of a corpus, per class."""
     from steadygaze.adapters.loading import weigh_words
-    from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator.inputs import texts_of
 
     adapter = load_adapter(model, common, classes)
-    columns = tuple(text or ("text",))
-    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
-    inputs = texts_of(corpus.splits[corpus.choose(split)])
+    loaded = corpus.load(common)
+    inputs = texts_of(loaded.splits[loaded.choose(split)])
     names = [None] if explainers is None else [name.strip() for name in explainers.split(",")]
     with progress_bar(stderr_console(common)) as watch:
         weights = weigh_words(adapter, inputs, names, words, min_texts, common.seed, watch)

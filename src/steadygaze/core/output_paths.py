@@ -1,7 +1,8 @@
 """Rules for output paths, for every command and method that writes.
 
 A file output is new, or it replaces a regular file with a mark of steadygaze.  Tables have no mark.  With `replace` it
-may replace any regular file.  A folder output is new, empty or a folder of the same kind, which the code that writes it checks.
+may replace any regular file.  A folder output is new, empty or a folder of the same kind, which the code
+that writes it checks.
 
 `replace` never allows a symbolic link, a device, an input of the same command, or a path inside a model folder or an
 audit bundle.  Symbolic links among the parents of a path are followed.

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import steadygaze as sg
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.prepare_case import fingerprint
@@ -119,3 +120,43 @@ def test_alike_are_those_with_the_same_classes_and_tokens():
     assert not one.is_comparable(subject(["positive", "negative"]))
     assert not replace(one, fingerprint="a").is_comparable(replace(other, fingerprint="b"))
     assert replace(one, fingerprint="a").is_comparable(replace(subject(), fingerprint="b"))
+
+
+def shares(texts):
+    """The probability of the first class is higher for texts with "no"."""
+    first = np.array([0.7 if "no" in text else 0.4 for text in texts])
+    return np.stack([first, 1 - first], 1)
+
+
+def test_a_class_may_have_the_name_none():
+    model = sg.load(shares, classes=["None", "favor"])
+    explanation = model.explain("a fine film")
+    assert (explanation.label, explanation.target) == ("favor", None)
+    assert model.explain("no, a film").weights == pytest.approx((0.3, 0, 0, 0))
+    assert model.explain("no, a film", target="favor").weights == pytest.approx((-0.3, 0, 0, 0))
+    assert model.explain("a fine film", target="None").target == "None"
+
+
+def test_a_classifier_with_a_class_none_is_explained_by_attention(tmp_path):
+    texts, labels = ["a good film", "a dull film"] * 10, ["favor", "None"] * 10
+    classifier = sg.TextClassifier(epochs=1).fit(texts, labels, validation=(texts, labels))
+    assert sum(sg.explain(classifier, "a good film").weights) == pytest.approx(1)
+    assert sg.word_weights(classifier, texts).explainers == ["attention"]
+
+
+@pytest.mark.parametrize("labels", [["favor"], ["favor", "None"], []])
+def test_score_needs_a_label_for_each_text(labels):
+    model = sg.load(shares, classes=["None", "favor"])
+    assert model.score(["no", "yes", "a"], ["None", "favor", "None"]) == pytest.approx(2 / 3)
+    with pytest.raises(UserError, match=f"3 texts and {len(labels)} labels|there are no labels"):
+        model.score(["no", "yes", "a"], labels)
+
+
+def test_labels_may_be_a_column_of_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    model = sg.load(shares, classes=["None", "favor"])
+    frame = pandas.DataFrame({"label": ["None", "favor", "None"]})
+    assert model.score(["no", "yes", "a"], frame) == pytest.approx(2 / 3)
+    assert sg.evaluate(model, ["no", "yes", "a"], frame)["accuracy"] == pytest.approx(2 / 3)
+    with pytest.raises(UserError, match="the labels have 2 columns"):
+        model.score(["no"], pandas.DataFrame({"a": ["None"], "b": ["favor"]}))

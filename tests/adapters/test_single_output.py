@@ -153,6 +153,71 @@ def test_a_regression_model_is_audited_above_and_below_its_median():
     assert float(other.facts["threshold"]) == 100
 
 
+class Words:
+    """A multi-label model: one label for each word, at 0.9 or 0.1; "even" is at 0.5 for every label."""
+
+    multilabel_ = True
+
+    def __init__(self, *words, classes=None):
+        self.words, self.classes_ = words, np.arange(len(words)) if classes is None else classes
+
+    def predict_proba(self, texts):
+        has = np.array([[word in text for word in self.words] for text in texts])
+        even = np.array([["even" in text] for text in texts])
+        return np.where(even, 0.5, np.where(has, 0.9, 0.1))
+
+
+WORDS = ["good", "bad", "good bad"]
+
+
+def test_integers_in_a_set_are_names_of_labels():
+    """Two of three texts are right: "bad" does not have the label 0."""
+    model = sg.load(Words("good", "bad"))
+    for labels in ([{0}, {0}, {0, 1}], [[1, 0], [1, 0], [1, 1]], np.array([[1, 0], [1, 0], [1, 1]])):
+        assert sg.evaluate(model, WORDS, labels, target=0)["accuracy"] == pytest.approx(2 / 3)
+        assert model.score(WORDS, labels) == pytest.approx(2 / 3)
+    three = sg.load(Words("good", "bad", "rude"))
+    assert sg.evaluate(three, WORDS, [{0}, {1}, {0, 1}], target=2)["accuracy"] == 1.0
+    assert sg.evaluate(three, WORDS, [{0}, frozenset(), {2}], target=2)["accuracy"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        ([{"good"}, {"Bad"}, set()], r"labels\[1\] has the label 'Bad', which is not an output of .*good, bad"),
+        ([["good"], ["dull"], []], r"labels\[1\] has the label 'dull'"),
+        ([[1, 0], [1, 0, 1], [0, 0]], r"labels\[1\] has 3 values, but the model has 2 outputs"),
+        ([[1], [0], [0]], r"labels\[0\] has 1 value, but the model has 2 outputs"),
+        ([[1, 0], [1, 2], [0, 0]], r"labels\[1\] is \[1, 2\]; a row of labels has only 0 and 1"),
+        ([[1, 0], [1, 0]], "3 texts and 2 labels"),
+    ],
+)
+def test_labels_that_do_not_fit_the_outputs_are_named(labels, sentence):
+    model = sg.load(Words("good", "bad", classes=["good", "bad"]))
+    with pytest.raises(UserError, match=sentence):
+        sg.evaluate(model, WORDS, labels, target="good")
+    with pytest.raises(UserError, match=sentence):
+        model.score(WORDS, labels)
+
+
+def test_columns_of_a_data_frame_are_matched_by_name():
+    pandas = pytest.importorskip("pandas")
+    model = sg.load(Words("good", "bad", classes=["good", "bad"]))
+    frame = pandas.DataFrame({"bad": [0, 1, 1], "good": [1, 0, 1]})
+    assert model.score(WORDS, frame) == sg.evaluate(model, WORDS, frame, target="good")["accuracy"] == 1.0
+    assert model.score(WORDS, pandas.DataFrame(frame[["good", "bad"]].to_numpy())) == 1.0
+    assert sg.evaluate(model, WORDS, frame[["good"]], target="good")["accuracy"] == 1.0
+    with pytest.raises(UserError, match="the labels have the columns bad, kind; the model has the outputs good, bad"):
+        model.score(WORDS, frame.rename(columns={"good": "kind"}))
+
+
+def test_a_probability_of_one_half_is_not_a_label_anywhere():
+    model = sg.load(Words("good", "bad", classes=["good", "bad"]))
+    assert model.predict(["even"]).tolist() == [[False, False]]
+    assert model.score(["even"], [[0, 0]]) == 1.0
+    assert sg.evaluate(model, ["even"], [[0, 0]], target="good")["accuracy"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

@@ -94,6 +94,12 @@ def test_the_command_prints_and_writes(capsys, tmp_path, monkeypatch):
     assert ended.code == 0, ended.err
     assert "macro-f1" in ended.out
     assert "wrong: good 75.0%, label bad: good good" in ended.err
+    again = run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "evaluation.json")
+    assert again.code == 0, again.err
+    taken = run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "unlabeled.csv")
+    assert (taken.code, "--replace" in taken.err) == (2, True)
+    assert run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "unlabeled.csv", "--replace").code == 0
+    (tmp_path / "unlabeled.csv").write_text("text\n" + "\n".join(TEXTS))
     printed = json.loads(run(capsys, "evaluate", *model, "--data", "data.csv", "--json").out)
     assert printed == json.loads((tmp_path / "evaluation.json").read_text())
     refused = run(capsys, "evaluate", *model, "--data", "unlabeled.csv")

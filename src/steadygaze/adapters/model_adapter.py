@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.adapters.label_matching import UnmatchedLabel, check_label_order, positions
-from steadygaze.adapters.single_output import SingleOutput, binary_labels
+from steadygaze.adapters.output_labels import label_matrix, numbers
+from steadygaze.adapters.single_output import SingleOutput
 from steadygaze.core.arguments import choice, integer, validated
 from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
@@ -18,7 +19,7 @@ from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage, truncation
-from steadygaze.estimator.inputs import is_single_text, read_texts
+from steadygaze.estimator.inputs import check_label_count, is_single_text, list_labels, read_texts
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
@@ -136,7 +137,7 @@ class ModelAdapter:
         values = self._predict(X, inference.BATCH, stacklevel=3)
         if self.task == "regression":
             return values[:, 0] if len(self.classes) == 1 else values
-        labels: NDArray[Any] = values >= 0.5 if self.task == "multi-label" else self.classes_[values.argmax(-1)]
+        labels: NDArray[Any] = values > 0.5 if self.task == "multi-label" else self.classes_[values.argmax(-1)]
         return labels
 
     def _predict(self, X: Any, batch_size: int, stacklevel: int) -> NDArray[np.float64]:
@@ -147,15 +148,16 @@ class ModelAdapter:
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy; R² of a regression model; share of texts with exactly the right labels of a multi-label model."""
+        predicted, labels = self.predict(X), list_labels(y, self.outputs)
+        check_label_count(len(predicted), len(labels))
         if self.task == "classification":
-            return float((self.predict_proba(X).argmax(-1) == np.asarray(self.label_codes(list(y)))).mean())
-        predicted = self.predict(X)
-        if self.task == "regression":
-            from sklearn.metrics import r2_score
+            return float((predicted == self.classes_[self.label_codes(labels)]).mean())
+        if self.task == "multi-label":
+            return float((predicted == label_matrix(labels, self.outputs)).all(1).mean())
+        from sklearn.metrics import r2_score
 
-            return float(r2_score(np.asarray(y, np.float64), predicted))
-        columns = [self.for_output(name).label_codes(binary_labels(y, name, k)) for k, name in enumerate(self.classes)]
-        return float((predicted == np.array(columns, bool).T).all(1).mean())
+        true = np.array(numbers(labels) if predicted.ndim == 1 else [numbers(row) for row in labels])
+        return float(r2_score(true, predicted))
 
     @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
     def explain(
@@ -195,7 +197,9 @@ class ModelAdapter:
         from steadygaze.estimator.explain_texts import explain_request, explain_texts
         from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
 
-        subject, label = self, {str(name): name for name in self.classes}.get(str(target), target)
+        subject, label = self, target
+        if target is not None:
+            label = {str(name): name for name in self.classes}.get(str(target), target)
         if self.task != "classification":
             subject = self.for_output(target)
             method = resolve_explainer(default_explainer(self.model) if explainer is None else explainer)[1]

@@ -5,17 +5,13 @@ regression    logits (0, v)             to explain: the logit of the second clas
               logits (0, (v − t) / s)   to audit: is the value above t?  t: threshold, s: scale
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.core.errors import UserError
-from steadygaze.core.types import Batch, Label
-from steadygaze.data.text_checks import is_missing
+from steadygaze.core.types import Batch
 from steadygaze.models.inference import Model
 
 
@@ -53,35 +49,3 @@ class SingleOutput(Model):
         """(B,K) -> (B,2)"""
         value = (logits[:, self._index] - self._threshold) / self._scale
         return torch.stack([torch.zeros_like(value), value], 1)
-
-
-def binary_labels(labels: Iterable[Any], name: Label, index: int) -> list[Label]:
-    """Whether each text has the label; rows may be sets of names, rows of 0 and 1, or 0 and 1 for this label.
-
-    >>> binary_labels([{"toxic"}, [], [0, 1], 1], "toxic", 1)
-    ['toxic', 'not toxic', 'toxic', 'toxic']
-    """
-    return [_binary(label, name, index) for label in labels]
-
-
-def _binary(label: Any, name: Label, index: int) -> Label:
-    label = label.tolist() if hasattr(label, "tolist") else label  # NumPy
-    if isinstance(label, Iterable) and not isinstance(label, str):
-        items = list(label)
-        has_numbers = bool(items) and all(isinstance(item, int | float) for item in items)
-        label = items[index] if has_numbers else str(name) in map(str, items)
-    present: Label = label  # check_labels checks others
-    return (str(name) if label else f"not {name}") if label in (0, 1) else present
-
-
-def numbers(labels: Iterable[Any]) -> list[float]:
-    """Labels of a regression model."""
-    values = []
-    for i, label in enumerate(labels):
-        try:
-            values.append(float("nan") if is_missing(label) else float(label))
-        except (TypeError, ValueError):
-            raise UserError(f"labels[{i}] is {label!r:.40}; a regression model needs numbers") from None
-        if not np.isfinite(values[-1]):
-            raise UserError(f"labels[{i}] is {label!r:.40}; a regression model needs finite numbers")
-    return values

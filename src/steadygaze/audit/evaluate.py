@@ -13,7 +13,7 @@ import torch
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.single_output import numbers
+from steadygaze.adapters.output_labels import numbers
 from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.measures import correctness_measures
 from steadygaze.core import __version__

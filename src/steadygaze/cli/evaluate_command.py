@@ -50,7 +50,7 @@ def evaluate(
     target: OutputName = None,
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
-    out: Out = None,
+    out_file: Out = None,
     replace: Replace = False,
     *,
     common: Common,
@@ -69,9 +69,9 @@ def evaluate(
         raise UserError("evaluate needs labels: name their column with --label")
     size = common.batch_size or inference.BATCH
     evaluation = evaluate_adapter(adapter, texts_of(examples), labels, size, common.seed, target)
-    if out is not None:
-        evaluation.to_json(out, replace=replace)
-        print_line(stderr_console(common), f"written: {out}")
+    if out_file is not None:
+        evaluation.to_json(out_file, replace=replace)
+        print_line(stderr_console(common), f"written: {out_file}")
     if common.json:
         print_json(evaluation.to_dict())
         return

@@ -167,7 +167,7 @@ def _prediction(adapter: ModelAdapter, values: dict[str, float]) -> dict[str, An
     if adapter.task == "regression":
         return {"values": values}
     if adapter.task == "multi-label":
-        return {"labels": [name for name, value in values.items() if value >= 0.5], "probabilities": values}
+        return {"labels": [name for name, value in values.items() if value > 0.5], "probabilities": values}
     best = max(range(len(values)), key=list(values.values()).__getitem__)
     return {"label": adapter.classes[best], "probabilities": values}
 

@@ -33,10 +33,7 @@ class Split:
     weights: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if len(self.labels) != len(self.texts):
-            raise UserError(
-                f"found {len(self.texts)} texts and {len(self.labels)} labels; pass one label for each text"
-            )
+        check_label_count(len(self.texts), len(self.labels))
         if self.weights is not None and self.weights.shape != (len(self.texts),):
             raise UserError(
                 f"found {len(self.texts)} texts and weights of shape {self.weights.shape}; pass one for each text"
@@ -152,6 +149,34 @@ def read_labels(data: Any, minimum_classes: int) -> list[Label]:
     is_array = getattr(data, "ndim", 0) > 0  # check_labels checks its shape
     labels = check_labels(data if is_array else _as_list(data, "labels"), minimum_classes=minimum_classes)
     return [label if isinstance(label, str) else int(label) for label in labels]  # booleans become numbers
+
+
+def list_labels(data: Any, outputs: Sequence[Label] = ()) -> list[Any]:
+    """The labels as a list, with a row for each text if there are several columns; only several outputs allow those.
+
+    Columns of a DataFrame have the names of the outputs, in any order, or no names.
+    """
+    if hasattr(data, "columns") and hasattr(data, "to_numpy"):  # a DataFrame of pandas or polars
+        names, data = list(map(str, data.columns)), data.to_numpy()
+        expected = list(map(str, outputs))
+        if sorted(names) == sorted(expected):
+            data = data[:, [names.index(name) for name in expected]]
+        elif expected and len(names) > 1 and names != list(map(str, range(len(expected)))):
+            raise UserError(
+                f"the labels have the columns {', '.join(names):.100}; the model has the outputs "
+                f"{', '.join(expected):.100}: pass one column for each output"
+            )
+    if getattr(data, "ndim", 1) == 2:
+        columns = data.shape[1]
+        if columns > 1 and not outputs:
+            raise UserError(f"the labels have {columns} columns; pass one label for each text")
+        data = data[:, 0] if columns == 1 else data
+    return _as_list(data, "labels")
+
+
+def check_label_count(texts: int, labels: int) -> None:
+    if texts != labels:
+        raise UserError(f"found {texts:,} texts and {labels:,} labels; pass one label for each text")
 
 
 def is_single_text(data: Any) -> bool:

@@ -259,7 +259,7 @@ def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
     for marked, why in (
         ([(0, 400)], r"rationales\[1\]: \[0, 400\] is outside of a text of \d+ characters"),
         ([(2, 3)], r"rationales\[1\]: \[2, 3\] contains only white space"),
-        ([3], r"rationales\[1\]: \[3\] is not a list of \(start, end\)"),
+        ([3], r"rationales\[1\]: found 1 marks; words between white space in the text: 3"),
         (["superb"], r"rationales\[1\]: the phrase 'superb' is not in the text"),
     ):
         with pytest.raises(UserError, match=why):

@@ -8,6 +8,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from steadygaze.core.maths.sentence_ends import SentenceRole, can_end
 from steadygaze.core.ragged import segment_ids
+from steadygaze.data.batches import Data, collate
+from steadygaze.data.corpora import load_corpus
 from steadygaze.data.sentence_roles import sentence_roles
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 
@@ -127,3 +129,19 @@ def test_of_a_word_vocabulary_the_stops_are_found():
         if ends
     ]
     assert sorted(ended) == ["!", ".", "...", "?"]
+
+
+def test_the_rules_find_the_sentences_that_a_corpus_gives():
+    examples = load_corpus("planted-reviews:sizes=[100,10,10]").splits["train"]
+    tokenizer = build_word_tokenizer([example.text for example in examples])
+    placed = tokenizer.place([example.text for example in examples])
+    batch = collate(Data(placed.ragged), np.arange(len(examples)))
+    roles = torch.from_numpy(sentence_roles(tokenizer.vocabulary))
+    numbers = segment_ids(batch.ids, batch.mask, roles)[batch.mask].tolist()
+    given = [
+        [start <= token_start < end for start, end in example.sentences].index(True)
+        for example, spans in zip(examples, placed.spans, strict=True)
+        for token_start, _ in spans
+    ]
+    assert numbers == given
+    assert max(given) > 2

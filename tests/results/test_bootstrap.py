@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from steadygaze.results.bootstrap import bootstrap_mean, bootstrap_statistic
-from steadygaze.results.macro_f1 import macro_f1_of, macro_f1_row
+from steadygaze.results.evaluation import macro_f1_of, macro_f1_row
 from steadygaze.results.row import mean_row
 
 CHANCE = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.prompt import parse_label_words, read_prompt
 from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import check_train, run_audit, trainable
 from steadygaze.audit.manifest import Manifest
@@ -20,6 +19,9 @@ from steadygaze.estimator.inputs import Split, read_split, texts_of
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
+
+if TYPE_CHECKING:
+    from steadygaze.adapters.prompt import Prompt
 
 TRAINING_TEXTS = "These are training texts: the scores are optimistic."
 TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
@@ -73,7 +75,7 @@ def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         "attention": config.attention,
         "device": runtime.device,
         "import_objects": runtime.import_objects,
-        "prompt": read_prompt(config.prompt, parse_label_words(config.label_words)),
+        "prompt": _prompt(config),
     }
     adapter = as_adapter(config.model, **options)
     train = None if config.train is None else _train(config, adapter, runtime)
@@ -95,6 +97,14 @@ def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         runtime=runtime,
     )
     return LoadedAudit(request, corpus, split)
+
+
+def _prompt(config: AuditConfig) -> "Prompt | None":
+    if config.prompt is None and not config.label_words:
+        return None
+    from steadygaze.adapters.prompt import parse_label_words, read_prompt  # for language models
+
+    return read_prompt(config.prompt, parse_label_words(config.label_words))
 
 
 def _one_output(

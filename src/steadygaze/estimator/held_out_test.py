@@ -16,7 +16,7 @@ from steadygaze.data.splits import hold_out
 from steadygaze.estimator.inputs import read_labels
 from steadygaze.estimator.model_config import HeldOutScore
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.results.macro_f1 import macro_f1_row
+from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.row import mean_row
 
 

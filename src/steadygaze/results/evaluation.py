@@ -1,6 +1,6 @@
 """Evaluation: scores of predictions against labels, per class, with the confusion matrix.  Does not import torch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steadygaze.core.errors import UserError, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
+from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
 from steadygaze.results.row import JsonResult, Row, plain
@@ -140,6 +141,37 @@ class Evaluation(JsonResult):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def macro_f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Macro-F1 of confusion matrices: label (row) by predicted class (column).  (…,C,C) -> (…)
+
+    Classes that neither occur nor are predicted do not count.
+    """
+    totals = counts.sum(-2) + counts.sum(-1)  # 2 TP + FP + FN
+    f1 = 2 * np.diagonal(counts, axis1=-2, axis2=-1) / np.maximum(totals, 1)
+    return np.asarray(f1.sum(-1) / (totals > 0).sum(-1))
+
+
+def macro_f1_row(
+    label: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    classes: int,
+    settings: Mapping[str, str | int | float] | None = None,
+    *,
+    seed: int = 0,
+) -> Row:
+    """Macro-F1 of class indices; a single example has no interval.  (N,), (N,)"""
+    pairs = label * classes + predicted
+
+    def score(draws: NDArray[np.int64]) -> NDArray[np.float64]:
+        cells = pairs[draws] + classes**2 * np.arange(len(draws))[:, None]
+        counts = np.bincount(cells.ravel(), minlength=classes**2 * len(draws))
+        return macro_f1_of(counts.reshape(len(draws), classes, classes))
+
+    n = len(pairs)
+    interval = bootstrap_statistic(score, n, seed=seed) if n > 1 else None
+    return Row("macro-f1", float(score(np.arange(n)[None])[0]), n, interval, settings or {})
 
 
 def tabulate(

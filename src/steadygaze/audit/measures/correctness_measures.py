@@ -15,7 +15,7 @@ from torch import Tensor
 
 from steadygaze.audit.measures.measure import UNIT, Measure
 from steadygaze.results.comparison import Column
-from steadygaze.results.macro_f1 import macro_f1_of, macro_f1_row
+from steadygaze.results.evaluation import macro_f1_of, macro_f1_row
 
 
 def accuracy(probs: Tensor, label: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import steadygaze as sg
 from estimator.rewrites import GROUPS, random_text, rewrite, rewrites
 from estimator.tiny import LABELS, SMALL, TEXTS, tiny, transformer_folder
-from steadygaze.core.errors import CoverageWarning, LeakageWarning, UserError
+from steadygaze.core.errors import CoverageWarning, LeakageWarning, SynonymWarning, UserError
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator.model_folder import read_tokenizer
@@ -275,3 +275,17 @@ def test_rewrite_changes_words_of_groups_and_nothing_else() -> None:
     changed = {rewrite("The FILM wasn't bad; o'clock 3", rng) for _ in range(50)}
     assert len(changed) == 9
     assert all(text.endswith("; o'clock 3") and "wasn't" in text for text in changed)
+
+
+def test_learned_groups_leave_out_words_that_lower_macro_f1() -> None:
+    texts = [f"a {word} {film}" for word in ("splendid", "dreadful") for film in ("film", "movie")] * 30
+    labels = [text.split()[1] == "splendid" for text in texts]
+    groups = SynonymGroups((("splendid", "dreadful"), ("film", "movie")))
+    settings = {**SMALL, "small_data": False, "learn_groups": True}
+    clf = tiny(synonym_groups=groups, settings=settings)
+    with pytest.warns(SynonymWarning, match="merged in the given groups: dreadful/splendid"):
+        clf.fit(texts, [int(label) for label in labels])
+    assert clf.stored_.tokenizer.synonym_groups == SynonymGroups((("film", "movie"),))
+    clf.set_params(synonym_groups=SynonymGroups((("splendid", "dreadful"),)))
+    with pytest.warns(SynonymWarning), pytest.raises(UserError, match="every group lowers macro-F1"):
+        clf.fit(texts, [int(label) for label in labels])

@@ -156,7 +156,7 @@ def prepare(
         train, validation = hold_out_validation(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
-    plan = make_plan(config, train, corpus, watcher)
+    plan = make_plan(config, train, validation, corpus, watcher)
     for name, saved in named_references(config, references).items():
         check_reference(name, saved, plan.description, plan.tokenizer)
     description = dataclasses.replace(plan.description, references=[fingerprint(saved.model) for saved in references])

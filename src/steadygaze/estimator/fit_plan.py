@@ -193,7 +193,7 @@ class FitPlan:
         return Data(self.tokenizer.encode(split.texts), questions, labels, weight)
 
 
-def make_plan(config: TrainConfig, train: Split, corpus: str, watcher: Watcher) -> FitPlan:
+def make_plan(config: TrainConfig, train: Split, validation: Split, corpus: str, watcher: Watcher) -> FitPlan:
     """`corpus`: fingerprint of the texts and labels."""
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
@@ -220,7 +220,7 @@ def make_plan(config: TrainConfig, train: Split, corpus: str, watcher: Watcher) 
         corpus=corpus,
         history=[],
     )
-    groups = resolve_groups(config.synonym_groups, config.text.group_rule, train, watcher)
+    groups = resolve_groups(config, train, validation, watcher)
     if groups is not None:
         description = dataclasses.replace(description, synonym_groups=groups.summary)
     if config.encoder.startswith(TRANSFORMER):

@@ -46,6 +46,12 @@ class Split:
         """Texts and questions."""
         return [*self.texts, *(self.questions or [])]
 
+    @property
+    def joined_texts(self) -> list[str]:
+        """Each text with its question."""
+        questions = self.questions
+        return self.texts if questions is None else [f"{t}\n{q}" for t, q in zip(self.texts, questions, strict=True)]
+
     def fingerprint(self) -> str:
         """SHA-256 of texts, questions, labels and weights."""
         weights = None if self.weights is None else self.weights.tolist()

@@ -41,6 +41,8 @@ class TextConfig:
     """A table of synonyms, for techniques that substitute words; None: no word is substituted."""
     group_rule: Rule = "star"
     """Which words of a synonym table form a group: star, half or clique."""
+    learn_groups: bool = False
+    """Leave out words of synonym groups that lower macro-F1 of a logistic regression on the validation texts."""
     group_vectors: Literal["representative", "mean"] = "representative"
     """Pre-trained vector of a synonym group: that of its representative, or the mean of its words."""
 

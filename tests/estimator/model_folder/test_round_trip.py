@@ -88,7 +88,8 @@ def test_config_says_what_the_model_is(folder):
     assert config["technique_settings"] == {}
     assert config["training"]["learning_rate"] == 0.05
     defaults = {"label_vectors": False, "small_data": None, "synonyms": None}
-    assert config["text"] == {"min_df": 2, **defaults, "group_rule": "star", "group_vectors": "representative"}
+    groups = {"group_rule": "star", "learn_groups": False, "group_vectors": "representative"}
+    assert config["text"] == {"min_df": 2, **defaults, **groups}
     assert config["architecture"]["hidden"] == 4
     assert re.fullmatch(r"[0-9a-f]{64}", config["corpus"])
     assert len(config["history"]) == len(fitted().history_)

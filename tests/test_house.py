@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import steadygaze
-from steadygaze import TextClassifier
 from steadygaze.data.corpora import CORPORA
 from steadygaze.estimator.train_config import TextConfig
 from steadygaze.explainers import EXPLAINERS
@@ -122,38 +121,41 @@ def test_torch_is_not_imported_before_it_is_used(arguments: list[str]) -> None:
     assert not loaded & {"torch", "numpy", "transformers", "sklearn", "pyarrow", "pandas", "pydantic"}
 
 
-def test_training_imports_no_code_of_audits_reports_and_images(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Command -> the modules it imports.  Both commands start from one process that has imported PyTorch."""
+    folder = tmp_path_factory.mktemp("imports")
     rows = [f"a {'good' if i % 2 else 'dull'} film {i},{i % 2}" for i in range(24)]
-    (tmp_path / "data.csv").write_text("\n".join(["text,label", *rows]))
-    options = ["--out", str(tmp_path / "model"), "--encoder", "average", "--epochs", "1", "--quiet"]
+    (folder / "data.csv").write_text("\n".join(["text,label", *rows]))
+    model, options = str(folder / "model"), ["--encoder", "average", "--epochs", "1", "--quiet"]
+    predict = ["predict", model, "a good film"]
+    train = ["train", str(folder / "data.csv"), "--out", model, *options]
     script = f"""
-import sys
+import os, sys, torch
 from steadygaze.cli import main
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+command = {predict} if child else {train}
 try:
-    main(["train", {str(tmp_path / "data.csv")!r}, *{options}])
+    main(command)
 finally:
-    print(*(name for name in sys.modules if name.startswith("steadygaze.")))
+    print("imported by", command[0], *sys.modules, flush=True)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
-    packages = {name.split(".")[1] for name in run.stdout.split() if name.startswith("steadygaze.")}
+    lines = [line.split() for line in run.stdout.splitlines() if line.startswith("imported by ")]
+    return {command: set(modules) for _, _, command, *modules in lines}
+
+
+def test_training_imports_no_code_of_audits_reports_and_images(imported: dict[str, set[str]]) -> None:
+    packages = {name.split(".")[1] for name in imported["train"] if name.startswith("steadygaze.")}
     assert {"estimator", "training"} <= packages
     assert not packages & {"audit", "report", "images", "study"}
 
 
-def test_predict_imports_only_what_a_word_model_needs(tmp_path: Path) -> None:
+def test_predict_imports_only_what_a_word_model_needs(imported: dict[str, set[str]]) -> None:
     """scikit-learn, pandas, accelerate and PyTorch's compiler would double the time of a cold start."""
-    texts, labels = ["a good film", "a dull film"] * 12, [1, 0] * 12
-    TextClassifier("average", epochs=1).fit(texts, labels).save(tmp_path / "model")
-    script = f"""
-import sys
-from steadygaze.cli import main
-try:
-    main(["predict", {str(tmp_path / "model")!r}, "a good film"])
-finally:
-    print(*sys.modules)
-"""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
-    loaded = set(run.stdout.split())
+    loaded = imported["predict"]
     assert "steadygaze.models.classifier" in loaded
     assert not loaded & {
         "sklearn",

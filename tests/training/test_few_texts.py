@@ -36,6 +36,7 @@ def write(file: Path, texts: list[str], labels: list[str]) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_first_file_of_150_rows_is_learned_with_the_settings_that_nobody_chose(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

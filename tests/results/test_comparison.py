@@ -112,8 +112,8 @@ def test_verdicts_in_plain_words_and_collapse_first():
     found = full()
     vanilla, steady, silent = (card(found, one) for one in found.standings)
     assert (vanilla.answer, steady.answer, silent.answer) == ("baseline", "better", "collapsed")
-    assert steady.said == ("Better: JSD noise.",)
-    assert silent.said == (
+    assert steady.sentences == ("Better: JSD noise.",)
+    assert silent.sentences == (
         "In 1 of 2 seeds its weights do not depend on the text: collapsed.",
         "Worse: macro-F1.",
         "Better only by collapse: JSD noise.",
@@ -125,14 +125,14 @@ def test_verdicts_in_plain_words_and_collapse_first():
 
 
 def test_one_seed_is_not_called_seeds():
-    assert card(full(), TechniqueResult("alone", {}, (True,))).said[0].startswith("In 1 of 1 seed its weights")
+    assert card(full(), TechniqueResult("alone", {}, (True,))).sentences[0].startswith("In 1 of 1 seed its weights")
 
 
 def test_a_card_without_significant_differences_reports_none():
     plain = TechniqueResult("same", {}, (False, False))
-    assert card(full(), plain).said == ("No significant difference from vanilla.",)
+    assert card(full(), plain).sentences == ("No significant difference from vanilla.",)
     unsure = TechniqueResult("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))
-    assert card(full(), unsure).said[1:] == ("Significant over texts, but not over seeds: JSD noise.",)
+    assert card(full(), unsure).sentences[1:] == ("Significant over texts, but not over seeds: JSD noise.",)
 
 
 def test_dots_lie_where_their_numbers_are():

@@ -56,19 +56,19 @@ def network_for(shape: Shape, classes: int) -> nn.Sequential:
 
 
 class ImageClassifierLoop(StageLoop):
-    def __init__(self, how: ImageTrainConfig, network: nn.Module, pixels: Tensor, labels: Tensor) -> None:
-        self.how, self.pixels, self.labels = how, pixels, labels
+    def __init__(self, config: ImageTrainConfig, network: nn.Module, pixels: Tensor, labels: Tensor) -> None:
+        self.config, self.pixels, self.labels = config, pixels, labels
         parameters = list(network.parameters())
         state = StageState(
             networks=network,
             parameters_by_player={"all": parameters},
-            optimizer=torch.optim.Adadelta(parameters, how.learning_rate, DECAY, EPSILON),
+            optimizer=torch.optim.Adadelta(parameters, config.learning_rate, DECAY, EPSILON),
         )
-        stage = Stage("train", epochs=how.epochs, select="last")
+        stage = Stage("train", epochs=config.epochs, select="last")
         super().__init__(stage, state, SilentWatcher(), len(labels), (Player(terms=("loss",)),))
 
     def batches(self) -> list[Rows]:
-        return shuffled_rows(len(self.labels), self.how.batch_size, (self.how.seed, self.state.epoch))
+        return shuffled_rows(len(self.labels), self.config.batch_size, (self.config.seed, self.state.epoch))
 
     def losses(self, rows: Rows) -> tuple[Terms, None]:
         index = torch.from_numpy(rows).to(self.labels.device)
@@ -78,14 +78,14 @@ class ImageClassifierLoop(StageLoop):
 
 
 def train(
-    how: ImageTrainConfig, images: Images, labels: Tensor, device: torch.device
+    config: ImageTrainConfig, images: Images, labels: Tensor, device: torch.device
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
     """The network in evaluation mode, and one record per epoch."""
     with forked_generators():
-        torch.manual_seed(derive_seed(how.seed))
+        torch.manual_seed(derive_seed(config.seed))
         network = network_for(images.shape, int(labels.max()) + 1).to(device)
         network.get_buffer("mean").copy_(PatchConfig(fill="mean").blank(images.pixels, images.whole))
-        loop = ImageClassifierLoop(how, network, images.pixels.to(device), labels.to(device))
+        loop = ImageClassifierLoop(config, network, images.pixels.to(device), labels.to(device))
         loop.execute()
     return network.eval(), [{"epoch": record["epoch"], **record["terms"]} for record in loop.state.history]
 

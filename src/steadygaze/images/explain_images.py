@@ -83,15 +83,15 @@ def explain_images(
     return patch_weights.explanations(name, k, canvas.patch)
 
 
-def resolve_image_explainer(given: Any) -> tuple[str, PatchExplainer]:
+def resolve_image_explainer(explainer: Any) -> tuple[str, PatchExplainer]:
     """The name and the explainer."""
-    if isinstance(given, PatchExplainer):
+    if isinstance(explainer, PatchExplainer):
         return next(
-            (name for name, kind in IMAGE_EXPLAINERS.items() if type(given) is kind), type(given).__name__
-        ), given
-    if not isinstance(given, str) or given not in IMAGE_EXPLAINERS:
-        raise unknown("explainer of images", given, IMAGE_EXPLAINERS)
-    return given, IMAGE_EXPLAINERS[given]()
+            (name for name, kind in IMAGE_EXPLAINERS.items() if type(explainer) is kind), type(explainer).__name__
+        ), explainer
+    if not isinstance(explainer, str) or explainer not in IMAGE_EXPLAINERS:
+        raise unknown("explainer of images", explainer, IMAGE_EXPLAINERS)
+    return explainer, IMAGE_EXPLAINERS[explainer]()
 
 
 def _fill(canvas: PatchConfig, box: ImageBlackBox, images: Images) -> Tensor:

@@ -108,22 +108,22 @@ def together(shape: Shape) -> int:
     return max(1, min(CHUNK, PIXELS // prod(shape)))
 
 
-def as_image_black_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBlackBox:
+def as_image_black_box(model: Any, classes: Sequence[Label] | None = None) -> ImageBlackBox:
     """Convert one of ACCEPTED.  `classes`: names in the order of the probabilities."""
-    if isinstance(given, ImageBlackBox):
-        return replace(given, classes=_classes(given.classes, classes, given.name))
-    predict = None if isinstance(given, nn.Module) else getattr(given, "predict_proba", given)
-    if isinstance(given, type) or not (isinstance(given, nn.Module) or callable(predict)):
-        raise UserError(f"cannot explain {given!r:.80}; pass {ACCEPTED}")
-    name = getattr(given, "__name__", type(given).__name__)
-    names = _classes(getattr(given, "classes_", None), classes, name)
-    if isinstance(given, ImageClassifierBox):
-        return ImageBlackBox(name, names, predict, given.network_, given.network_.get_buffer("mean").cpu())
-    return ImageBlackBox(name, names, predict, given if isinstance(given, nn.Module) else None)
+    if isinstance(model, ImageBlackBox):
+        return replace(model, classes=_classes(model.classes, classes, model.name))
+    predict = None if isinstance(model, nn.Module) else getattr(model, "predict_proba", model)
+    if isinstance(model, type) or not (isinstance(model, nn.Module) or callable(predict)):
+        raise UserError(f"cannot explain {model!r:.80}; pass {ACCEPTED}")
+    name = getattr(model, "__name__", type(model).__name__)
+    names = _classes(getattr(model, "classes_", None), classes, name)
+    if isinstance(model, ImageClassifierBox):
+        return ImageBlackBox(name, names, predict, model.network_, model.network_.get_buffer("mean").cpu())
+    return ImageBlackBox(name, names, predict, model if isinstance(model, nn.Module) else None)
 
 
-def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label, ...]:
-    names = own if given is None else given
+def _classes(own: Any, class_names: Sequence[Label] | None, name: str) -> tuple[Label, ...]:
+    names = own if class_names is None else class_names
     if names is None:
         raise UserError(f"{name} has no classes_: pass their names as classes=, in the order of the probabilities")
     if own is not None and len(own) != len(names):

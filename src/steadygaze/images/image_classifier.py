@@ -79,13 +79,13 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         y : one label for each image, all strings or all whole numbers.
         """
         values = {name: getattr(self, name) for name in ("seed", "epochs", "batch_size", "learning_rate")}
-        how = build(ImageTrainConfig, values)
+        config = build(ImageTrainConfig, values)
         images, labels = read_images(X), read_labels(y, minimum_classes=2)
         if len(images) != len(labels):
             raise UserError(f"found {len(images)} images and {len(labels)} labels; pass one label for each image")
         classes, codes = np.unique(np.asarray(labels), return_inverse=True)
-        network, history = train(how, images, torch.from_numpy(codes), best_device(self.device))
-        description = ImageModelConfig(classes=classes.tolist(), shape=images.shape, learning=how, history=history)
+        network, history = train(config, images, torch.from_numpy(codes), best_device(self.device))
+        description = ImageModelConfig(classes=classes.tolist(), shape=images.shape, learning=config, history=history)
         return self._take(description, network)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -101,9 +101,9 @@ def load_explainer(
     return ImageExplainer(method_name(config), box, learned, *files.measured())
 
 
-def image_black_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBlackBox:
+def image_black_box(model: Any, classes: Sequence[Label] | None, device: str) -> ImageBlackBox:
     """An ImageBlackBox; a path is the folder of an ImageClassifier."""
-    return as_image_black_box(ImageClassifier.load(given, device) if isinstance(given, str | Path) else given, classes)
+    return as_image_black_box(ImageClassifier.load(model, device) if isinstance(model, str | Path) else model, classes)
 
 
 def _shape(shape: Any) -> Shape:
@@ -149,11 +149,11 @@ def fit_images(
     data: tuple[Any, Any],
 ) -> ImageExplainer:
     """Fit an explainer of images; `fit_explainer` calls it by name."""
-    how, canvas = image_fit_config(*order)
+    config, canvas = image_fit_config(*order)
     box, parts = image_black_box(black_box, classes, device), image_splits(*data)
     options = run.seed, run.device, run.watcher, run.watch
     facts = run.facts(parts[0].as_given())
     fitted = ImageExplainer(
-        method_name(how), box, ImageFit(how, canvas, *options).fit(box, *parts, run.keep), facts=facts
+        method_name(config), box, ImageFit(config, canvas, *options).fit(box, *parts, run.keep), facts=facts
     )
     return replace(fitted, rows=noted(fitted.rows_of(parts[1]), box.predict_proba(parts[1])))

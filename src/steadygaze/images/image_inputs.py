@@ -130,9 +130,9 @@ class Images:
         return np.rint(values * 255).astype(np.uint8) if self.whole else np.ascontiguousarray(values)
 
 
-def read_images(given: Any) -> Images:
+def read_images(images: Any) -> Images:
     """Convert and check images."""
-    values = _array(given)
+    values = _array(images)
     flat = values.ndim == 3
     if not flat and (values.ndim != 4 or values.shape[-1] > MAX_CHANNELS):
         advice = ": put a single image in a list, [image]" if values.ndim == 2 else ""
@@ -147,8 +147,8 @@ def read_images(given: Any) -> Images:
 def match_shape(images: Images, shape: Shape, whose: str, whole: bool | None = None) -> Images:
     """Raise an error if the shape or the number format differs."""
     if images.shape != shape:
-        found, expected = (f"{h} × {w} pixels with {c} channels" for c, h, w in (images.shape, shape))
-        raise UserError(f"{whose} has images of {expected}, found images of {found}")
+        size, expected_size = (f"{h} × {w} pixels with {c} channels" for c, h, w in (images.shape, shape))
+        raise UserError(f"{whose} has images of {expected_size}, found images of {size}")
     if whole not in (None, images.whole):
         kinds = "floats from 0 to 1", "whole numbers from 0 to 255"
         raise UserError(
@@ -157,15 +157,15 @@ def match_shape(images: Images, shape: Shape, whose: str, whole: bool | None = N
     return images
 
 
-def _array(given: Any) -> NDArray[Any]:
-    if isinstance(given, Tensor):
-        given = given.detach().cpu().numpy()
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
-        raise UserError(f"{WANTED}, or a list of images of one size; found {given!r:.80}")
-    if isinstance(given, np.ndarray) and given.dtype != object:
-        return given
+def _array(values: Any) -> NDArray[Any]:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
+        raise UserError(f"{WANTED}, or a list of images of one size; found {values!r:.80}")
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values
     try:
-        arrays = [np.asarray(image) for image in given]
+        arrays = [np.asarray(image) for image in values]
     except (TypeError, ValueError):
         raise UserError(f"{WANTED}; found a list with items that are not arrays of numbers") from None
     sizes = sorted({image.shape for image in arrays})

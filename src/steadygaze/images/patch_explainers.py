@@ -61,7 +61,7 @@ class PatchExplainer(ABC):
     """Whether it queries the black box for images with filled patches."""
 
     @abstractmethod
-    def weigh(self, asked: PatchRequest) -> Tensor:
+    def weigh(self, request: PatchRequest) -> Tensor:
         """(N,D)"""
 
 
@@ -69,25 +69,25 @@ class PatchExplainer(ABC):
 class Gradient(PatchExplainer):
     """Gradient with respect to each pixel; needs a torch network."""
 
-    def weigh(self, asked: PatchRequest) -> Tensor:
-        network, aim = asked.black_box.network, asked.aim
+    def weigh(self, request: PatchRequest) -> Tensor:
+        network, aim = request.black_box.network, request.aim
         if network is None:
             raise UserError(
-                f"gradient needs a torch network, and {asked.black_box.name} returns probabilities only: "
+                f"gradient needs a torch network, and {request.black_box.name} returns probabilities only: "
                 f"use leave-one-out, lime or random"
             )
-        parts, many = [], together(asked.images.shape)
+        parts, many = [], together(request.images.shape)
         with with_gradients(network):
             for pixels, target_class in zip(
-                torch.split(asked.images.pixels, many), torch.split(aim, many), strict=True
+                torch.split(request.images.pixels, many), torch.split(aim, many), strict=True
             ):
-                x = pixels.to(asked.black_box.device).requires_grad_()
+                x = pixels.to(request.black_box.device).requires_grad_()
                 probability = network(x).double().softmax(-1).cpu().gather(-1, target_class.unsqueeze(-1))
                 (gradient,) = torch.autograd.grad(
                     probability.sum(), x
                 )  # not .backward(), which would change the user's .grad
                 parts.append(gradient.double().abs().sum(1, keepdim=True).cpu())
-        return (avg_pool2d(torch.cat(parts), asked.patch) * asked.patch**2).flatten(1)
+        return (avg_pool2d(torch.cat(parts), request.patch) * request.patch**2).flatten(1)
 
 
 @settings
@@ -96,10 +96,10 @@ class LeaveOneOut(PatchExplainer):
 
     fills: ClassVar[bool] = True
 
-    def weigh(self, asked: PatchRequest) -> Tensor:
-        whole = asked.probs.gather(-1, asked.aim.unsqueeze(-1))
-        parts = [probs.gather(-1, asked.aim[index].unsqueeze(-1)) for index, probs in without_patch(asked)]
-        return whole - torch.cat(parts).view(len(whole), asked.units)
+    def weigh(self, request: PatchRequest) -> Tensor:
+        whole = request.probs.gather(-1, request.aim.unsqueeze(-1))
+        parts = [probs.gather(-1, request.aim[index].unsqueeze(-1)) for index, probs in without_patch(request)]
+        return whole - torch.cat(parts).view(len(whole), request.units)
 
 
 @settings
@@ -117,21 +117,23 @@ class Lime(PatchExplainer):
     seed: int = 0
     """Random seed."""
 
-    def weigh(self, asked: PatchRequest) -> Tensor:
-        many = max(1, ENTRIES // (self.samples * asked.units))
-        groups = torch.split(torch.arange(len(asked.images)), many)
-        return torch.cat([self._fit(asked, rows) for rows in groups])
+    def weigh(self, request: PatchRequest) -> Tensor:
+        many = max(1, ENTRIES // (self.samples * request.units))
+        groups = torch.split(torch.arange(len(request.images)), many)
+        return torch.cat([self._fit(request, rows) for rows in groups])
 
-    def _fit(self, asked: PatchRequest, rows: Tensor) -> Tensor:
+    def _fit(self, request: PatchRequest, rows: Tensor) -> Tensor:
         """(B,) -> (B,D)"""
-        units, chance = asked.units, RandomKey(self.seed).child(1)
+        units, chance = request.units, RandomKey(self.seed).child(1)
         number = torch.arange(self.samples)
-        keys = chance.scramble(image_key(asked.images.pixels[rows]).unsqueeze(-1) + number).flatten()
+        keys = chance.scramble(image_key(request.images.pixels[rows]).unsqueeze(-1) + number).flatten()
         noise = chance.uniform(keys, 1 + units, dtype=torch.float64)
         size = (noise[:, :1] * (units + 1)).floor()
         z = (noise[:, 1:].argsort(-1).argsort(-1) < size).double()  # the patches of the lowest numbers
         owners = rows.repeat_interleave(self.samples)
-        probabilities = asked.predict_proba(owners, z).gather(-1, asked.aim[owners].unsqueeze(-1)).view(len(rows), -1)
+        probabilities = (
+            request.predict_proba(owners, z).gather(-1, request.aim[owners].unsqueeze(-1)).view(len(rows), -1)
+        )
         kept_share = (size / units).view(len(rows), -1)
         weight = (-((1 - kept_share.sqrt()) ** 2) / (2 * self.width**2)).exp()
         return regression(z.view(len(rows), self.samples, units), probabilities, weight, self.ridge)
@@ -144,17 +146,17 @@ class Random(PatchExplainer):
     seed: int = 0
     """Random seed."""
 
-    def weigh(self, asked: PatchRequest) -> Tensor:
-        key = image_key(asked.images.pixels)
-        return RandomKey(self.seed).child(3).uniform(key, asked.units, dtype=torch.float64)
+    def weigh(self, request: PatchRequest) -> Tensor:
+        key = image_key(request.images.pixels)
+        return RandomKey(self.seed).child(3).uniform(key, request.units, dtype=torch.float64)
 
 
-def without_patch(asked: PatchRequest) -> Iterator[tuple[Tensor, Tensor]]:
+def without_patch(request: PatchRequest) -> Iterator[tuple[Tensor, Tensor]]:
     """Fill each patch of each image, in order: index of the image (K,), and probabilities (K,C)."""
-    for pairs in torch.split(torch.arange(len(asked.images) * asked.units), together(asked.images.shape)):
-        index, removed = pairs // asked.units, pairs % asked.units
-        kept = torch.ones(len(pairs), asked.units).scatter(1, removed.unsqueeze(1), 0.0)
-        yield index, asked.predict_proba(index, kept)
+    for pairs in torch.split(torch.arange(len(request.images) * request.units), together(request.images.shape)):
+        index, removed = pairs // request.units, pairs % request.units
+        kept = torch.ones(len(pairs), request.units).scatter(1, removed.unsqueeze(1), 0.0)
+        yield index, request.predict_proba(index, kept)
 
 
 def image_key(pixels: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ class Selector(nn.Module):
         channels, self.height, self.width = shape
         self.patch = patch
         units = (self.height // patch) * (self.width // patch)
-        self.said = nn.Linear(query, self.height * self.width) if query else None
+        self.query_layer = nn.Linear(query, self.height * self.width) if query else None
         self.near = nn.Sequential(
             nn.Conv2d(channels + bool(query), 32, 3, padding="same"),
             nn.ReLU(),
@@ -100,8 +100,8 @@ class Selector(nn.Module):
     def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         """(B,C,H,W), (B,classes) -> (B,D)"""
         channels = views.x
-        if self.said is not None and query is not None:
-            query_channel = self.said(query.to(channels.dtype)).view(-1, 1, self.height, self.width)
+        if self.query_layer is not None and query is not None:
+            query_channel = self.query_layer(query.to(channels.dtype)).view(-1, 1, self.height, self.width)
             channels = torch.cat([channels, query_channel], 1)
         hidden = self.near(channels)
         scores: Tensor = self.score(self.inner(avg_pool2d(hidden, self.patch))).flatten(1) + self.whole(hidden)
@@ -203,20 +203,20 @@ def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> Select
 
 
 def image_nets(
-    how: SelectorConfig, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
+    config: SelectorConfig, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
 ) -> nn.ModuleDict:
     """Untrained networks for images; approximators save the fill."""
     units = PatchConfig(patch=patch).units(shape)
-    check_k(how.k, units, shape)
+    check_k(config.k, units, shape)
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
     blank = torch.zeros(shape) if fill is None else fill
 
     def approximator() -> nn.Module:
-        return Approximator(APPROXIMATORS[how.approximator](shape, classes), patch, blank)
+        return Approximator(APPROXIMATORS[config.approximator](shape, classes), patch, blank)
 
-    selector = Selector(shape, patch, classes if how.conditioned else 0, how.hidden, how.dropout)
-    return selector_networks(how, selector, approximator, units, classes)
+    selector = Selector(shape, patch, classes if config.conditioned else 0, config.hidden, config.dropout)
+    return selector_networks(config, selector, approximator, units, classes)
 
 
 def check_k(k: Any, units: int, shape: Shape) -> int:

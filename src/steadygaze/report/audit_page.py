@@ -104,7 +104,7 @@ def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int
     ([1], [1, 2])
     """
     if len(before) == len(after):
-        positions = [i for i, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+        positions = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
         return positions, positions
     steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     changes = [(range(i, j), range(k, m)) for kind, i, j, k, m in steps if kind != "equal"]
@@ -220,7 +220,7 @@ def render(report: Report) -> str:
             groups=_groups(report),
             absent=_absent(report),
             command=shlex.join(report.command),
-            told=partial(deciding_sentence, report),
+            deciding_sentence=partial(deciding_sentence, report),
         )
     )
     return html.encode(errors="replace").decode()  # a lone surrogate cannot be written

@@ -55,25 +55,25 @@ class Card:
     tone: str
     """CSS class: yes, partly, no, not-measured."""
     answer: str
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
 
 
 def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     """Summarize a technique; a collapse comes first."""
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
-    said = []
+    sentences = []
     if standing.silent:
         seeds = f"{standing.silent} of {len(standing.collapsed)} seed{'s' * (len(standing.collapsed) > 1)}"
-        said.append(f"In {seeds} its weights do not depend on the text: collapsed.")
+        sentences.append(f"In {seeds} its weights do not depend on the text: collapsed.")
     if standing is comparison.baseline:
-        said.append("The baseline.")
+        sentences.append("The baseline.")
     elif not (better or worse or bought):
-        said.append(f"No significant difference from {comparison.baseline.technique}.")
+        sentences.append(f"No significant difference from {comparison.baseline.technique}.")
     unsure = ", ".join(comparison.column(m).title for m, entry in standing.entries.items() if _texts_only(entry))
     leads = ("Better", "Worse", "Better only by collapse", "Significant over texts, but not over seeds")
     for lead, titles in zip(leads, (better, worse, bought, unsure), strict=True):
-        said += [f"{lead}: {titles}."] if titles else []
-    return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(said))
+        sentences += [f"{lead}: {titles}."] if titles else []
+    return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(sentences))
 
 
 def difference_text(entry: ComparisonCell) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Selector(nn.Module):
         self.first = nn.Conv1d(dimension, hidden, WIDTH, padding="same")
         self.whole = nn.Linear(hidden, hidden)
         self.near = nn.ModuleList(nn.Conv1d(hidden, hidden, WIDTH, padding="same") for _ in range(2))
-        self.said = _query_layers(query, hidden) if query else None
+        self.query_layers = _query_layers(query, hidden) if query else None
         self.drop = nn.Dropout(dropout)
         self.inner = nn.Linear(hidden * (3 if query else 2), hidden)
         self.score = nn.Linear(hidden, 1)
@@ -45,8 +45,8 @@ class Selector(nn.Module):
         present = views.x != 0
         hidden = _convolved(self.first, self.vectors(views.x), present)
         context = [self.whole(distributions.maximum(hidden, present)).relu()]
-        if self.said is not None and query is not None:
-            context.append(self.said(query.to(hidden.dtype)))
+        if self.query_layers is not None and query is not None:
+            context.append(self.query_layers(query.to(hidden.dtype)))
         for layer in self.near:
             hidden = _convolved(layer, hidden, present)
         wide = [part.unsqueeze(1).expand(-1, hidden.shape[1], -1) for part in context]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
+import steadygaze as sg
 from adapters.folders import LABELS, TEXTS, network, save, tokenizer
 from estimator.tiny import TEXTS as OURS
 from estimator.tiny import fitted, fitted_pair, tiny
@@ -269,3 +270,16 @@ def test_where_there_is_no_room_for_a_pair_single_texts_are_still_read(tmp_path)
     assert subject.for_pairs(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
     with pytest.raises(UserError, match="short reads single texts, found pairs"):
         subject.for_pairs(True)
+
+
+def test_steadygaze_models_have_their_own_classes_and_no_prompt(tmp_path):
+    classifier = fitted()
+    classifier.save(tmp_path / "model")
+    prompt = {"prompt": "{text}:", "label_words": {"a": " x", "b": " y"}}
+    for model in (classifier, tmp_path / "model"):
+        assert sg.load(model, classes=["neg", "pos"]).classes_.tolist() == ["neg", "pos"]
+        with pytest.raises(UserError, match=r"load does not rename the classes .* pass classes= to explain, evaluate"):
+            sg.load(model, classes=["bad", "good"])
+        with pytest.raises(UserError, match="a prompt is for a causal language model"):
+            sg.load(model, **prompt)
+        assert sg.evaluate(model, OURS[:1], ["good"], classes=["bad", "good"]).classes == ("bad", "good")

@@ -152,3 +152,46 @@ def test_a_report_with_an_evaluation_comes_back_from_json(report, tmp_path):
     broken["evaluation"]["per_class"][0]["recall"] = 0.9
     with pytest.raises(UserError, match=r"evaluation.per_class.0.recall is not as steadygaze writes it"):
         Report.from_dict(broken)
+
+
+def test_texts_may_be_a_generator(evaluation):
+    assert sg.evaluate(predict, (text for text in TEXTS), LABELS, classes=CLASSES).rows == evaluation.rows
+    lengths = sg.load(lambda texts: [float(len(text)) for text in texts])
+    values = [float(len(text)) for text in TEXTS]
+    assert sg.evaluate(lengths, (text for text in TEXTS), values)["r2"] == 1.0
+    assert [item.value for item in lengths.explain(text for text in TEXTS)] == values
+    assert sg.audit(lengths, (text for text in TEXTS), values).find("accuracy").value == 1.0
+
+
+def test_a_signature_identifies_model_data_output_and_seed(evaluation):
+    """Equal calls have equal signatures; every change of the model, the texts or the seed changes them."""
+
+    def signature(model=predict, texts=TEXTS, labels=LABELS, classes=CLASSES, **options):
+        return sg.evaluate(model, texts, labels, classes=classes, **options).rows[0].signature
+
+    asked, about = [(text, "why") for text in TEXTS], [(text, "who") for text in TEXTS]
+
+    def first(pairs):
+        return predict([text for text, _ in pairs])
+
+    signatures = [
+        signature(),
+        signature(lambda texts: predict(texts)[:, ::-1]),
+        signature(seed=1),
+        signature(labels=["good"] * 7),
+        signature(first, asked),
+        signature(first, about),
+    ]
+    assert signature() == signatures[0] == evaluation.rows[0].signature
+    assert len(set(signatures)) == len(signatures)
+    data = sg.audit(predict, TEXTS, LABELS, classes=CLASSES).find("accuracy").settings["data"]
+    assert data == evaluation.rows[0].settings["data"]
+
+
+def test_class_names_in_brackets_are_printed():
+    """Rich would read [bad] as markup and drop it, and fail at [/b]."""
+    names = ["[bad]", "[/b]", "[good]"]
+    evaluation = sg.evaluate(predict, TEXTS, ["[/b]"] * 7, classes=names)
+    assert all(str(evaluation).count(name) == 3 for name in names)
+    assert "[bad]" in evaluation._repr_html_()
+    assert "[/b]" in str(sg.word_weights(predict, TEXTS * 3, classes=names))

@@ -1,6 +1,7 @@
 """Weights of words over a corpus."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -120,3 +121,35 @@ def test_an_explainer_is_needed():
 def test_a_negative_seed_is_refused():
     with pytest.raises(sg.UserError, match="seed must be a whole number from 0 up"):
         sg.word_weights(predict, TEXTS, classes=CLASSES, seed=-1)
+
+
+def test_weights_of_a_regression_model_are_those_of_its_output():
+    """Each "good" adds 2 to the value, each "dull" subtracts 1."""
+
+    def value(texts):
+        return [2.0 * text.lower().count("good") - text.count("dull") for text in texts]
+
+    weights = sg.word_weights(value, TEXTS)
+    assert dict(weights.texts) == {"value": len(TEXTS)}
+    assert {weight.word: weight.mean for weight in weights.top("value")[:2]} == pytest.approx(
+        {"good": 8 / 3, "dull": -1}
+    )
+    assert "dull" in str(weights)
+
+
+@pytest.mark.parametrize("explainers", [["lime", "lime"], [None, "leave-one-out"]])
+def test_explainers_of_the_same_name_are_refused(explainers):
+    with pytest.raises(sg.UserError, match="have the same name; pass them in separate calls"):
+        sg.word_weights(predict, TEXTS, explainers, classes=CLASSES)
+
+
+def test_memory_of_the_intervals_does_not_grow_with_the_texts():
+    """2,000 resamples of 20,000 texts at once are 160 MB; a chunk is 16 MB in a few copies."""
+    items = [explanation("good film", [3.0, 1.0]), explanation("good dull", [4.0, -2.0])] * 10_000
+    tracemalloc.start()
+    weight = word_weights_of({"lime": items}, "model").top("good")[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 120e6
+    deviation = 1.96 * np.sqrt(np.mean([(3 - 0.7 * 4) ** 2, (4 - 0.7 * 6) ** 2]) / len(items)) / 5  # of a ratio
+    assert (weight.low, weight.high) == pytest.approx((0.7 - deviation, 0.7 + deviation), abs=deviation / 5)

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -97,10 +98,9 @@ def as_adapter(
     check_device(device)
     if import_objects and isinstance(model, str) and OBJECT.fullmatch(model) and not Path(model).exists():
         model = _imported(model)
-    if isinstance(model, ModelAdapter):
-        return model.label_names(classes)
-    if _is_classifier(model):
-        return from_classifier(model).label_names(classes)
+    if isinstance(model, ModelAdapter) or _is_classifier(model):
+        _refuse_prompt(prompt)
+        return (model if isinstance(model, ModelAdapter) else from_classifier(model)).label_names(classes)
     if isinstance(model, str | Path):
         return _by_name(model, device, attention, prompt).label_names(classes)
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
@@ -192,9 +192,33 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         raise UserError(
             f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
         )
-    last = getattr(model, "steps", [[model]])[-1][-1]  # of a pipeline
-    task: Task = "multi-label" if getattr(last, "multilabel_", False) else "classification"
+    task: Task = "multi-label" if getattr(_last_step(model), "multilabel_", False) else "classification"
+    if any(np.ndim(values) for values in names):  # scikit-learn: the classes of each output
+        different = next((values for values in map(list, names) if values != [0, 1]), None)
+        if different is not None:
+            raise UserError(
+                f"{name} has {len(names)} outputs, and one has the classes {different!r:.80}: only 0 and 1 are read.  "
+                "Pass a function texts -> probabilities of one output, with classes="
+            )
+        predict, names, task = partial(_of_second_class, predict), range(len(names)), "multi-label"
     return black_box(predict, list(names), name, task).label_names(classes)
+
+
+def _last_step(model: Any) -> Any:
+    """The estimator at the end of pipelines and searches of scikit-learn."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            model = model.steps[-1][-1]
+        else:
+            return model
+
+
+def _of_second_class(predict: Any, texts: list[Any]) -> Any:
+    """The probability of the class 1 of each output.  K arrays (N,2) -> (N,K)"""
+    answer = predict(texts)
+    return answer if isinstance(answer, np.ndarray) else np.stack([values[:, 1] for values in answer], 1)
 
 
 def _is_regressor(model: Any) -> bool:

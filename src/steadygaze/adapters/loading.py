@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
 from steadygaze.core.arguments import instance, integer, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
@@ -14,8 +14,9 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator.explainer_folder import is_fitted
-from steadygaze.estimator.inputs import read_texts
+from steadygaze.estimator.inputs import join_questions, read_texts
 from steadygaze.explainers.class_probability import Output
+from steadygaze.explainers.resolve_explainer import check_distinct, default_explainer, resolve_explainer
 from steadygaze.results.audit_config import silent
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.word_weights import WordWeights, word_weights_of
@@ -41,6 +42,7 @@ def load(
         a fitted scikit-learn pipeline or another object with `predict_proba`, or a function texts -> probabilities.
         Regression: a Hugging Face model with one output, a scikit-learn regressor, or a function texts -> numbers.
     classes : the names of the classes in the order of the probabilities; required for a function that returns these.
+        A folder of `save` has its own.
     device : auto, cpu, cuda or mps, for models that are loaded here.
     attention : last or rollout: how the heads and layers of a Hugging Face model are aggregated.
     prompt, label_words : classify with a causal language model, a folder, a hub id or (model, tokenizer).
@@ -54,12 +56,19 @@ def load(
         if is_fitted(folder):
             raise UserError(f"{folder} is a fitted explainer; load it with load_explainer(folder, black_box)")
         if read_object_or_empty(folder / "config.json").get("kind") == "image-classifier":
+            if not (classes is None and prompt is None and label_words is None):
+                raise UserError(f"{folder} is an image classifier: leave out classes=, prompt= and label_words=")
             return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
     instructions = read_prompt(prompt, label_words)
     adapter = as_adapter(model, classes=classes, device=device, attention=attention, prompt=instructions)
-    if adapter.fitted is None and adapter.saved is not None:
-        return resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
-    return adapter.fitted or adapter
+    if adapter.saved is None:
+        return adapter
+    if list(adapter.classes) != list(adapter.saved.description.classes):
+        raise UserError(
+            f"load does not rename the classes of {STEADYGAZE_MODEL}: leave out classes=, or pass classes= to explain, "
+            "evaluate or audit"
+        )
+    return adapter.fitted or resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
 
 
 @validated(settings=optional(instance(Mapping, "a dict")), classes=optional(sequence_of))
@@ -135,13 +144,15 @@ def weigh_words(
         raise UserError("explainers is empty: name an explainer, or leave explainers out for the default of the model")
     if len(adapter.outputs) > 1:
         adapter.check_classes()
-    inputs, questions = read_texts(texts)
-    items = inputs if questions is None else list(zip(inputs, questions, strict=True))
+    items = join_questions(*read_texts(texts))
+    default = default_explainer(adapter.model)
+    names = [resolve_explainer(default if explainer is None else explainer)[0] for explainer in explainers]
+    check_distinct(names)
     explanations: dict[str, list[Explanation]] = {}
-    for explainer in explainers:
+    for name, explainer in zip(names, explainers, strict=True):
         explained: list[Explanation] = []
         for start in range(0, len(items), CHUNK):
             explained += adapter.explain(items[start : start + CHUNK], explainer, seed=seed)
-            watch(f"explaining: {explained[0].explainer}", len(explained), len(items))
-        explanations[explained[0].explainer] = explained
+            watch(f"explaining: {name}", len(explained), len(items))
+        explanations[name] = explained
     return word_weights_of(explanations, adapter.name, words, min_texts, seed)

@@ -19,7 +19,7 @@ from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage, truncation
-from steadygaze.estimator.inputs import check_label_count, is_single_text, list_labels, read_texts
+from steadygaze.estimator.inputs import check_label_count, is_single_text, join_questions, list_labels, read_texts
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
@@ -226,7 +226,7 @@ class ModelAdapter:
             if self.task != "regression":
                 return explanations
             name, index = self.output_position(target)
-            values = self.predict_covered(inputs, batch_size)[0][:, index].tolist()
+            values = self.predict_covered(join_questions(texts, questions), batch_size)[0][:, index].tolist()
             return Explanations(
                 replace(explanation, label=name, probabilities={}, target=None, value=value)
                 for explanation, value in zip(explanations, values, strict=True)

@@ -39,7 +39,7 @@ from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Label
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import read_split, read_texts, texts_of
+from steadygaze.estimator.inputs import join_questions, read_split, read_texts, texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES
 from steadygaze.models.rationalizer import selects
@@ -130,8 +130,8 @@ def audit(
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
     config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
-    options: dict[str, Any] = {"classes": classes, "device": device, "attention": attention}
-    adapters = [as_adapter(source, **options) for source in (model, *other_seeds)]
+    adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in (model, *other_seeds)]
+    texts = join_questions(*read_texts(texts))  # a generator can be read only once
     (adapter, *others), convert = two_class_models(adapters, texts, target, threshold)
     examples = _examples(texts, labels if labels is None else convert(labels), rationales)
     request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime)

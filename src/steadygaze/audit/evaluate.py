@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import numbers
 from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.measures import correctness_measures
+from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core import __version__
 from steadygaze.core.arguments import integer, optional, sequence_of, validated
-from steadygaze.core.errors import UserError
-from steadygaze.core.types import Label
+from steadygaze.core.types import Example, Label
 from steadygaze.core.untrusted_files import digest_values
-from steadygaze.estimator.inputs import read_texts
+from steadygaze.data.text_checks import check_labels
+from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_texts
 from steadygaze.models import inference
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.row import Row, mean_row
@@ -60,36 +62,49 @@ def evaluate_adapter(
     seed: int = 0,
     target: Label | None = None,
 ) -> Evaluation:
+    texts, questions = read_texts(texts)
+    inputs = join_questions(texts, questions)
     if adapter.task == "regression":
-        return _regression(adapter, texts, labels, batch_size, seed, target)
-    (adapter,), convert = two_class_models([adapter], texts, target, None)
+        return _regression(adapter, inputs, labels, batch_size, seed, target)
+    (adapter,), convert = two_class_models([adapter], inputs, target, None)
     labels = convert(labels)
-    codes = np.array(adapter.label_codes(list(labels)))
-    inputs = _texts(texts, len(codes))
-    probabilities = adapter.predict_proba(texts, batch_size=batch_size)
-    return evaluation(adapter.name, adapter.classes, inputs, codes, probabilities, seed)
+    check_label_count(len(inputs), len(labels))
+    codes = np.array(adapter.label_codes(labels))
+    probabilities = adapter.predict_proba(inputs, batch_size=batch_size)
+    settings = _settings(adapter, inputs, check_labels(labels, minimum_classes=1), probabilities, seed)
+    probs, label = torch.from_numpy(probabilities), torch.from_numpy(codes)
+    rows = [mean_row("accuracy", correctness_measures.accuracy(probs, label).tolist(), settings, seed=seed)]
+    for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
+        rows.append(Row(measure, value, len(codes), interval, settings))
+    return tabulate(adapter.name, adapter.classes, rows, texts, codes, probabilities, ERRORS)
 
 
-def _texts(texts: Any, labels: int) -> list[str]:
-    inputs, _ = read_texts(texts)
-    if labels != len(inputs):
-        raise UserError(f"{len(inputs):,} texts and {labels:,} labels: there must be one label for each text")
-    return inputs
+def _settings(
+    adapter: ModelAdapter, inputs: Sequence[Any], labels: Sequence[Any], predictions: NDArray[np.float64], seed: int
+) -> dict[str, str | int | float]:
+    """Settings that identify a result.  A black box is identified by its predictions."""
+    pairs = (item if isinstance(item, tuple) else (item, None) for item in inputs)
+    examples = [Example(text, label, question) for (text, question), label in zip(pairs, labels, strict=True)]
+    output = {"output": adapter.facts["output"]} if "output" in adapter.facts else {}
+    identity = {} if adapter.fingerprint else {"predictions": digest_values(predictions)[:12]}
+    return {
+        "model": adapter.fingerprint[:12] or adapter.name,
+        **output,
+        **identity,
+        "data": fingerprint(examples)[:12],
+        "seed": seed,
+        "steadygaze": __version__,
+    }
 
 
 def _regression(
-    adapter: ModelAdapter, texts: Any, labels: Sequence[Any], batch_size: int, seed: int, target: Label | None
+    adapter: ModelAdapter, inputs: Sequence[Any], labels: Any, batch_size: int, seed: int, target: Label | None
 ) -> Evaluation:
     name, index = adapter.output_position(target)
-    true = np.array(numbers(labels))
-    inputs = _texts(texts, len(true))
-    value = adapter.predict_covered(texts, batch_size)[0][:, index]
-    settings = {
-        "model": adapter.name,
-        "output": str(name),
-        "data": digest_values(list(inputs), true)[:12],
-        "steadygaze": __version__,
-    }
+    true = np.array(numbers(list_labels(labels)))
+    check_label_count(len(inputs), len(true))
+    value = adapter.predict_covered(inputs, batch_size)[0][:, index]
+    settings = {**_settings(adapter, inputs, true.tolist(), value, seed), "output": str(name)}
     rows = [mean_row("mean-absolute-error", np.abs(value - true).tolist(), settings, seed=seed)]
     if true.std() > 0:
         r2 = 1 - ((true - value) ** 2).sum() / ((true - true.mean()) ** 2).sum()
@@ -97,16 +112,3 @@ def _regression(
     if true.std() > 0 and value.std() > 0:
         rows.append(Row("correlation", float(np.corrcoef(true, value)[0, 1]), len(true), None, settings))
     return Evaluation(adapter.name, (), tuple(rows), (), ())
-
-
-def evaluation(
-    name: str, classes: Sequence[Label], texts: Sequence[str], codes: Any, probabilities: Any, seed: int = 0
-) -> Evaluation:
-    """The evaluation of these probabilities.  codes (N,): the label of each text as an index; (N,C)"""
-    probs, label = torch.as_tensor(probabilities), torch.as_tensor(codes)
-    hits = correctness_measures.accuracy(probs, label).tolist()
-    settings = {"model": name, "data": digest_values(list(texts), label.numpy())[:12], "steadygaze": __version__}
-    rows = [mean_row("accuracy", hits, settings, seed=seed)]
-    for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
-        rows.append(Row(measure, value, len(hits), interval, settings))
-    return tabulate(name, classes, rows, texts, label.numpy(), probs.numpy(), ERRORS)

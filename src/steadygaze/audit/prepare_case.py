@@ -21,7 +21,7 @@ from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.token_alignment import grade_tokens, mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, missing_capability
-from steadygaze.explainers.resolve_explainer import resolve_explainer
+from steadygaze.explainers.resolve_explainer import check_distinct, resolve_explainer
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
@@ -92,10 +92,8 @@ def choose_explainers(adapter: ModelAdapter, requested: Sequence[Any]) -> tuple[
     pairs = [
         resolve_explainer(item.for_adapter(adapter) if isinstance(item, TextExplainer) else item) for item in requested
     ]
+    check_distinct([name for name, _ in pairs])
     explainers = dict(pairs) or _default(adapter)
-    if len(pairs) > len(explainers):
-        names = ", ".join(name for name, _ in pairs)
-        raise UserError(f"two of the explainers {names} have the same name; audit them separately")
     reasons = {
         name: reason
         for name, explainer in explainers.items()

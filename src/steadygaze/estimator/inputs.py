@@ -151,6 +151,11 @@ def read_texts(data: Any) -> tuple[list[str], list[str] | None]:
     return texts, check_texts(columns[1], location="questions[{}]".format) if len(columns) == 2 else None
 
 
+def join_questions(texts: Sequence[str], questions: Sequence[str] | None) -> list[Any]:
+    """The result of `read_texts` as X: strings, or pairs (text, question)."""
+    return list(texts) if questions is None else list(zip(texts, questions, strict=True))
+
+
 def read_labels(data: Any, minimum_classes: int) -> list[Label]:
     is_array = getattr(data, "ndim", 0) > 0  # check_labels checks its shape
     labels = check_labels(data if is_array else _as_list(data, "labels"), minimum_classes=minimum_classes)

@@ -95,11 +95,23 @@ def _resampled_means(values: Values, draws: NDArray[np.int64]) -> Values:
     finite = np.isfinite(values)
     if len(values) == 1 and finite.all():
         return np.asarray(values[0][draws].mean(axis=1, keepdims=True))
-    size, texts = draws.shape
-    places = draws + texts * np.arange(size)[:, None]
-    counts = np.bincount(places.ravel(), minlength=size * texts).reshape(size, texts).astype(np.float64)
+    counts = _counts(draws)
     total, number = counts @ np.where(finite, values, 0.0).T, counts @ finite.T.astype(np.float64)
     return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
+
+
+def resample_counts(n: int, resamples: int, seed: int) -> Iterator[Values]:
+    """Chunks of resamples: how often each of n texts was drawn.  (R,n)"""
+    random = np.random.default_rng(seed)
+    for size in chunks(resamples, n):
+        yield _counts(random.integers(n, size=(size, n)))
+
+
+def _counts(draws: NDArray[np.int64]) -> Values:
+    """How often each draw has each text.  (D,N) -> (D,N)"""
+    size, texts = draws.shape
+    places = draws + texts * np.arange(size)[:, None]
+    return np.bincount(places.ravel(), minlength=size * texts).reshape(size, texts).astype(np.float64)
 
 
 def _percentile_interval(draws: Values, level: float) -> Interval | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import UserError, one_line, unknown
+from steadygaze.core.errors import Console, UserError, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.bootstrap import bootstrap_statistic
@@ -132,8 +132,6 @@ class Evaluation(JsonResult):
         return Group(heading, scores, Text(), classes, Text(), counts)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         console = Console(width=100, no_color=True)
         with console.capture() as captured:
             console.print(self)

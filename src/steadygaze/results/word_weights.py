@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import one_line, unknown
+from steadygaze.core.errors import Console, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
-from steadygaze.results.bootstrap import LEVEL
+from steadygaze.results.bootstrap import LEVEL, resample_counts
 from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text, number
@@ -124,8 +124,6 @@ class WordWeights(SavedResult):
         return Group(*parts)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         console = Console(width=100, no_color=True)
         with console.capture() as captured:
             console.print(self)
@@ -170,7 +168,7 @@ def word_weights_of(
 ) -> WordWeights:
     """Aggregate explanations, explainer -> one per text.  `words`: per class; `min_texts`: fewest texts of a word."""
     first = next(iter(explanations.values()))
-    labels = list(dict.fromkeys(label for item in first for label in item.probabilities))
+    labels = list(dict.fromkeys(label for item in first for label in item.probabilities or [item.label]))
     counts = {label: sum(item.explained_label == label for item in first) for label in labels}
     weights: list[WordWeight] = []
     for name, items in explanations.items():
@@ -217,10 +215,9 @@ def _interval(
     matrix: NDArray[np.float64], absolute: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Percentile intervals of Σ W_iw / Σ |W_i| over resampled texts.  (N,K), (N,) -> (K,), (K,)"""
-    n = len(absolute)
-    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)  # (R,N) counts
-    weight = draws @ absolute
-    used = weight > 0
-    shares = (draws[used] @ matrix) / weight[used, None]
+    weighted = np.column_stack([absolute, matrix])
+    sums = np.concatenate([counts @ weighted for counts in resample_counts(len(absolute), RESAMPLES, seed)])
+    used = sums[:, 0] > 0
+    shares = sums[used, 1:] / sums[used, :1]
     low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return low, high

@@ -314,3 +314,13 @@ def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path,
     assert direct.stored_.description.text["small_data"] is small
     assert fingerprint(vanilla.stored_.model) == fingerprint(direct.stored_.model)
     assert student.stored_.description.references == [fingerprint(vanilla.stored_.model)]
+
+
+def test_all_models_of_a_comparison_have_the_synonym_groups(tmp_path: Path, quick: None):
+    run(tmp_path / "out", order(synonym_groups=SYNONYMS))
+    for folder in (tmp_path / "out" / "cells").iterdir():
+        assert load_classifier(folder / "model", "cpu").synonym_groups.groups
+    identity = json.loads((tmp_path / "out" / "settings.json").read_text())
+    assert identity["synonym_groups"].startswith("given in Python, ")
+    with pytest.raises(UserError, match="synonym_groups"):
+        run(tmp_path / "out", order())

@@ -84,6 +84,12 @@ Vectors = Annotated[
     str | None,
     model_option("--vectors", help="Word vectors: GloVe file (.txt, .gz) or glove-50d.", show_default="random"),
 ]
+SynonymGroupsFile = Annotated[
+    Path | None,
+    model_option(
+        "--synonym-groups", metavar="FILE", help="Synonym groups (.json) or synonym table.", show_default="none"
+    ),
+]
 Epochs = Annotated[
     int | None,
     training_option("--epochs", min=1, metavar="N", help="Epochs.", show_default="8; more for small datasets"),

@@ -13,6 +13,7 @@ from steadygaze.cli.application import (
     Data,
     Encoder,
     Epochs,
+    SynonymGroupsFile,
     Vectors,
     app,
     command_help,
@@ -73,6 +74,7 @@ def compare(
     synonyms: Synonyms = None,
     encoder: Encoder = "bilstm",
     vectors: Vectors = None,
+    synonym_groups: SynonymGroupsFile = None,
     explainer: Explainer = None,
     seeds: Seeds = 3,
     epochs: Epochs = None,
@@ -97,6 +99,7 @@ def compare(
         "settings_for": _parse_settings_for(settings_for or []),
         "explainer": explainer,
         "synonyms": None if synonyms is None else str(synonyms),
+        "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
     _show(_run(config, out, common), out, common)
 

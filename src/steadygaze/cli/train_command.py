@@ -13,6 +13,7 @@ from steadygaze.cli.application import (
     LabelColumn,
     Out,
     RationalesColumn,
+    SynonymGroupsFile,
     TextColumn,
     Vectors,
     app,
@@ -41,12 +42,6 @@ MaxLength = Annotated[
         min=1,
         help="Tokens per text; the rest is truncated.",
         show_default="512, or the limit of a transformer; whole texts with --set window=256",
-    ),
-]
-SynonymGroupsFile = Annotated[
-    Path | None,
-    model_option(
-        "--synonym-groups", metavar="FILE", help="Synonym groups (.json) or synonym table.", show_default="none"
     ),
 ]
 Balanced = Annotated[bool, training_option("--balanced", help="Weight all classes equally.")]

@@ -49,6 +49,8 @@ class CompareConfig(ProbeConfig, DataConfig):
     """None: the default of each model, attention or a rationale."""
     synonyms: str | dict[str, list[str]] | None = None
     """For the audit: a file or a mapping.  None: no word is substituted."""
+    synonym_groups: str | dict[str, list[str]] | None = None
+    """For all models: a file of groups, a synonym table or a mapping.  None: every word has its own id."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -73,6 +75,7 @@ class CompareConfig(ProbeConfig, DataConfig):
             vectors=self.vectors,
             settings={**self.settings, **self.settings_for.get(technique, {})},
             batch_size=self.batch_size,
+            synonym_groups=self.synonym_groups,
             device=device,
             verbose=False,
         )

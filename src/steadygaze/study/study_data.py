@@ -18,6 +18,7 @@ from steadygaze.core.untrusted_files import digest_file, digest_json
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out
+from steadygaze.data.synonym_formats import table_files
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.compare_config import CompareConfig
@@ -89,6 +90,7 @@ def identity(config: CompareConfig, material: StudyData, device: str) -> dict[st
         "seeds": list(config.numbers),
         "encoder": encoder(config),
         "vectors": _file(config.vectors),
+        "synonym_groups": _table(config.synonym_groups),
         "shared": shared(config),
         "own": {name: own(config, name) for name in config.techniques},
         "audit": {
@@ -128,9 +130,13 @@ def explainers(config: CompareConfig) -> str:
 
 def synonyms(config: CompareConfig) -> str | None:
     """The synonym table, for signatures."""
-    if isinstance(config.synonyms, dict):
-        return f"given in Python, {digest_json([config.synonyms], sort_keys=True)[:12]}"
-    return _file(config.synonyms)
+    return _table(config.synonyms)
+
+
+def _table(table: str | dict[str, list[str]] | None) -> str | None:
+    if isinstance(table, dict):
+        return f"given in Python, {digest_json([table], sort_keys=True)[:12]}"
+    return _file(table)
 
 
 def _parts(config: CompareConfig, technique: str) -> dict[str, Any]:
@@ -140,7 +146,8 @@ def _parts(config: CompareConfig, technique: str) -> dict[str, Any]:
 
 
 def _file(path: str | None) -> str | None:
-    """The name and digest of a file; other values are unchanged."""
-    if path is None or not Path(path).is_file():
+    """The name and digest of a file, or of the files of a folder; other values are unchanged."""
+    if path is None or not Path(path).exists():
         return path
-    return f"{Path(path).name}, {digest_file(path)[:12]}"
+    digests = [digest_file(file) for file in table_files(Path(path))]
+    return f"{Path(path).name}, {(digests[0] if Path(path).is_file() else digest_json(digests))[:12]}"

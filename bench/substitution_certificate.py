@@ -1,0 +1,151 @@
+"""The certificate of substitutions: its time, its certified share, and attacks on certified texts.
+
+    share    texts with a certified label and certified top-k words, under substitution of every word of the table
+    attack   greedy and beam search over the table, on every text with an exact certificate; none may be broken
+    time     sampled certificates against forward passes of the same rewrites, in turn on the same texts
+
+    python bench/substitution_certificate.py [--model DIR --data sst2 --substitutions FILE] [--texts 20] [--k 5]
+                                             [--samples 1000] [--rounds 3]
+
+Without a model, one is trained on planted reviews and certified with their synonyms.  Texts of a corpus are a random
+sample of the test split.  Exits with 1 where an attack succeeds, or the time exceeds 1.2 times that of forward passes.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+import steadygaze as sg
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.synonym_table import Table, as_table
+from steadygaze.audit.rewrites import TextPositions, text_positions
+from steadygaze.audit.substitution_plans import model_substitutions, plans
+from steadygaze.data.planted.lexicon import SYNONYMS
+from steadygaze.data.substitutions import Substitutions
+from steadygaze.data.synonym_groups import fold_word
+from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.models import inference
+from steadygaze.results.substitution_certificates import SubstitutionCertificates
+from steadygaze.results.substitution_config import SubstitutionConfig
+
+LIMIT = 1.2
+TIMED = 2
+"""Texts of a timing."""
+
+
+def subject(arguments: argparse.Namespace) -> tuple[ModelAdapter, list[str], Table]:
+    """The model, the texts and the table."""
+    if arguments.model is None:
+        corpus = sg.load_corpus("planted-reviews:sizes=[800,100,100]")
+        train = corpus.splits["train"]
+        clf = sg.TextClassifier("bilstm", epochs=1, device="cpu")
+        clf.fit([example.text for example in train], [example.label for example in train])
+        return as_adapter(clf), [example.text for example in corpus.splits["test"]], as_table(SYNONYMS, folded=True)
+    texts = [example.text for example in sg.load_corpus(arguments.data).splits["test"]]
+    table = as_table(arguments.substitutions, folded=True)
+    return as_adapter(arguments.model, device="cpu"), texts, table
+
+
+def options_of(text: str, network: Substitutions) -> tuple[TextPositions, list[list[str]]]:
+    """The positions of a text, with the word and its alternatives as written."""
+    spans = build_word_tokenizer([], max_length=2**31 - 1).place([text]).spans[0]
+    positions = text_positions(text, spans, frozenset(network.alternatives))
+    words = [(form, network.alternatives[fold_word(form) or ""]) for form in positions.words]
+    return positions, [[form, *(match_case(form, name) for name in names)] for form, names in words]
+
+
+def attack(adapter: ModelAdapter, text: str, label: object, network: Substitutions, width: int) -> bool:
+    """Whether beam search finds a rewrite with another label.  Width 1: greedy."""
+    positions, options = options_of(text, network)
+    column = list(adapter.classes).index(label)
+    beam = np.zeros((1, len(options)), np.int64)
+    for _ in options:
+        rows = [
+            np.concatenate([row[:t], [choice], row[t + 1 :]])
+            for row in beam
+            for t in range(len(options))
+            if not row[t]
+            for choice in range(1, len(options[t]))
+        ]
+        choices = np.unique(np.stack(rows), axis=0)
+        probabilities = adapter.predict_covered(positions.rewrites(options, choices), inference.BATCH)[0]
+        if (probabilities.argmax(1) != column).any():
+            return True
+        beam = choices[np.argsort(probabilities[:, column], kind="stable")[:width]]
+    return False
+
+
+def attacked(adapter: ModelAdapter, certificates: SubstitutionCertificates, network: Substitutions) -> int:
+    """Number of certified texts that an attack breaks; also prints how many others it breaks."""
+    broken = 0
+    for width in (1, 5):
+        found = Counter(
+            row.certified
+            for row in certificates
+            if row.method == "exact" and attack(adapter, row.text, row.label, network, width)
+        )
+        print(f"attack, beam {width}: {found[True]} certified and {found[False]} other texts broken")
+        broken += found[True]
+    return broken
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def time_ratio(adapter: ModelAdapter, texts: Sequence[str], table: Table, samples: int, rounds: int) -> float:
+    """Median time of sampled certificates relative to forward passes of the same rewrites."""
+    config = SubstitutionConfig(samples=samples)
+    network = model_substitutions(adapter.tokens, table, config.set_size)
+    sampled = [plan for plan in plans(adapter.tokens, texts, network, config) if plan.method == "sampling"][:TIMED]
+    if not sampled:
+        print("time: no text is sampled")
+        return 0.0
+    data = adapter.data(adapter.tokens.place([text for plan in sampled for text in plan.texts]), None)
+    inputs = [plan.counts["text"] for plan in sampled]
+    pairs = [
+        (
+            seconds(lambda: sg.certify(adapter, inputs, substitutions=table, samples=samples)),
+            seconds(lambda: list(inference.forwards(adapter.model, data))),
+        )
+        for _ in range(rounds)
+    ]
+    own, forward = (statistics.median(column) / len(sampled) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(a / b for a, b in pairs)
+    print(f"time per text, {samples:,} samples, {len(sampled)} texts: {own:.3f} s; forward passes {forward:.3f} s")
+    print(f"ratio: median {ratio:.3f} of {[round(a / b, 3) for a, b in pairs]}")
+    return ratio
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model")
+    parser.add_argument("--data", default="sst2")
+    parser.add_argument("--substitutions")
+    parser.add_argument("--texts", type=int, default=20)
+    parser.add_argument("--k", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    adapter, texts, table = subject(arguments)
+    chosen = [texts[i] for i in np.random.default_rng(0).permutation(len(texts))[: arguments.texts]]
+    start = time.perf_counter()
+    certificates = sg.certify(adapter, chosen, k=arguments.k, substitutions=table, samples=arguments.samples)
+    print(f"{certificates}\n{time.perf_counter() - start:.1f} s for {len(chosen)} texts")
+    network = model_substitutions(adapter.tokens, table, 100)
+    broken = attacked(adapter, certificates, network)
+    ratio = time_ratio(adapter, texts, table, arguments.samples, arguments.rounds)
+    return int(broken > 0 or ratio > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,6 +16,7 @@ from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted
 from steadygaze.audit.substitution_plans import model_substitutions
 from steadygaze.core.errors import UserError
 from steadygaze.data.substitutions import Substitutions
+from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
 
 pytestmark = pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning")
@@ -93,6 +94,31 @@ def test_unknown_alternatives_of_unknown_words_change_nothing() -> None:
     assert certificate.top_k_certified
     assert certificate.weight_shift == 0
     assert certificate.uncovered == ()
+
+
+def test_alternatives_inside_synonym_groups_are_covered_and_need_no_evaluation() -> None:
+    groups = SynonymGroups((("good", "fine", "nice"), ("film", "plot")))
+    clf = tiny(epochs=2, synonym_groups=groups).fit(TEXTS, LABELS)
+    table = {"good": ["fine", "nice"], "film": ["plot", "cast"]}
+    inside, outside = sg.certify(clf, ["a good plot", "Nice GOOD film"], k=1, substitutions=table)
+    assert (inside.positions, inside.covered_positions, inside.covered_alternatives) == (1, 1, 2)
+    assert (inside.method, inside.evaluated, inside.certified, inside.top_k_certified) == ("exact", 1, True, True)
+    assert inside.weight_shift == 0
+    assert (outside.positions, outside.covered_positions) == (2, 1)
+    assert (outside.alternatives, outside.covered_alternatives, outside.rewrites) == (4, 3, 2)
+    assert outside.uncovered == ("film",)
+    explanations = clf.explain(all_rewrites("nice good film", table))
+    assert len({item.weights for item in explanations}) == 2  # film and plot, or cast
+    assert outside.certified == (len({item.label for item in explanations}) == 1)
+
+
+def test_members_of_a_group_have_the_same_samples() -> None:
+    groups = SynonymGroups((("good", "fine"),))
+    tokens = tiny(epochs=1, synonym_groups=groups).fit(TEXTS, LABELS).stored_.tokenizer
+    network = model_substitutions(tokens, {"good": ["fine", "bad"], "bad": ["dull"], "dull": ["music"]}, 2)
+    assert network.perturbation_set("good") == network.perturbation_set("fine") == ("bad", "good")
+    assert network.perturbation_set("bad") == ("bad", "dull")
+    assert network.distance("good") == 0.5
 
 
 def random_labels(classes: int, bias: float) -> Callable[[list[str]], np.ndarray]:

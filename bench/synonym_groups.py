@@ -3,6 +3,7 @@
     python bench/synonym_groups.py --cut TABLES --data-dir DATA --counter-fitted FILE --wordnet FOLDER       once
     python bench/synonym_groups.py --tables TABLES --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14]
                                    [--only REGEX] [--limit N] [--epochs N]
+    python bench/synonym_groups.py ... --cheaper              cheaper forms of consensus, on validation texts
     python bench/synonym_groups.py --table RECORDS...
 
 A job trains one model and measures it on test texts.  Rows:
@@ -33,14 +34,37 @@ from typing import Any
 import job_queue
 
 CORPORA = {"sst2": "bilstm", "rotten_tomatoes": "bilstm", "tweet_emotion": "bilstm", "imdb": "bilstm"}
-TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
-    "vanilla": ("vanilla", {}),
-    "word-at": ("word-at", {"epsilon": 0.2}),
-    "consensus": ("consensus", {"teacher": "vanilla"}),
-    "consensus-word-at": ("consensus", {"teacher": "word-at"}),
+
+
+@dataclass(frozen=True)
+class Row:
+    technique: str
+    settings: Mapping[str, Any]
+    teacher: str = ""
+    """Row of the teachers."""
+    teachers: int = 0
+    epochs: int | None = None
+
+
+WORD_AT = {"epsilon": 0.2}
+TECHNIQUES: dict[str, Row] = {
+    "vanilla": Row("vanilla", {}),
+    "word-at": Row("word-at", WORD_AT),
+    "consensus": Row("consensus", {}, "vanilla", 5),
+    "consensus-word-at": Row("consensus", {}, "word-at", 5),
 }
+SHORT = 3
+"""Epochs of short teachers."""
+CHEAPER: dict[str, Row] = {
+    "word-at": Row("word-at", WORD_AT),
+    "word-at-short": Row("word-at", WORD_AT, epochs=SHORT),
+    **{f"t{t}-e{e}": Row("consensus", {}, "word-at", t, e) for t, e in ((2, 8), (5, 8), (2, 4), (2, 2), (5, 2))},
+    **{f"short-t{t}-e{e}": Row("consensus", {}, "word-at-short", t, e) for t, e in ((2, 4), (5, 4), (2, 2), (5, 2))},
+    **{f"no-swaps-t2-e{e}": Row("consensus", {"swaps": 0.0}, "word-at-short", 2, e) for e in (2, 4)},
+}
+"""Cheaper students, on validation texts: t teachers, e epochs of the student (--cheaper)."""
+ROWS = {**TECHNIQUES, **CHEAPER}
 GROUPS = ("none", "cf", "wn", "both")
-TEACHERS = 5
 SEEDS = 5
 SUBSTITUTED = 3
 K = 7
@@ -63,17 +87,18 @@ class Job:
 
     @property
     def teachers(self) -> list["Job"]:
-        """Five models of other seeds than the student's, disjoint for each student."""
-        if not self.technique.startswith("consensus"):
-            return []
-        kind = TECHNIQUES[self.technique][1]["teacher"]
-        seeds = range(TEACHERS * self.seed, TEACHERS * (self.seed + 1))
-        return [Job(self.corpus, kind, self.groups, seed) for seed in seeds]
+        """Models of other seeds than other students have."""
+        row = ROWS[self.technique]
+        seeds = range(row.teachers * self.seed, row.teachers * (self.seed + 1))
+        return [Job(self.corpus, row.teacher, self.groups, seed) for seed in seeds]
 
 
-def plan(out: Path, students: int, corpora: Sequence[str]) -> list[Job]:
+def plan(out: Path, students: int, corpora: Sequence[str], cheaper: bool) -> list[Job]:
     """All jobs whose teachers are trained: first the rows of `students` seeds, then the other teachers."""
-    rows = [Job(c, t, g, s) for c in corpora for s in range(students) for t in TECHNIQUES for g in GROUPS]
+    techniques, groups = (CHEAPER, ("both",)) if cheaper else (TECHNIQUES, GROUPS)
+    rows = [Job(c, t, g, s) for c in corpora for s in range(students) for t in techniques for g in groups]
+    if cheaper:
+        rows += [Job(c, "vanilla", "none", s) for c in corpora for s in range(students)]
     jobs = dict.fromkeys(job for job in rows if not job.teachers)
     jobs |= dict.fromkeys(teacher for job in rows for teacher in job.teachers)
     ready = [job for job in rows if job.teachers and all((out / "models" / t.id).exists() for t in job.teachers)]
@@ -85,6 +110,7 @@ class Study:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        self.measured = "validation" if options.cheaper else "test"
         self.tables = {name: _read_table(options.tables / f"{name}.jsonl") for name in ("cf", "wn")}
         self.splits: dict[str, dict[str, list[Any]]] = {}
         self.rewritten: dict[str, dict[str, list[str]]] = {}
@@ -109,7 +135,7 @@ class Study:
                 {w: [s for s in row if s in known] for w, row in t.items() if w in known} for t in self.tables.values()
             )
             tables = {"cf3": cf, "wn3": wn, "cf-only3": _without(cf, wn), "wn-only3": _without(wn, cf)}
-            texts = [example.text for example in self.split(corpus, "test")]
+            texts = [example.text for example in self.split(corpus, self.measured)]
             self.rewritten[corpus] = {
                 **{
                     name: [_substitute(text, table, i) for i, text in enumerate(texts)]
@@ -141,15 +167,15 @@ class Study:
     def _trained(self, job: Job) -> Any:
         import steadygaze as sg
 
-        technique, settings = TECHNIQUES[job.technique]
+        row = ROWS[job.technique]
         clf = sg.TextClassifier(
             CORPORA[job.corpus],
-            technique,
+            row.technique,
             seed=job.seed,
-            epochs=self.options.epochs,
+            epochs=self.options.epochs or row.epochs,
             vectors=self.options.glove,
-            settings=settings
-            | ({"synonyms": str(self.options.tables / "cf.jsonl")} if technique == "consensus" else {}),
+            settings=row.settings
+            | ({"synonyms": str(self.options.tables / "cf.jsonl"), "teachers": row.teachers} if row.teachers else {}),
             synonym_groups=self.groups(job.groups),
             device=self.options.device,
             verbose=False,
@@ -173,7 +199,7 @@ class Study:
         from steadygaze.core.maths.distributions import entropy, jensen_shannon
         from steadygaze.core.maths.ranking import kendall, top_k_overlap
 
-        examples = self.split(job.corpus, "test")
+        examples = self.split(job.corpus, self.measured)
         before = _outputs(clf, [e.text for e in examples])
         label = [clf.stored_.description.classes.index(e.label) for e in examples]
         length = before.mask.sum(-1).double()
@@ -358,7 +384,7 @@ def table(places: list[str]) -> None:
         values = [r[measure] for r in cells[corpus, technique, groups] if r.get(measure) is not None]
         return mean(values) if values else float("nan")
 
-    for technique in TECHNIQUES:
+    for technique in ROWS:
         for groups in GROUPS:
             present = [c for c in corpora if cells.get((c, technique, groups))]
             if not present:
@@ -405,6 +431,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
+    parser.add_argument("--cheaper", action="store_true", help="compare cheaper students on validation texts")
     job_queue.options(parser)
     options = parser.parse_args()
     if options.table:
@@ -414,7 +441,7 @@ def main() -> None:
     else:
         study = Study(options)
         corpora = options.corpora.split(",")
-        job_queue.run(options, lambda: plan(options.out, options.seeds, corpora), study.do, rounds=2)
+        job_queue.run(options, lambda: plan(options.out, options.seeds, corpora, options.cheaper), study.do, rounds=2)
 
 
 if __name__ == "__main__":

@@ -70,10 +70,10 @@ def test_the_fingerprint_of_the_data_depends_on_the_marks():
 
 def test_the_page_shows_the_rationale_beside_the_explanation(graded):
     section = graded.to_html().split('<h2 id="rationales">')[1].split("</section>")[0]
-    assert section.count("<h5>Human rationale</h5>") == 1
+    assert section.count("<h4>Human rationale</h4>") == 1
     assert "<span><b>good</b></span> <span><b>bad</b></span>" in section
     assert "2 of 3 top-weighted words are in the rationale" in section
-    human, explanation = section.split("<h5>")[1:]
+    human, explanation = section.split("<h4>")[1:]
     assert human.count("background-color") == 2  # good, bad
     assert explanation.count("background-color") == 3  # film, too
     assert explanation.count("text-decoration:underline") == 2

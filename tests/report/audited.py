@@ -3,9 +3,12 @@
 import math
 import random
 import re
+from dataclasses import replace
 from functools import cache
 
+from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.explanations import Explanations
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Fact, Shift, Verdict
@@ -180,6 +183,20 @@ def plots() -> dict[str, list[dict[str, str | float]]]:
     }
 
 
+ANNOTATED = replace(
+    explanation("The acting is superb, but the story drags on.", {"superb": 0.7, "drags": 0.1}, "positive", 0.81),
+    true_label="negative",
+    rationales=((14, 20), (36, 44)),
+)
+LONG_ANNOTATED = replace(SHIFTS[3].before, rationales=((4, 17), (len(LONG), len(LONG) + 11)))
+UNEXPLAINED = WrongPrediction(7, "pneumonoultramicroscopic" * 20, "positive", "negative", 0.6)
+
+
+def evaluation() -> Evaluation:
+    errors = (WrongPrediction(3, ANNOTATED.text, "negative", "positive", 0.81, ANNOTATED), UNEXPLAINED)
+    return Evaluation("reviews-model", ("negative", "positive"), ROWS[:1], ((180, 20), (14, 186)), errors)
+
+
 def full_report(**changes) -> Report:
     parts = {
         "title": "Audit of the explanations",
@@ -210,6 +227,8 @@ def full_report(**changes) -> Report:
             "position-leak": SHORTCUT,
             "auprc": PEOPLE,
         },
+        "evaluation": evaluation(),
+        "explanations": Explanations([ANNOTATED, SHIFTS[1].before, LONG_ANNOTATED]),
         "command": ("steadygaze", "audit", "model/", "--data", "planted-reviews", "--bundle", "my bundle/"),
         "versions": {"steadygaze": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6", "python": "3.11.9"},
     }

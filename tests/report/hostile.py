@@ -4,6 +4,8 @@ import dataclasses
 import math
 
 from report.audited import explanation
+from steadygaze.results.evaluation import Evaluation, WrongPrediction
+from steadygaze.results.explanations import Explanations
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Fact, Shift, Verdict
@@ -21,6 +23,11 @@ def hostile(bad: str) -> Report:
         Row(f"m{bad}", 0.5, 10, (0.4, 0.6), {"explainer": f"x{bad}", f"k{bad}": f"v{bad}"}, f"note {bad}"),
         Row(f"absent{bad}", math.nan, 0, None, {}, f"not applicable, because {bad}"),
         Row("collapsed", 1.0, 10, None, {"explainer": f"x{bad}"}, f"all alike {bad}"),
+    )
+    marked = dataclasses.replace(e, rationales=((5, len(e.text)),), true_label=f"t{bad}")
+    errors = (
+        WrongPrediction(0, e.text, f"t{bad}", f"p{bad}", 0.9, marked),
+        WrongPrediction(1, f"text {bad}", f"t{bad}", f"p{bad}", 0.8),
     )
     return Report(
         f"Title {bad}",
@@ -42,4 +49,6 @@ def hostile(bad: str) -> Report:
         {f"m{bad}": f"Heading {bad}"},
         ("steadygaze", bad),
         {f"package{bad}": f"1.0{bad}"},
+        evaluation=Evaluation(f"model{bad}", (f"t{bad}", f"p{bad}"), rows[:1], ((0, 2), (0, 1)), errors),
+        explanations=Explanations([marked]),
     )

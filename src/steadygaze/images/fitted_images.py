@@ -233,14 +233,14 @@ def image_effects(request: PatchRequest, folder: Path | None, watch: Watch = sil
 
 
 def post_hoc(
-    box: ImageBlackBox, images: Images, probs: Tensor, kept: Tensor, fill: Tensor, patch: int
+    box: ImageBlackBox, images: Images, probs: Tensor, selection: Tensor, fill: Tensor, patch: int
 ) -> dict[str, Tensor]:
-    """Agreement of the black box on the kept patches alone, and on the others alone.  (N,D) -> (N,) each
+    """Agreement of the black box on the selected patches alone, and on the others alone.  (N,D) -> (N,) each
 
     Chen et al. 2018 (arXiv:1802.07814), §4; Bai et al. 2021, A.3, with average values as fill.
     """
-    predicted, blank, kept = probs.argmax(-1), fill.cpu(), kept.cpu().to(images.pixels.dtype)
-    masks = {"post-hoc-accuracy": kept, "post-hoc-accuracy/unselected": 1 - kept}
+    predicted, blank, selection = probs.argmax(-1), fill.cpu(), selection.cpu().to(images.pixels.dtype)
+    masks = {"post-hoc-accuracy": selection, "post-hoc-accuracy/unselected": 1 - selection}
     return {
         name: (
             box.predict_proba(images.of(fill_patches(images.pixels, mask, blank, patch))).argmax(-1) == predicted

@@ -46,11 +46,11 @@ class PatchRequest:
         """(N,)"""
         return self.probs.argmax(-1)
 
-    def predict_proba(self, rows: Tensor, kept: Tensor) -> Tensor:
+    def predict_proba(self, rows: Tensor, masks: Tensor) -> Tensor:
         """Predictions for K images, given by row, with these patches only.  (K,), (K,D) -> (K,C)"""
         many, pixels = together(self.images.shape), self.images.pixels
         parts = []
-        for index, mask in zip(torch.split(rows, many), torch.split(kept, many), strict=True):
+        for index, mask in zip(torch.split(rows, many), torch.split(masks, many), strict=True):
             batch = fill_patches(pixels[index], mask, self.fill, self.patch)  # in chunks, to save memory
             parts.append(self.black_box.predict_proba(self.images.of(batch)))
         return torch.cat(parts)
@@ -155,8 +155,8 @@ def without_patch(request: PatchRequest) -> Iterator[tuple[Tensor, Tensor]]:
     """Fill each patch of each image, in order: index of the image (K,), and probabilities (K,C)."""
     for pairs in torch.split(torch.arange(len(request.images) * request.units), together(request.images.shape)):
         index, removed = pairs // request.units, pairs % request.units
-        kept = torch.ones(len(pairs), request.units).scatter(1, removed.unsqueeze(1), 0.0)
-        yield index, request.predict_proba(index, kept)
+        masks = torch.ones(len(pairs), request.units).scatter(1, removed.unsqueeze(1), 0.0)
+        yield index, request.predict_proba(index, masks)
 
 
 def image_key(pixels: Tensor) -> Tensor:

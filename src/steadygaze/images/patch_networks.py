@@ -68,8 +68,8 @@ def spread(mask: Tensor, shape: Shape, patch: int) -> Tensor:
 def fill_patches(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tensor:
     """x ⊙ m + fill ⊙ (1 − m).  (B,C,H,W), (B,D) -> (B,C,H,W)"""
     _, channels, height, width = pixels.shape
-    kept = spread(mask.to(pixels.dtype), (channels, height, width), patch)
-    return pixels * kept + fill.to(pixels) * (1 - kept)
+    pixel_mask = spread(mask.to(pixels.dtype), (channels, height, width), patch)
+    return pixels * pixel_mask + fill.to(pixels) * (1 - pixel_mask)
 
 
 class Selector(nn.Module):

@@ -81,7 +81,6 @@ class TextPair:
 
     before: Explanation
     after: Explanation
-    exchanged: bool
     shortened: bool
 
 
@@ -92,7 +91,7 @@ def text_pair(shift: Shift) -> TextPair:
         around = [sorted({*around[0], *around[1]})] * 2
     before, after = _excerpt(shift.before, around[0], old), _excerpt(shift.after, around[1], new)
     shortened = len(before) < len(shift.before) or len(after) < len(shift.after)
-    return TextPair(before, after, bool(old or new), shortened)
+    return TextPair(before, after, shortened)
 
 
 def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -111,28 +110,28 @@ def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int
     return [i for old, _ in changes for i in old], [i for _, new in changes for i in new]
 
 
-def _around(e: Explanation, exchanged: Sequence[int]) -> list[int]:
+def _around(e: Explanation, changed_positions: Sequence[int]) -> list[int]:
     """The words to show: all of a short text, else the top-weighted and substituted words and their neighbors."""
     if len(e) <= LONG:
         return list(range(len(e)))
-    centers = [*e.top_indices(), *exchanged]
+    centers = [*e.top_indices(), *changed_positions]
     return sorted({i for c in centers for i in range(max(0, c - AROUND), min(len(e), c + AROUND + 1))})
 
 
-def _excerpt(e: Explanation, kept: Sequence[int], exchanged: Sequence[int]) -> Explanation:
+def _excerpt(e: Explanation, positions: Sequence[int], changed_positions: Sequence[int]) -> Explanation:
     """The text of these words, with GAP for omitted words."""
-    whole = len(kept) == len(e)
-    text, spans = (e.text, list(e.spans)) if whole else _joined(e, kept)
-    marks = tuple(span for i, span in zip(kept, spans, strict=True) if i in set(exchanged))
+    whole = len(positions) == len(e)
+    text, spans = (e.text, list(e.spans)) if whole else _joined(e, positions)
+    marks = tuple(span for i, span in zip(positions, spans, strict=True) if i in set(changed_positions))
     return replace(
         e,
         text=text,
-        tokens=tuple(e.tokens[i] for i in kept),
+        tokens=tuple(e.tokens[i] for i in positions),
         spans=tuple(spans),
-        weights=tuple(e.weights[i] for i in kept),
+        weights=tuple(e.weights[i] for i in positions),
         rationales=marks or None,
         read_to=e.read_to if whole else None,
-        rationale=e.rationale if whole else _selected_spans(e, kept, spans),
+        rationale=e.rationale if whole else _selected_spans(e, positions, spans),
     )
 
 
@@ -164,25 +163,25 @@ def _runs(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(runs)
 
 
-def _selected_spans(e: Explanation, kept: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
+def _selected_spans(e: Explanation, positions: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
     """The rationale in the excerpt, which contains all of it."""
     if e.rationale is None:
         return None
-    starts = {e.spans[i][0]: start for i, (start, _) in zip(kept, spans, strict=True)}
-    ends = {e.spans[i][1]: end for i, (_, end) in zip(kept, spans, strict=True)}
+    starts = {e.spans[i][0]: start for i, (start, _) in zip(positions, spans, strict=True)}
+    ends = {e.spans[i][1]: end for i, (_, end) in zip(positions, spans, strict=True)}
     return tuple((starts[start], ends[end], probability) for start, end, probability in e.rationale)
 
 
-def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:
-    breaks = [0, *(j for j, (a, b) in enumerate(pairwise(kept), 1) if b > a + 1), len(kept)]
+def _joined(e: Explanation, positions: Sequence[int]) -> tuple[str, list[Span]]:
+    breaks = [0, *(j for j, (a, b) in enumerate(pairwise(positions), 1) if b > a + 1), len(positions)]
     text, spans = "", []
     for start, end in pairwise(breaks):
-        run = kept[start:end]
+        run = positions[start:end]
         begin = e.spans[run[0]][0]
         text += (GAP if text else GAP.lstrip()) if run[0] > 0 else ""
         spans += [(len(text) + a - begin, len(text) + b - begin) for a, b in (e.spans[i] for i in run)]
         text += e.text[begin : e.spans[run[-1]][1]]
-    return text + (GAP if kept[-1] < len(e) - 1 or e.read_to is not None else ""), spans
+    return text + (GAP if positions[-1] < len(e) - 1 or e.read_to is not None else ""), spans
 
 
 OTHER = "Other numbers"
@@ -193,7 +192,7 @@ OPEN, OPEN_ERRORS, RATIONALES = 2, 5, 5
 def render(report: Report) -> str:
     pairs = [(shift, text_pair(shift)) for shift in report.shifts]
     noun = measure_noun(report.facts.get("explanation", ""))
-    drawn, collapsed = pictures(report), _collapsed(report, noun)
+    collapsed = _collapsed(report, noun)
     html = (
         templates()
         .get_template("audit.html.jinja")
@@ -216,7 +215,7 @@ def render(report: Report) -> str:
             probes=_probes(pairs),
             open=OPEN,
             legend=_legend([pair for _, pair in pairs]),
-            pictures=drawn,
+            pictures=pictures(report),
             groups=_groups(report),
             absent=_absent(report),
             command=shlex.join(report.command),

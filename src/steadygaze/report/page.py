@@ -202,10 +202,10 @@ def axis_words(limits: Sequence[float]) -> tuple[str, str]:
     return (f"yes from {good} up", f"no up to {bad}") if upward else (f"yes up to {good}", f"no from {bad} up")
 
 
-def axis_sentence(row: Row, drawn: Axis) -> str:
+def axis_sentence(row: Row, value_axis: Axis) -> str:
     """Text alternative of an axis."""
-    where = f"on an axis from {drawn.ends[0].strip('… ')} to {drawn.ends[1].strip('… ')}"
-    return f"{number(row.value)} ({interval(row)}) {where}: {', '.join(drawn.bounds)}."
+    ends = f"on an axis from {value_axis.ends[0].strip('… ')} to {value_axis.ends[1].strip('… ')}"
+    return f"{number(row.value)} ({interval(row)}) {ends}: {', '.join(value_axis.bounds)}."
 
 
 def ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]:

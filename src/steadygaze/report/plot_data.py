@@ -66,10 +66,10 @@ def _picture(name: str, points: Points, of: str) -> Picture:
     title, caption = title.format(of=of), caption.format(of=of)
     head, body = TABLES[name](points)
     summary = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(head, row, strict=True)) for row in body[:12])
-    drawn = points[:: math.ceil(len(points) / MOST)]
-    if len(drawn) < len(points):
-        caption += f" {len(drawn):,} of {len(points):,} points are drawn."
-    return Picture(name, title, caption, f"{title}. {summary}.", head, body, draw(name, drawn, of))
+    sample = points[:: math.ceil(len(points) / MOST)]
+    if len(sample) < len(points):
+        caption += f" {len(sample):,} of {len(points):,} points are drawn."
+    return Picture(name, title, caption, f"{title}. {summary}.", head, body, draw(name, sample, of))
 
 
 TEXTS = {

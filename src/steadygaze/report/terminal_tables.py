@@ -59,10 +59,10 @@ def terminal(report: Report, full: bool = False) -> "Group":
     lines += map(_note, report.notes)
     measured = _measured(report)
     rows = measured if full else report.main_rows
-    more, left = len(measured) - len(rows), len(report.rows) - len(measured)
+    more, missing = len(measured) - len(rows), len(report.rows) - len(measured)
     ends = [
         f"{count_text(more, 'more number')}: -v, the page or the JSON" if more else "",
-        f"{left} not applicable" if left else "",
+        f"{missing} not applicable" if missing else "",
     ]
     end = "; ".join(filter(None, ends))
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
@@ -97,9 +97,9 @@ def text(report: Report) -> str:
         *map(flag_text, report.notes),
         *(f"{v.title}: {v.answer}. {v.why}" for v in report.verdicts),
     ]
-    left = len(report.rows) - len(measured)
+    missing = len(report.rows) - len(measured)
     why = "could not be measured: the notes in report.rows and the page (report.to_html) give the reasons."
-    end = [f"{count_text(left, 'number')} {why}"] if left else []
+    end = [f"{count_text(missing, 'number')} {why}"] if missing else []
     return "\n".join([*lines, *map(str, measured), *end])
 
 

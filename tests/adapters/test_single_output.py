@@ -101,6 +101,16 @@ def test_a_function_that_returns_numbers_is_a_regression_model():
     assert shapley == pytest.approx((2, -3), abs=1e-6)
 
 
+def test_numbers_of_a_black_box_keep_double_precision():
+    """Single precision has no 16,777,217 and ends at 3.4e38."""
+    model = sg.load(lambda texts: [16777216.0 + len(text.split()) for text in texts])
+    assert model.predict(["a", "a b"]).tolist() == [16777217.0, 16777218.0]
+    assert model.explain("a b c", explainer="leave-one-out").weights == (1.0, 1.0, 1.0)
+    assert model.explain("a").value == 16777217.0
+    assert sg.evaluate(model, ["a", "a b"], [16777217.0, 16777218.0])["mean-absolute-error"] == 0.0
+    assert sg.load(lambda texts: [2e39] * len(texts)).predict(["a"]).tolist() == [2e39]
+
+
 def test_a_function_without_names_that_returns_rows_still_needs_classes():
     with pytest.raises(UserError, match="has no classes_"):
         sg.load(lambda texts: [[0.5, 0.5]] * len(texts))
@@ -168,6 +178,7 @@ class Words:
 
 
 WORDS = ["good", "bad", "good bad"]
+WORDS_MODEL = Words("good", "bad", classes=["good", "bad"])
 
 
 def test_integers_in_a_set_are_names_of_labels():
@@ -228,7 +239,7 @@ def test_a_probability_of_one_half_is_not_a_label_anywhere():
         (lambda model: model.explain(TEXTS[0], target="toxic"), "'toxic' is not one of them"),
         (lambda model: sg.audit(model, TEXTS), r"choose one with target='negative' \(--target negative\)"),
         (lambda model: sg.fit_explainer(model, MANY * 2, "l2x"), r"pass one, as in model\.for_output\('negative'\)"),
-        (lambda model: sg.word_weights(model, MANY), r"pass one, as in model\.for_output\('negative'\)"),
+        (lambda model: sg.word_weights(model, MANY), r"choose one with target='negative' \(--target negative\)"),
         (lambda model: sg.audit(model, TEXTS, target="neutral", threshold=1), "threshold= is for regression"),
     ],
 )
@@ -292,6 +303,31 @@ def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
         run(capsys, "evaluate", "stars_module:stars", "--data", "data.csv", "--label", "stars", "--json").out
     )
     assert {row["measure"]: row["value"] for row in scores["rows"]}["mean-absolute-error"] == pytest.approx(0.5)
+
+
+def test_commands_read_lists_of_labels_and_weigh_the_words_of_an_output(tmp_path, monkeypatch, capsys):
+    """Of three texts, "bad" is labeled good: accuracy 2/3."""
+    monkeypatch.chdir(tmp_path)
+    labels = [["good"], ["good"], ["good", "bad"]]
+    rows = [
+        {"text": text, "label": label, "none": [], "row": [0, 1]} for text, label in zip(WORDS, labels, strict=True)
+    ]
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 2))
+    model = ["adapters.test_single_output:WORDS_MODEL", "--data", "data.jsonl"]
+
+    def accuracy(*options):
+        ended = run(capsys, "evaluate", *model, "--json", *options)
+        assert ended.code == 0, ended.err
+        return json.loads(ended.out)["rows"][0]["value"]
+
+    assert accuracy("--target", "good") == pytest.approx(2 / 3)
+    assert accuracy("--target", "good", "--label", "none") == pytest.approx(1 / 3)
+    assert accuracy("--target", "bad", "--label", "row") == pytest.approx(2 / 3)
+    weights = json.loads(run(capsys, "word-weights", *model, "--target", "bad", "--json").out)
+    assert weights["texts"] == {"bad": 6}
+    assert weights["weights"][0] == {**weights["weights"][0], "word": "bad", "label": "bad", "share": 1.0}
+    refused = run(capsys, "word-weights", *model)
+    assert (refused.code, "--target good" in refused.err) == (2, True)
 
 
 @pytest.mark.slow

@@ -63,6 +63,19 @@ def test_a_class_without_texts_and_predictions_has_no_scores():
     assert (found[1].f1, found[1].n) == (1.0, 2)
 
 
+def test_the_command_counts_all_wrong_predictions(capsys, tmp_path, monkeypatch):
+    """The evaluation lists 100 of 150 wrong predictions."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("text,label\n" + "a good film,bad\n" * 150 + "bad,bad\n")
+    options = ["audit.test_evaluate:predict", "--classes", ",".join(CLASSES), "--data", "data.csv"]
+    assert (
+        "150 wrong predictions; --out PATH and --json list the 100 most confident"
+        in run(capsys, "evaluate", *options).err
+    )
+    wrong = sg.evaluate(predict, ["good"] * 6, ["bad"] * 6, classes=CLASSES)
+    assert (wrong.wrong, len(wrong.errors)) == (6, 6)
+
+
 def test_tables(evaluation, tmp_path):
     assert list(evaluation.to_pandas().columns) == ["label", "precision", "recall", "f1", "n"]
     values = json.loads(evaluation.to_json(tmp_path / "evaluation.json"))

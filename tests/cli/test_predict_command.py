@@ -128,7 +128,7 @@ def test_an_existing_file_needs_replace(run, model, tmp_path):
     assert (ended.code, (tmp_path / "out.csv").read_text()) == (2, "mine")
     assert "--replace" in ended.err
     assert run("predict", *model, "--file", "in.csv", "--out", "out.csv", "--replace").code == 0
-    assert "good,good,0.0999" in (tmp_path / "out.csv").read_text()
+    assert "good,good,0.1" in (tmp_path / "out.csv").read_text()
 
 
 def test_cells_of_several_types_go_to_json_lines_and_not_to_parquet(run, model, tmp_path):

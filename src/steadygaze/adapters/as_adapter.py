@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter, Task
+from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, Task
 from steadygaze.core.untrusted_files import digest_json, read_json, resolve
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint, load
@@ -194,7 +194,8 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         )
     task: Task = "multi-label" if getattr(_last_step(model), "multilabel_", False) else "classification"
     if any(np.ndim(values) for values in names):  # scikit-learn: the classes of each output
-        different = next((values for values in map(list, names) if values != [0, 1]), None)
+        kinds = [np.asarray(values).tolist() for values in names]
+        different = next((values for values in kinds if values != [0, 1]), None)
         if different is not None:
             raise UserError(
                 f"{name} has {len(names)} outputs, and one has the classes {different!r:.80}: only 0 and 1 are read.  "

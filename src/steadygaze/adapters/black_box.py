@@ -21,11 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.adapters.model_adapter import ModelAdapter, Task
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.transformer_network import TransformerOutput
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
-from steadygaze.core.types import Batch, Label, Span
+from steadygaze.core.types import Batch, Label, Span, Task
 from steadygaze.data.text_tokenizer import Kind
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.explainers.learned.black_box_queries import predicted

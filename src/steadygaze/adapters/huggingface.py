@@ -18,7 +18,7 @@ from torch import Tensor
 
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
-from steadygaze.adapters.model_adapter import ModelAdapter, Task
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.prompt import USAGE, Prompt, PromptTokenizer
 from steadygaze.adapters.prompted_model import PromptedModel
 from steadygaze.adapters.transformer_checks import (
@@ -35,7 +35,7 @@ from steadygaze.adapters.transformer_network import (
 )
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, Task
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.text_tokenizer import Tokens, read_engine

@@ -116,18 +116,21 @@ def word_weights(
     *,
     words: int = 20,
     min_texts: int = 3,
+    target: Label | None = None,
     classes: Sequence[Label] | None = None,
     device: str = "auto",
     seed: int = 0,
 ) -> WordWeights:
     """Which words carry the weight of the explanations of many texts, per class, with intervals.
 
-    model, texts : as for `explain`; the class of a text is the predicted one.
+    model, texts : as for `explain`.
     explainers : as for `explain`, shown side by side; None is the default of the model.
     words : words for each class and explainer.
     min_texts : fewest texts that contain a word.
+    target : the explained class of every text; None: the predicted one.  The output of a multi-label model.
     """
-    return weigh_words(as_adapter(model, classes=classes, device=device), texts, explainers, words, min_texts, seed)
+    adapter = as_adapter(model, classes=classes, device=device)
+    return weigh_words(adapter, texts, explainers, words, min_texts, seed, target)
 
 
 def weigh_words(
@@ -137,13 +140,12 @@ def weigh_words(
     words: int,
     min_texts: int,
     seed: int,
+    target: Label | None = None,
     watch: Callable[[str, int, int], None] = silent,
 ) -> WordWeights:
     """`watch`: progress callback with the task, the number of explained texts and the total."""
     if not len(explainers):
         raise UserError("explainers is empty: name an explainer, or leave explainers out for the default of the model")
-    if len(adapter.outputs) > 1:
-        adapter.check_classes()
     items = join_questions(*read_texts(texts))
     default = default_explainer(adapter.model)
     names = [resolve_explainer(default if explainer is None else explainer)[0] for explainer in explainers]
@@ -152,7 +154,7 @@ def weigh_words(
     for name, explainer in zip(names, explainers, strict=True):
         explained: list[Explanation] = []
         for start in range(0, len(items), CHUNK):
-            explained += adapter.explain(items[start : start + CHUNK], explainer, seed=seed)
+            explained += adapter.explain(items[start : start + CHUNK], explainer, target, seed=seed)
             watch(f"explaining: {name}", len(explained), len(items))
         explanations[name] = explained
     return word_weights_of(explanations, adapter.name, words, min_texts, seed)

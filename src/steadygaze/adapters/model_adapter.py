@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from steadygaze.adapters.single_output import SingleOutput
 from steadygaze.core.arguments import choice, integer, validated
 from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, Task
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from steadygaze.explainers.class_probability import Output
     from steadygaze.results.explanation import Explanation
 
-
-Task = Literal["classification", "multi-label", "regression"]
-"""classification: one class per text.  multi-label: any number of labels.  regression: one number per output."""
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
 KINDS = ("single texts", "pairs (text, question)")

@@ -80,8 +80,7 @@ def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     adapter = as_adapter(config.model, **options)
     train = None if config.train is None else _train(config, adapter, runtime)
     others = [as_adapter(name, **options) for name in config.other_seeds]
-    numeric = adapter.task == "regression"
-    corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, numeric_labels=numeric)
+    corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, task=adapter.task)
     split = corpus.choose(config.split)
     examples = sample_examples(corpus.splits[split], config.limit, config.seed)
     (adapter, *others), examples = _one_output([adapter, *others], examples, config)

@@ -20,6 +20,7 @@ from steadygaze.data.splits import DataConfig
 if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.core.errors import Console
+    from steadygaze.core.types import Task
     from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.text_classifier import TextClassifier
 
@@ -143,7 +144,7 @@ class CorpusOptions:
     label: LabelIfAny = None
     drop_empty: DropEmpty = False
 
-    def load(self, common: Common, *, numeric_labels: bool = False) -> "Corpus":
+    def load(self, common: Common, *, task: "Task" = "classification") -> "Corpus":
         from steadygaze.data.corpora import load_corpus
 
         return load_corpus(
@@ -152,7 +153,7 @@ class CorpusOptions:
             label=self.label,
             data_dir=common.data_dir,
             drop_empty=self.drop_empty,
-            numeric_labels=numeric_labels,
+            task=task,
         )
 
 

@@ -62,7 +62,7 @@ def evaluate(
     from steadygaze.models import inference
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
-    loaded = corpus.load(common, numeric_labels=adapter.task == "regression")
+    loaded = corpus.load(common, task=adapter.task)
     examples = loaded.splits[loaded.choose(split)]
     labels = [example.label for example in examples if example.label is not None]
     if len(labels) < len(examples):
@@ -80,5 +80,6 @@ def evaluate(
     for error in evaluation.errors[:SHOWN]:
         prediction = f"{one_line(error.predicted, 24)} {error.probability:.1%}, label {one_line(error.label, 24)}"
         print_line(console, f"wrong: {prediction}: {one_line(error.text, 80)}")
-    if len(evaluation.errors) > SHOWN:
-        print_line(console, "more wrong predictions: --out PATH or --json")
+    if (wrong := evaluation.wrong) > SHOWN:
+        listed = "all" if wrong == len(evaluation.errors) else f"the {len(evaluation.errors)} most confident"
+        print_line(console, f"{wrong:,} wrong predictions; --out PATH and --json list {listed}")

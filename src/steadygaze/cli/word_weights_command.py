@@ -8,6 +8,8 @@ from steadygaze.cli.application import (
     ClassNames,
     Common,
     CorpusOptions,
+    LabelWords,
+    PromptTemplate,
     Replace,
     Split,
     app,
@@ -26,6 +28,12 @@ from steadygaze.cli.output_streams import print_json, print_line, progress_bar
 Explainers = Annotated[
     str | None,
     model_option("--explainers", metavar="A,B", help="Explainers, side by side.", show_default="the model's"),
+]
+Target = Annotated[
+    str | None,
+    model_option(
+        "--target", metavar="NAME", help="Class, or output of a multi-label model.", show_default="predicted class"
+    ),
 ]
 Limit = Annotated[int, output_option("--words", min=1, metavar="N", help="Words per class and explainer.")]
 Fewest = Annotated[int, output_option("--min-texts", min=1, metavar="N", help="Fewest texts that contain a word.")]
@@ -47,6 +55,9 @@ def word_weights(
     corpus: CorpusOptions,
     split: Split = None,
     classes: ClassNames = None,
+    target: Target = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     explainers: Explainers = None,
     words: Limit = 20,
     min_texts: Fewest = 3,
@@ -59,12 +70,12 @@ def word_weights(
     from steadygaze.adapters.loading import weigh_words
     from steadygaze.estimator.inputs import texts_of
 
-    adapter = load_adapter(model, common, classes)
-    loaded = corpus.load(common)
+    adapter = load_adapter(model, common, classes, prompt, label_words)
+    loaded = corpus.load(common, task=adapter.task)
     inputs = texts_of(loaded.splits[loaded.choose(split)])
     names = [None] if explainers is None else [name.strip() for name in explainers.split(",")]
     with progress_bar(stderr_console(common)) as watch:
-        weights = weigh_words(adapter, inputs, names, words, min_texts, common.seed, watch)
+        weights = weigh_words(adapter, inputs, names, words, min_texts, common.seed, target, watch)
     if html is not None:
         weights.to_html(html, replace=replace)
         print_line(stderr_console(common), f"written: {html}")

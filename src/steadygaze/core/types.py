@@ -18,6 +18,8 @@ Picked = tuple[int, int, float]
 """A selected span and its probability."""
 
 Label = str | int
+Task = Literal["classification", "multi-label", "regression"]
+"""classification: one class per text.  multi-label: any number of labels.  regression: one number per output."""
 Removal = Literal["delete", "pad", "zero"]
 """Word removal.  delete: the text is shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
 Terms = dict[str, "Tensor"]

@@ -24,13 +24,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from steadygaze.core.arguments import flag, integer, optional, path, path_or_name, text_columns, validated
+from steadygaze.core.arguments import choice, flag, integer, optional, path, path_or_name, text_columns, validated
 from steadygaze.core.arguments import text as a_text
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, build, non_default, parse, settings
-from steadygaze.core.types import Example, Label, Span
+from steadygaze.core.types import Example, Label, Span, Task
 from steadygaze.data.corpus import Corpus, GeneratedCorpus, PublishedCorpus
 from steadygaze.data.planted.reviews import planted_code, planted_pairs, planted_reviews
 from steadygaze.data.published_corpora import PUBLISHED_CORPORA
@@ -158,7 +158,7 @@ CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
     data_dir=optional(path),
     seed=integer(0),
     drop_empty=flag,
-    numeric_labels=flag,
+    task=choice(*get_args(Task)),
 )
 def load_corpus(
     data: str | Path,
@@ -169,13 +169,13 @@ def load_corpus(
     data_dir: Path | None = None,
     seed: int = 0,
     drop_empty: bool = False,
-    numeric_labels: bool = False,
+    task: Task = "classification",
 ) -> Corpus:
     """Load a corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder.
 
     The columns are for files, the seed is for generated corpora.  A name takes precedence over a folder (./sst2).
     With label=None the column `label` is optional.  The prefix `biased=0.8:` adds a shortcut token to every text.
-    `numeric_labels`: labels may be fractions, which become strings; for regression models.
+    `task`: that of the model.  Labels are lists for "multi-label", and numbers, as strings, for "regression".
     """
     prefix, source = divided(data) if isinstance(data, str) else ("", data)
     if prefix:
@@ -183,10 +183,9 @@ def load_corpus(
             raise UserError(f"{data!r} names no corpus after the prefix; for example {prefix}:planted-reviews.")
         bias = read_bias({"seed": seed, **_options(prefix)})  # check it before reading the data
         arguments: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
-        arguments["numeric_labels"] = numeric_labels
-        return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed), bias)
+        return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed, task=task), bias)
     name, _, options = str(data).partition(":")
-    columns = ColumnNames(tuple(text), label or "label", rationales, numeric_labels)
+    columns = ColumnNames(tuple(text), label or "label", rationales, task)
     if isinstance(data, Path) or name not in CORPORA:
         if not _is_path(data):
             raise unknown("corpus", name, CORPORA)

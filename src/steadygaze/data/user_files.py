@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Example, Label
+from steadygaze.core.types import Example, Label, Task
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
 from steadygaze.data.rationale_spans import annotate
@@ -31,8 +31,8 @@ class ColumnNames:
     text: Sequence[str] = ("text",)
     label: str | None = None
     rationales: str | None = None
-    numeric_labels: bool = field(default=False, compare=False)
-    """Labels may be fractions, which become strings."""
+    task: Task = field(default="classification", compare=False)
+    """multi-label: a label may be a list, which becomes a tuple.  regression: labels become strings."""
 
     def __post_init__(self) -> None:
         if isinstance(self.text, str) or not 1 <= len(self.text) <= 2:
@@ -142,9 +142,17 @@ def _labels(table: Table, columns: ColumnNames) -> Sequence[Label | None]:
     column = columns.label
     if column is None:
         return [None] * len(table)
-    if columns.numeric_labels:
-        return list(map(str, table.columns[column]))
-    return check_labels(table.columns[column], minimum_classes=1, location=table.where(column))
+    cells: list[Any] = list(table.columns[column])
+    if columns.task == "regression":
+        return list(map(str, cells))
+    if columns.task == "multi-label" and any(isinstance(cell, list) for cell in cells):
+        return list(map(_hashable, cells))
+    return check_labels(cells, minimum_classes=1, location=table.where(column))
+
+
+def _hashable(cell: Any) -> Any:
+    """A list of labels as a tuple, which `binary_labels` checks."""
+    return tuple(cell) if isinstance(cell, list) else cell
 
 
 def _typed(tables: dict[str, Table], label: str, untyped: Sequence[str]) -> dict[str, Table]:

@@ -196,7 +196,7 @@ def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int
 
 def logits(model: Model, data: Data, batch_size: int = BATCH) -> Tensor:
     """Return the logits (N,C) in the order of the split, on the CPU."""
-    parts = [(rows, forward.logits.float().cpu()) for rows, _, forward in forwards(model, data, batch_size)]
+    parts = [(rows, forward.logits.cpu()) for rows, _, forward in forwards(model, data, batch_size)]
     return torch.cat([values for _, values in parts])[original_order([rows for rows, _ in parts])]
 
 

@@ -66,7 +66,7 @@ class Evaluation(JsonResult):
     confusion: tuple[tuple[int, ...], ...]
     """Number of texts by label (row) and predicted class (column)."""
     errors: tuple[WrongPrediction, ...]
-    """Wrong predictions, the most confident first."""
+    """Wrong predictions, the most confident first; `evaluate` lists at most 100 of all `wrong`."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -77,6 +77,11 @@ class Evaluation(JsonResult):
         if measure not in values:
             raise unknown("measure", measure, values)
         return values[measure]
+
+    @property
+    def wrong(self) -> int:
+        """Number of wrong predictions."""
+        return sum(map(sum, self.confusion)) - sum(line[i] for i, line in enumerate(self.confusion))
 
     @property
     def per_class(self) -> tuple[ClassScores, ...]:

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import commands
 from estimator.tiny import LABELS, TEXTS, fitted
+from steadygaze.data.synonym_formats import DEBIAN_FOLDER
 
 pytestmark = pytest.mark.usefixtures("hasty_judge")
 ROOT = Path(__file__).parent.parent
@@ -91,6 +92,8 @@ def test_no_command_of_the_readme_stops_a_training_before_anything_is_learned() 
 LONG_PAGES = [
     pytest.param(page, marks=pytest.mark.slow) for page in ("audit", "explainers", "rationales", "techniques")
 ]
+WITHOUT_WORDNET = pytest.mark.skipif(not (DEBIAN_FOLDER / "data.noun").is_file(), reason="apt install wordnet-base")
+LONG_PAGES += [pytest.param("synonyms", marks=(pytest.mark.slow, WITHOUT_WORDNET))]
 
 
 @pytest.mark.parametrize("page", ["corpora", *LONG_PAGES])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.synonym_rewriting import SynonymRewriter, match_case
 
 GROUPS = SynonymGroups((("movie", "film"), ("good", "fine", "splendid"), ("naïve", "green")))
@@ -48,6 +48,37 @@ def test_positions_map_back_for_any_text(text: str) -> None:
     unchanged = [(i, a) for i, (a, b) in enumerate(mapped) if b - a == 1 and rewritten.text[i] == text[a]]
     assert len(unchanged) >= sum(letter in " ,-😀中" for letter in text)
     assert REWRITE([rewritten.text])[0].text == rewritten.text
+
+
+WORD = st.text(st.sampled_from("abcdefghijklmnéüж"), min_size=2, max_size=6).filter(
+    lambda word: fold_word(word) == word
+)
+CASES = st.sampled_from([str.lower, str.title, str.upper])
+JOINTS = st.sampled_from([" ", ", ", "-", "\n", "'s ", "n't ", "!", "…", " 7 ", "(", "#", "😀"])
+
+
+@st.composite
+def rewritten_pairs(draw: st.DrawFn) -> tuple[SynonymGroups, str, str]:
+    """Groups, and two texts that differ inside the groups, in any case and punctuation."""
+    words = draw(st.lists(WORD, min_size=4, max_size=10, unique=True))
+    cut = draw(st.integers(2, len(words) - 2))
+    groups = SynonymGroups((tuple(words[:cut]), tuple(words[cut:])))
+    frame = draw(st.lists(st.tuples(st.sampled_from(words), CASES, JOINTS), min_size=1, max_size=8))
+    others = [draw(st.sampled_from(groups.members(word))) for word, _, _ in frame]
+    first = "".join(case(word) + joint for word, case, joint in frame)
+    second = "".join(case(other) + joint for other, (_, case, joint) in zip(others, frame, strict=True))
+    return groups, first, second
+
+
+@settings(max_examples=100, deadline=None)
+@given(rewritten_pairs())
+def test_texts_that_differ_inside_groups_are_rewritten_alike(drawn: tuple[SynonymGroups, str, str]) -> None:
+    groups, first, second = drawn
+    rewrite = SynonymRewriter(groups)
+    one, other = rewrite([first, second])
+    assert one.text == other.text
+    words = [(i, i + 1) for i, letter in enumerate(other.text) if letter in ",-!…7(#😀"]
+    assert [second[a:b] for a, b in other.original_spans(words)] == [other.text[a:b] for a, b in words]
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ class SynonymGroups:
         for word in words:
             if fold_word(word) != word:
                 raise UserError(
-                    f"synonym groups: {word!r:.40} cannot be in a group; words have at least two letters, "
-                    "nothing else, and lower case"
+                    f"synonym groups: {word!r:.40} cannot be in a group; words are in lower case and have at least two "
+                    f"letters, nothing else, and {', '.join(sorted(UNSTABLE))} are not allowed"
                 )
         if len(set(words)) < len(words):
             duplicate = Counter(words).most_common(1)[0][0]

@@ -187,6 +187,8 @@ def test_integers_in_a_set_are_names_of_labels():
     for labels in ([{0}, {0}, {0, 1}], [[1, 0], [1, 0], [1, 1]], np.array([[1, 0], [1, 0], [1, 1]])):
         assert sg.evaluate(model, WORDS, labels, target=0)["accuracy"] == pytest.approx(2 / 3)
         assert model.score(WORDS, labels) == pytest.approx(2 / 3)
+    outputs = [sg.evaluate(model, WORDS, [1, 1, 1], target=k).rows[0].settings["output"] for k in (0, 1)]
+    assert outputs == ["0", "1"]
     three = sg.load(Words("good", "bad", "rude"))
     assert sg.evaluate(three, WORDS, [{0}, {1}, {0, 1}], target=2)["accuracy"] == 1.0
     assert sg.evaluate(three, WORDS, [{0}, frozenset(), {2}], target=2)["accuracy"] == pytest.approx(2 / 3)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steadygaze.audit.evaluate import evaluate as evaluate
     from steadygaze.core.errors import UserError as UserError
     from steadygaze.data.corpora import load_corpus as load_corpus
+    from steadygaze.data.synonym_groups import SynonymGroups as SynonymGroups
     from steadygaze.estimator.text_classifier import TextClassifier as TextClassifier
     from steadygaze.images.image_classifier import ImageClassifier as ImageClassifier
     from steadygaze.images.image_explanation import ImageExplanation as ImageExplanation
@@ -30,6 +31,7 @@ _MODULES = {  # public name -> its module
     "Explanation": "steadygaze.results.explanation",
     "ImageClassifier": "steadygaze.images.image_classifier",
     "ImageExplanation": "steadygaze.images.image_explanation",
+    "SynonymGroups": "steadygaze.data.synonym_groups",
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certify",
@@ -47,6 +49,7 @@ __all__ = [
     "Explanation",
     "ImageClassifier",
     "ImageExplanation",
+    "SynonymGroups",
     "TextClassifier",
     "UserError",
     "__version__",

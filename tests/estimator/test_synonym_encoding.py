@@ -77,6 +77,8 @@ def test_a_transformer_does_not_see_in_group_rewrites(network: str, tmp_path: Pa
         expected = outcome(clf, texts, granularity=granularity)
         assert outcome(clf, rewrites(texts, 0, recase=True), granularity=granularity) == expected  # it is uncased
         assert outcome(loaded, texts, granularity=granularity) == expected
+    with pytest.warns(SynonymWarning, match="the exported tokenizer does not apply the synonym groups"):
+        clf.export_transformers(tmp_path / "exported")
 
 
 def test_pairs_do_not_see_in_group_rewrites() -> None:
@@ -265,6 +267,7 @@ def test_the_audit_counts_substitutions_inside_a_group(grouped: TextClassifier) 
     only_groups = {key: table[key] for key in ("good", "fine", "bad", "film")}
     report = sg.audit(grouped, TEXTS, LABELS, synonyms=only_groups, skewed_epochs=1)
     assert report.find("words-substituted/1-synonym").value == 1
+    assert report.facts["synonym groups"].startswith("5 groups of 14 words")
     assert report.find("jensen-shannon/1-synonym").value == 0
     assert report.find("label-flip/1-synonym").value == 0
 

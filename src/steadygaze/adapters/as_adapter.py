@@ -55,6 +55,8 @@ def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
         "trained on": config.corpus[:12],
         "seed": str(config.seed),
     }
+    if config.synonym_groups is not None:
+        facts["synonym groups"] = config.synonym_groups
     return ModelAdapter(
         name=name,
         kind=STEADYGAZE_MODEL,

@@ -102,7 +102,7 @@ class ConstantLabelWarning(UserWarning):
 
 
 class SynonymWarning(UserWarning):
-    """Synonyms with different class frequencies."""
+    """Synonyms with different class frequencies, or synonym groups that are not exported."""
 
 
 class CoverageWarning(UserWarning):

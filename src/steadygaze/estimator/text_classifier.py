@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
-from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.errors import SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.token_alignment import coverage, truncation
@@ -247,8 +247,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Write the transformer encoder and its tokenizer for AutoModel and AutoTokenizer of `transformers`.
 
         Of a rationalizer, this is the predictor's encoder.  Attention and decoder are only in the folder of `save`.
+        The exported tokenizer does not replace words by the representatives of synonym groups.
         """
         check_is_fitted(self, "stored_")
+        if self.stored_.tokenizer.synonym_groups is not None:
+            lost = "the exported tokenizer does not apply the synonym groups of this model: save() keeps them"
+            warnings.warn(SynonymWarning(lost), stacklevel=3)
         model_folder.export_encoder(Path(folder), self.stored_)
 
     def _read(self, X: Any) -> tuple[list[str], list[str] | None]:

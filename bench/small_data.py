@@ -7,6 +7,7 @@ Rows:
 
     tfidf-lr            scikit-learn's TfidfVectorizer() and LogisticRegression(), fitted to all texts
     tfidf-lr-balanced   the same with class_weight="balanced"
+    tfidf-lr-10         with C=10, as in the label vectors; tfidf-lr-10-balanced: both
     default             TextClassifier() without the extra `glove`
     standard            TextClassifier(settings={"small_data": False}): the defaults of large datasets
     glove               TextClassifier() with the extra `glove`: GloVe vectors of 50 dimensions
@@ -35,7 +36,12 @@ from scipy.stats import t as student
 
 CORPORA = ("sst2", "rotten_tomatoes", "yelp_polarity")
 SIZES = (200, 500, 1000)
-BASELINES: dict[str, dict[str, Any]] = {"tfidf-lr": {}, "tfidf-lr-balanced": {"class_weight": "balanced"}}
+BASELINES: dict[str, dict[str, Any]] = {
+    "tfidf-lr": {},
+    "tfidf-lr-balanced": {"class_weight": "balanced"},
+    "tfidf-lr-10": {"C": 10},
+    "tfidf-lr-10-balanced": {"C": 10, "class_weight": "balanced"},
+}
 OURS: dict[str, dict[str, Any]] = {
     "default": {"settings": {"small_data": True}},
     "standard": {"settings": {"small_data": False}},

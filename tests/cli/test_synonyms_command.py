@@ -66,6 +66,9 @@ def test_check_reports_coverage_and_suspicious_pairs(folder: Path, capsys: pytes
     out = run(capsys, "synonyms", "check", "groups.json", "--data", "reviews.csv").out
     assert "coverage: 25.0% of the words in the texts, 2 of 6 different words" in out
     assert "suspicious pairs: 1 (in the groups)" in out
+    (folder / "groups.json").write_text(SynonymGroups((("tremendous", "good", "bad"),)).to_json())
+    result = json.loads(run(capsys, "synonyms", "check", "groups.json", "--data", "reviews.csv", "--json").out)
+    assert [(pair["word"], pair["synonym"]) for pair in result["suspicious"]] == [("bad", "good")]
 
 
 def test_a_table_of_another_language_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,7 @@
 """Pairs of synonyms with different class frequencies."""
 
+import itertools
+import string
 from math import comb
 
 import numpy as np
@@ -10,14 +12,16 @@ from scipy.stats import false_discovery_control
 
 from steadygaze.core.errors import SynonymWarning
 from steadygaze.data.class_frequencies import (
+    ClassFrequencies,
     class_frequencies,
     exact_p_values,
     false_discoveries,
     suspicious_pairs,
+    suspicious_pairs_in_groups,
     without_pairs,
 )
 from steadygaze.data.synonym_grouping import group_synonyms
-from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.synonym_groups import RULES, Rule, SynonymGroups
 from steadygaze.estimator.text_classifier import TextClassifier
 
 TEXTS = [f"a good film number {'abcdefghij'[i % 10]}" for i in range(30)] + [
@@ -85,6 +89,45 @@ def test_suspicious_pairs_are_not_grouped_unless_they_are_kept() -> None:
     kept = group_synonyms(TABLE, frequencies, keep_suspicious=True)
     assert kept.groups.groups == (("bad", "good"), ("film", "movie"))
     assert len(kept.suspicious) == 2
+
+
+NUMBERS = {"incredible": (600, 600), "awesome": (350, 650), "awful": (650, 350)}
+TRIANGLE = {"incredible": ["awesome", "awful"], "awesome": ["incredible", "awful"], "awful": ["incredible", "awesome"]}
+PATH = {"incredible": ["awesome", "awful"], "awesome": ["incredible"], "awful": ["incredible"]}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("table", [TRIANGLE, PATH], ids=["triangle", "path"])
+def test_suspicious_pairs_are_not_merged_through_a_shared_synonym(table: dict[str, list[str]], rule: Rule) -> None:
+    """The words of a path are not synonyms of each other in the table."""
+    grouping = group_synonyms(table, ClassFrequencies(("0", "1"), NUMBERS), rule)
+    assert grouping.groups.groups == (("incredible", "awesome"),)
+    if table is TRIANGLE or rule == "star":
+        assert [(pair.word, pair.synonym) for pair in grouping.suspicious] == [("awesome", "awful")]
+
+
+def test_all_pairs_inside_given_groups_are_compared() -> None:
+    """The representative occurs in no text."""
+    groups = SynonymGroups((("tremendous", "good", "bad"),))
+    clf = TextClassifier("average", epochs=1, settings={"small_data": False}, synonym_groups=groups, device="cpu")
+    with pytest.warns(SynonymWarning, match="1 pairs .* are merged in the given groups: bad/good"):
+        clf.fit(TEXTS, LABELS)
+
+
+def test_pairs_of_a_large_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 words, the 100 most frequent are compared with each other: 4,950 pairs; the representative with all."""
+    words = [a + b for a, b in itertools.product(string.ascii_lowercase, repeat=2)][:300]
+    frequencies = ClassFrequencies(("0", "1"), {word: (900 - i, 900) for i, word in enumerate(words)})
+    sizes = []
+
+    def p_values(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        sizes.append(len(first))
+        return np.ones(len(first))
+
+    monkeypatch.setattr("steadygaze.data.class_frequencies.exact_p_values", p_values)
+    assert suspicious_pairs_in_groups([words], frequencies) == []
+    suspicious_pairs_in_groups([[words[-1], *words[:-1]]], frequencies)
+    assert sizes == [4_950 + 200, 4_950 + 299]
 
 
 def test_a_word_without_synonyms_left_agrees_with_nobody() -> None:

@@ -33,6 +33,15 @@ def test_merges_that_lower_macro_f1_are_left_out() -> None:
     assert learned.merges == 3
 
 
+def test_merges_of_a_group_with_an_absent_representative_are_tested() -> None:
+    """The words that occur would be merged, through a representative that does not."""
+    groups = SynonymGroups((("tremendous", "splendid", "dreadful"), ("film", "movie")))
+    learned = learn_groups(groups, corpus(200, 0), corpus(80, 1))
+    assert learned.rejected == (("dreadful", "splendid"),)
+    assert learned.groups.groups == (("tremendous", "splendid"), ("film", "movie"))
+    assert learned.merges == 2
+
+
 def test_groups_that_cost_nothing_take_two_evaluations() -> None:
     harmless = SynonymGroups((*GROUPS.groups[1:], ("absent", "unheard")))
     learned = learn_groups(harmless, corpus(200, 0), corpus(80, 1))

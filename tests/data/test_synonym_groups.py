@@ -47,6 +47,16 @@ def test_stricter_rules_ask_more_members(rule: Rule, groups: tuple[tuple[str, ..
     assert build_groups(table, {"aa": 4, "bb": 3, "cc": 2, "dd": 1}, rule).groups == groups
 
 
+PAIRS = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)))
+
+
+@given(TABLES, PAIRS, st.sampled_from(RULES))
+def test_separate_pairs_are_in_different_groups(table: dict, pairs: list[tuple[str, str]], rule: Rule) -> None:
+    groups = build_groups(table, rule=rule, separate_pairs=pairs)
+    assert not any(set(pair) <= set(group) for pair in pairs for group in groups.groups if len(set(pair)) == 2)
+    assert build_groups(table, rule=rule, separate_pairs=itertools.combinations(WORDS, 2)).groups == ()
+
+
 @given(TABLES, st.dictionaries(st.sampled_from(WORDS), st.integers(0, 5)), st.sampled_from(RULES))
 def test_groups_follow_their_rule_for_any_table(table: dict, frequency: dict, rule: Rule) -> None:
     groups = build_groups(table, frequency, rule)

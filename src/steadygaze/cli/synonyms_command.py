@@ -43,7 +43,8 @@ OutFile = Annotated[
 ]
 Corpus = Annotated[str | None, data_option("--data", metavar="DATA", help=f"Training texts. {DATA}")]
 GroupRule = Annotated[str, model_option("--rule", help="Rule of groups: star, half or clique.")]
-KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help="Keep pairs with different class frequencies.")]
+KEEP = "Keep pairs with different class frequencies (nominal false discovery rate: 5 %)."
+KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help=KEEP)]
 
 
 @synonyms.command(
@@ -155,8 +156,8 @@ def check(
     *,
     common: Common,
 ) -> None:
-    """Report the coverage of a corpus, and pairs that may be antonyms."""
-    from steadygaze.data.class_frequencies import suspicious_pairs
+    """Report the coverage of a corpus, and pairs that may be antonyms (nominal false discovery rate: 5 %)."""
+    from steadygaze.data.class_frequencies import suspicious_pairs, suspicious_pairs_in_groups
     from steadygaze.data.synonym_groups import read_group_file
     from steadygaze.data.synonym_tables import clean_table, read_tables
     from steadygaze.data.synonyms import substitutable_pairs
@@ -166,10 +167,12 @@ def check(
     if groups is None:
         table = read_tables([source], frequencies.counts.keys())
         pairs = substitutable_pairs(table.rows)
+        suspicious = suspicious_pairs(pairs, frequencies)
     else:
         table = clean_table({group[0]: group[1:] for group in groups.groups})
         pairs = table.rows
-    suspicious, coverage = suspicious_pairs(pairs, frequencies), _coverage(pairs, frequencies)
+        suspicious = suspicious_pairs_in_groups(groups.groups, frequencies)
+    coverage = _coverage(pairs, frequencies)
     if common.json:
         rows = [asdict(pair) for pair in suspicious]
         print_json({"coverage": coverage, "left_out": table.left_out, "suspicious": rows})

@@ -6,9 +6,10 @@ against all others).  The p-value of a pair is
 
     p = min(1, 2 C min_c min(P[X ≤ n_c], P[X ≥ n_c]))         two sides, and C classes by Bonferroni's correction
 
-A pair is suspicious if it is rejected at a false discovery rate of 5 % over all pairs of the table (Benjamini and
-Hochberg 1995, https://doi.org/10.1111/j.2517-6161.1995.tb02031.x), and if the total variation distance of the class
-shares is at least 0.2: in a large corpus every difference is significant.
+A pair is suspicious if it is rejected at a nominal false discovery rate of 5 % over all pairs of the table (Benjamini
+and Hochberg 1995, https://doi.org/10.1111/j.2517-6161.1995.tb02031.x), and if the total variation distance of the class
+shares is at least 0.2: in a large corpus every difference is significant.  The rate is nominal because pairs share
+words and texts, so that their p-values are dependent: the actual rate is not guaranteed.
 
 Words in few texts cannot be rejected: the check does not replace a good table.
 """
@@ -22,8 +23,12 @@ from numpy.typing import NDArray
 from steadygaze.data.word_tokenizer import document_frequency
 
 FALSE_DISCOVERY_RATE = 0.05
+"""Nominal rate: the tests are dependent."""
 LEAST_DISTANCE = 0.2
 """Smallest total variation distance of the class shares of a suspicious pair."""
+
+MOST_COMPARED = 100
+"""Words of a group that are compared with each other: 4,950 pairs."""
 
 Table = Mapping[str, Sequence[str]]
 
@@ -76,12 +81,30 @@ def suspicious_pairs(table: Table, frequencies: ClassFrequencies) -> list[Suspic
     shares = [values / values.sum(-1, keepdims=True) for values in (first, second)]
     distance = np.abs(shares[0] - shares[1]).sum(-1) / 2
     rejected = false_discoveries(p_values) & (distance >= LEAST_DISTANCE)
-    found = [
+    suspicious = [
         SuspiciousPair(a, b, (counts[a], counts[b]), float(p_values[row]))
         for row, (a, b) in enumerate(pairs)
         if rejected[row]
     ]
-    return sorted(found, key=lambda pair: (pair.p_value, pair.word, pair.synonym))
+    return sorted(suspicious, key=lambda pair: (pair.p_value, pair.word, pair.synonym))
+
+
+def suspicious_pairs_in_groups(groups: Iterable[Sequence[str]], frequencies: ClassFrequencies) -> list[SuspiciousPair]:
+    """The suspicious pairs inside groups, the smallest p-value first.
+
+    Each representative is compared with all words of its group, and the 100 most frequent words with each other.
+
+    >>> frequencies = class_frequencies(["good film"] * 9 + ["bad film"] * 9, [1] * 9 + [0] * 9)
+    >>> [(pair.word, pair.synonym) for pair in suspicious_pairs_in_groups([("tremendous", "good", "bad")], frequencies)]
+    [('bad', 'good')]
+    """
+    total = frequencies.total
+    table: dict[str, list[str]] = {}
+    for group in groups:
+        words = sorted((word for word in group if word in total), key=lambda word: -total[word])[:MOST_COMPARED]
+        table |= {word: words[:position] for position, word in enumerate(words)}
+        table[group[0]] = list(group[1:])
+    return suspicious_pairs(table, frequencies)
 
 
 def exact_p_values(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:

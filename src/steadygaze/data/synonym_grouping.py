@@ -3,7 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from steadygaze.data.class_frequencies import ClassFrequencies, SuspiciousPair, suspicious_pairs, without_pairs
+from steadygaze.data.class_frequencies import (
+    ClassFrequencies,
+    SuspiciousPair,
+    suspicious_pairs,
+    suspicious_pairs_in_groups,
+)
 from steadygaze.data.synonym_groups import Rule, SynonymGroups, build_groups
 from steadygaze.data.synonym_tables import clean_table
 from steadygaze.data.synonyms import substitutable_pairs
@@ -29,8 +34,9 @@ def group_synonyms(
 ) -> Grouping:
     """Group the words of a table.
 
-    `frequencies` of the training texts choose the representatives and the suspicious pairs, which are left out unless
-    `keep_suspicious`.
+    `frequencies` of the training texts choose the representatives and the suspicious pairs.  Unless `keep_suspicious`,
+    the words of a suspicious pair are in different groups, also if they share a synonym.  Words that share a group
+    without being synonyms of each other are tested too: groups are built again until none has a suspicious pair.
 
     >>> from steadygaze.data.class_frequencies import class_frequencies
     >>> texts = ["an awesome film"] * 9 + ["an awful film"] * 9
@@ -41,10 +47,14 @@ def group_synonyms(
     rows = clean_table(table).rows
     pairs = substitutable_pairs(rows)
     suspicious = [] if frequencies is None else suspicious_pairs(pairs, frequencies)
-    if not keep_suspicious:
-        pairs = without_pairs(pairs, suspicious)
     # A word whose synonyms are all left out keeps its empty row: it agrees with nobody.
-    groups = build_groups(
-        {**dict.fromkeys(rows, ()), **pairs}, None if frequencies is None else frequencies.total, rule
-    )
-    return Grouping(groups, suspicious)
+    neighbors = {**dict.fromkeys(rows, ()), **pairs}
+    if frequencies is None or keep_suspicious:
+        return Grouping(build_groups(neighbors, None if frequencies is None else frequencies.total, rule), suspicious)
+    while True:
+        separate = [(pair.word, pair.synonym) for pair in suspicious]
+        groups = build_groups(neighbors, frequencies.total, rule, separate)
+        merged = suspicious_pairs_in_groups(groups.groups, frequencies)
+        if not merged:
+            return Grouping(groups, sorted(suspicious, key=lambda pair: pair.p_value))
+        suspicious += merged

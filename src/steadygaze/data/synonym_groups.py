@@ -8,7 +8,7 @@ joins the group whose representative is its closest mutual neighbor, or else sta
     clique   also of all members
 
 Two words are mutual neighbors if each has the other as a synonym.  A word without a row in the table agrees with every
-row that names it.
+row that names it.  A word joins no group with a word from which it must be separate.
 
 Words are matched in lower case.  A word with anything but letters and accents is not grouped, because an exchange with
 another word could change how its text is split; neither are single letters and words in scripts without spaces.
@@ -19,8 +19,8 @@ arXiv:2005.01229), which defend labels.
 
 import json
 import unicodedata
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -132,11 +132,15 @@ def fold_word(word: str) -> str | None:
 
 
 def build_groups(
-    table: Mapping[str, Sequence[str]], frequency: Mapping[str, int] | None = None, rule: Rule = "star"
+    table: Mapping[str, Sequence[str]],
+    frequency: Mapping[str, int] | None = None,
+    rule: Rule = "star",
+    separate_pairs: Iterable[tuple[str, str]] = (),
 ) -> SynonymGroups:
     """Group the words of a table; `frequency`: the number of training texts with each word.
 
-    The words of the table are as `fold_word` returns them; `group_synonyms` prepares a table.
+    The words of the table are as `fold_word` returns them; `group_synonyms` prepares a table.  No group contains both
+    words of a pair in `separate_pairs`.
 
     >>> table = {"movie": ["film", "show"], "film": ["movie"], "show": ["movie", "display"], "display": ["show"]}
     >>> build_groups(table, {"film": 9, "show": 3}).groups
@@ -146,10 +150,21 @@ def build_groups(
         raise unknown("group rule", rule, RULES)
     neighbors = mutual_neighbors(table)
     counts = frequency or {}
+    separate: defaultdict[str, set[str]] = defaultdict(set)
+    for first, second in separate_pairs:
+        separate[first].add(second)
+        separate[second].add(first)
     groups: dict[str, list[str]] = {}
     for word in sorted(neighbors, key=lambda word: (-counts.get(word, 0), word)):
         representative = next(
-            (name for name in neighbors[word] if name in groups and _accepts(groups[name], neighbors[word], rule)), None
+            (
+                name
+                for name in neighbors[word]
+                if name in groups
+                and separate[word].isdisjoint(groups[name])
+                and _accepts(groups[name], neighbors[word], rule)
+            ),
+            None,
         )
         if representative is None:
             groups[word] = [word]

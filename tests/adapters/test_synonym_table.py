@@ -115,3 +115,8 @@ def test_vectors_to_spare_are_no_words(folder):
 def test_what_is_no_table_is_refused(given, box):
     with pytest.raises(UserError, match=r"synonyms .*found"):
         synonym_table(box, given, TEXTS)
+
+
+def test_rows_that_differ_in_case_are_one_row_in_a_black_box(box):
+    table = synonym_table(box, {"Film": ["movie"], "film": ["picture"]}, ["a film"])
+    assert named(table, box.tokens.vocabulary)["film"] == ["movie", "picture"]

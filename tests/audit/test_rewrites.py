@@ -1,11 +1,14 @@
 """Rewrites of a text against itertools, and which positions are substituted."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from steadygaze.audit.rewrites import TextPositions, count_rewrites, enumerate_choices, text_positions
+from steadygaze.data.synonym_groups import fold_word
+from steadygaze.data.synonym_rewriting import cased_alternatives
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 
@@ -47,3 +50,23 @@ def test_parts_of_words_are_not_substituted() -> None:
 def test_a_text_without_positions_has_one_rewrite() -> None:
     found = positions("nothing here", "film")
     assert found.rewrites([], enumerate_choices([])) == ["nothing here"]
+
+
+def test_rewrites_with_cased_alternatives_keep_the_positions_of_words() -> None:
+    """Random texts of cased letters, apostrophes and marks: the same positions, in the words of the rewrite."""
+    words = ["film", "don", "can", "us", "café", "int", "ŉa", "ǆa", "ıki", "größe", "gross", "σοφός", "σοφοσ", "καλή"]
+    words += ["naïve", "été", "ﬁlm", "שלום", "कमल"]
+    names = frozenset(name for name in map(fold_word, words) if name is not None)
+    glue = [" ", "'", "’", "n't", "-", ".", "/", "@", "_", "'s", "1", "\u200d", "\u0301", "\n", "é", "中", "\u200b"]
+    random, splitter = np.random.default_rng(0), build_word_tokenizer([], max_length=99)
+    changed = 0
+    for _ in range(4000):
+        text = "".join(random.choice([*words, *glue, *glue], random.integers(1, 8)))
+        text = str(random.choice([text, text.upper(), text.title()]))
+        before = text_positions(text, splitter.place([text]).spans[0], names)
+        forms = [str(random.choice([word, *cased_alternatives(word, sorted(names))])) for word in before.words]
+        rewrite = "".join(part + form for part, form in zip(before.parts, [*forms, ""], strict=True))
+        after = text_positions(rewrite, splitter.place([rewrite]).spans[0], names)
+        assert after == replace(before, words=tuple(forms)), (text, rewrite)
+        changed += tuple(forms) != before.words
+    assert changed > 500

@@ -96,6 +96,62 @@ def test_unknown_alternatives_of_unknown_words_change_nothing() -> None:
     assert certificate.uncovered == ()
 
 
+UNKNOWN = {"uone": ["good", "fine", "film", "plot", "utwo"], "utwo": ["good", "fine", "film", "bad"]}
+"""Two words that the model does not know, with different perturbation sets."""
+
+
+def test_free_substitutions_of_unknown_words_count_in_the_total_variation() -> None:
+    text = " ".join(["uone"] * 12)
+    options: dict[str, Any] = {"substitutions": UNKNOWN, "samples": 40, "set_size": 4, "max_substitutions": 1}
+    certificate = sg.certify(unsure(), text, **options)[0]
+    assert certificate.covered_alternatives == 12
+    assert certificate.total_variation == pytest.approx(1 - 0.75**12)
+    assert (certificate.method, certificate.certified) == ("none", False)
+
+
+@pytest.mark.parametrize("words", [1, 2, 3])
+def test_the_total_variation_bounds_all_rewrites_with_free_substitutions(words: int) -> None:
+    """Any number of unknown words by unknown ones, and one word that the model reads differently."""
+    clf, text = unsure(), " ".join(["uone"] * words)
+    network = model_substitutions(clf.stored_.tokenizer, UNKNOWN, 4)
+    options: dict[str, Any] = {"substitutions": UNKNOWN, "samples": 2, "set_size": 4, "max_substitutions": 1}
+    certificate = sg.certify(clf, text, **options)[0]
+    rewrites = [
+        row for row in product(("uone", *UNKNOWN["uone"]), repeat=words) if sum(word[0] != "u" for word in row) <= 1
+    ]
+    shares = np.stack([exact_smoothed(clf.predict_proba, " ".join(row), network) for row in rewrites])
+    assert np.abs(shares - shares[0]).max() <= certificate.total_variation + 1e-12
+    assert certificate.total_variation == pytest.approx(1 - 0.75**words)
+
+
+def test_rows_that_differ_in_case_are_all_certified() -> None:
+    model = sg.load(
+        lambda texts: np.array([[0.1, 0.9] if "movie" in text else [0.9, 0.1] for text in texts]), classes=["a", "b"]
+    )
+    certificate = sg.certify(model, "a film here", substitutions={"Film": ["movie"], "film": ["picture"]})[0]
+    assert (certificate.certified, certificate.alternatives) == (False, 2)
+    assert certificate.counterexample == "a movie here"
+
+
+@pytest.mark.parametrize(
+    ("word", "table", "alternatives"),
+    [
+        ("TOLL", {"toll": ["groß", "gross"], "groß": ["toll"]}, 1),
+        ("Toll", {"toll": ["groß", "gross"], "groß": ["toll"]}, 2),
+        ("KAPI", {"kapı": ["kapi"], "kapi": ["kapı"]}, 0),
+        ("ΚΑΛΉ", {"καλή": ["σοφός"], "σοφός": ["καλή"]}, 0),
+        ("FILM", {"film": ["שלום"], "שלום": ["film"]}, 0),  # has no upper case
+        ("film", {"film": ["שלום"], "שלום": ["film"]}, 1),
+    ],
+)
+def test_alternatives_without_the_case_of_the_word_are_left_out(
+    word: str, table: dict[str, list[str]], alternatives: int
+) -> None:
+    model = sg.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["a", "b"])
+    certificate = sg.certify(model, word, substitutions=table)[0]
+    assert (certificate.positions, certificate.alternatives) == (int(alternatives > 0), alternatives)
+
+
 def test_alternatives_inside_synonym_groups_are_covered_and_need_no_evaluation() -> None:
     groups = SynonymGroups((("good", "fine", "nice"), ("film", "plot")))
     clf = tiny(epochs=2, synonym_groups=groups).fit(TEXTS, LABELS)
@@ -118,7 +174,8 @@ def test_members_of_a_group_have_the_same_samples() -> None:
     network = model_substitutions(tokens, {"good": ["fine", "bad"], "bad": ["dull"], "dull": ["music"]}, 2)
     assert network.perturbation_set("good") == network.perturbation_set("fine") == ("bad", "good")
     assert network.perturbation_set("bad") == ("bad", "dull")
-    assert network.distance("good") == 0.5
+    assert network.distance("good", "fine") == 0
+    assert network.distance("good", "bad") == 0.5
 
 
 def random_labels(classes: int, bias: float) -> Callable[[list[str]], np.ndarray]:

@@ -20,7 +20,7 @@ def test_a_small_connected_part_is_one_set_in_either_direction() -> None:
     assert {network.perturbation_set(word) for word in ("aa", "bb", "cc", "dd", "ee")} == {
         ("aa", "bb", "cc", "dd", "ee")
     }
-    assert network.distance("aa") == 0
+    assert network.distance("aa", "bb") == 0
 
 
 def test_a_large_part_is_cut_to_the_nearest_words() -> None:
@@ -28,21 +28,20 @@ def test_a_large_part_is_cut_to_the_nearest_words() -> None:
     assert network.perturbation_set("aa") == ("aa", "bb", "cc")
     assert network.perturbation_set("cc") == ("bb", "cc", "dd")
     assert network.perturbation_set("bb") == ("aa", "bb", "cc")
-    assert network.distance("bb") == 1 - 2 / 3  # to cc
-    assert network.distance("aa") == 0
-    assert network.distance("ee") == 0  # it has no alternatives
+    assert network.distance("bb", "cc") == network.distance("cc", "bb") == 1 - 2 / 3
+    assert network.distance("aa", "bb") == network.distance("aa", "aa") == 0
 
 
 def test_words_that_the_model_reads_alike_share_their_set() -> None:
     network = substitutions(CHAIN, 2, nodes={"bb": "one", "cc": "one"})
     assert network.perturbation_set("bb") == network.perturbation_set("cc") == ("bb", "dd")
-    assert network.distance("bb") == 0
+    assert network.distance("bb", "cc") == 0
 
 
 def test_unknown_words_are_replaced_by_known_ones() -> None:
     network = substitutions(CHAIN, 9, unknown="bb dd ee")
     assert network.perturbation_set("dd") == network.perturbation_set("aa") == ("aa", "cc")
-    assert network.distance("aa") == 0
+    assert network.distance("aa", "bb") == 0
     nothing = substitutions(CHAIN, 9, unknown="aa bb cc dd ee")
     assert nothing.perturbation_set("dd") == nothing.perturbation_set("aa") == ("aa",)
 
@@ -50,4 +49,3 @@ def test_unknown_words_are_replaced_by_known_ones() -> None:
 def test_a_word_outside_the_table_stays() -> None:
     network = substitutions(CHAIN, 3)
     assert network.perturbation_set("film") == ("film",)
-    assert network.distance("film") == 0

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.synonyms import read_synonyms, vocabulary_lexicon
+from steadygaze.data.synonyms import check_table, read_synonyms, vocabulary_lexicon
 
 KNOWN = {"good": ["fine", "nice"], "bad": ["poor"], "film": []}
 
@@ -164,3 +164,11 @@ def test_special_tokens_are_known_by_how_they_are_written():
     plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
     found = vocabulary_lexicon([*special, *plain], "pieces").special
     assert found.tolist() == [True] * len(special) + [False] * len(plain)
+
+
+def test_rows_of_words_that_differ_in_case_become_one_row(tmp_path):
+    rows = {"Film": ["Movie"], "film": ["picture", "movie"], "FILM": ["clip"]}
+    (tmp_path / "s.jsonl").write_text("\n".join(json.dumps({"word": w, "synonyms": row}) for w, row in rows.items()))
+    expected = {"film": ["movie", "picture", "clip"]}
+    assert check_table(rows, folded=True) == read_synonyms(tmp_path / "s.jsonl", folded=True) == expected
+    assert check_table(rows) == read_synonyms(tmp_path / "s.jsonl") == rows

@@ -56,7 +56,9 @@ def as_table(synonyms: str | Path | Table, *, folded: bool) -> dict[str, list[st
 
 def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms:
     tokens.place(texts)
-    synonyms = {word.lower(): row for word, row in table.items()}
+    synonyms: dict[str, list[str]] = {}
+    for word, row in table.items():
+        synonyms.setdefault(word.lower(), []).extend(row)
     pieces = tokens.vocabulary
     words = [piece.rstrip() for piece in pieces]
     substitutes = [

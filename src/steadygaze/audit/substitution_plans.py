@@ -1,7 +1,7 @@
 """Which rewrites of a text the certificate of substitutions evaluates: all of them, random samples, or none."""
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from steadygaze.core.maths.smoothing_bounds import product_total_variation
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import fold_word
-from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.data.synonym_rewriting import cased_alternatives, match_case
 from steadygaze.data.synonyms import substitutable_pairs
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.word_tokenizer import build_word_tokenizer
@@ -79,9 +79,10 @@ def plans(
     encodings: dict[str, Hashable] = {}
     for text in texts:
         positions = text_positions(text, splitter.place([text]).spans[0], words)
+        names = [fold_word(form) or form for form in positions.words]
         forms = [
-            [form, *(match_case(form, name) for name in substitutions.alternatives.get(fold_word(form) or "", ()))]
-            for form in positions.words
+            {form: name, **cased_alternatives(form, substitutions.alternatives.get(name, ()))}
+            for form, name in zip(positions.words, names, strict=True)
         ]
         new = [form for form in dict.fromkeys(form for row in forms for form in row) if form not in encodings]
         encodings.update(zip(new, _encodings(tokens, new) if new else [], strict=True))
@@ -91,15 +92,19 @@ def plans(
 def _plan(
     text: str,
     positions: TextPositions,
-    forms: Sequence[Sequence[str]],
+    forms: Sequence[Mapping[str, str]],
     encodings: dict[str, Hashable],
     substitutions: Substitutions,
     config: SubstitutionConfig,
 ) -> Plan:
-    """`forms`: for each position the word and its alternatives, as written."""
+    """`forms`: for each position the word and its alternatives, as written -> in lower case."""
     options = [_distinct(row, encodings) for row in forms]
     sizes, r = [len(row) for row in options], config.max_substitutions
-    same = [sum(encodings[form] == encodings[row[0]] for form in row[1:]) for row in forms]
+    alike = [
+        [name for other, name in row.items() if encodings[other] == encodings[form]]
+        for form, row in zip(positions.words, forms, strict=True)
+    ]
+    same = [len(names) - 1 for names in alike]
     offered = [(len(row) - 1, covered) for row, covered in zip(forms, same, strict=True) if len(row) > 1]
     rewrites = count_rewrites(sizes, r)
     counts = {
@@ -113,19 +118,23 @@ def _plan(
     }
     if rewrites <= config.samples:
         return Plan("exact", positions.rewrites(options, enumerate_choices(sizes, r)), None, counts)
-    words = [fold_word(form) or form for form in positions.words]
-    total_variation = product_total_variation(np.array([substitutions.distance(word) for word in words]), r)
+    # Alternatives that the model reads alike are free, but their perturbation sets may differ: those of unknown words.
+    distances, free = (
+        np.array([max(substitutions.distance(names[0], name) for name in names) for names in rows])
+        for rows in ([list(row.values()) for row in forms], alike)
+    )
+    total_variation = product_total_variation(distances, r, free)
     if total_variation >= 0.5:
         return Plan("none", [text], total_variation, counts)
     sets = [
-        [match_case(form, name) for name in substitutions.perturbation_set(word)]
-        for form, word in zip(positions.words, words, strict=True)
+        [match_case(form, name) for name in substitutions.perturbation_set(row[form])]
+        for form, row in zip(positions.words, forms, strict=True)
     ]
     samples = positions.rewrites(sets, _sample_choices(text, [len(row) for row in sets], config))
     return Plan("sampling", [text, *samples], total_variation, counts)
 
 
-def _distinct(forms: Sequence[str], encodings: dict[str, Hashable]) -> list[str]:
+def _distinct(forms: Iterable[str], encodings: dict[str, Hashable]) -> list[str]:
     """The first form of each encoding, in order."""
     first: dict[Hashable, str] = {}
     for form in forms:

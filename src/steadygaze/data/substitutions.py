@@ -30,7 +30,7 @@ class Substitutions:
     _links: dict[Hashable, list[str]] = field(default_factory=dict)
     _names: dict[Hashable, str] = field(default_factory=dict)
     _sets: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
-    _distances: dict[str, float] = field(default_factory=dict)
+    _distances: dict[tuple[Hashable, Hashable], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for word, alternatives in self.alternatives.items():
@@ -50,13 +50,12 @@ class Substitutions:
             self._sets[node] = self._nearest(node)
         return self._sets[node]
 
-    def distance(self, word: str) -> float:
-        """The largest total variation between P(w) and P(a), a ∈ A(w)."""
-        if word not in self._distances:
-            own = self.perturbation_set(word)
-            sets = (self.perturbation_set(name) for name in self.alternatives.get(word, ()))
-            self._distances[word] = max((uniform_total_variation(own, other) for other in sets), default=0.0)
-        return self._distances[word]
+    def distance(self, word: str, name: str) -> float:
+        """The total variation between P(w) and P(a)."""
+        key = self.nodes[word], self.nodes[name]
+        if key not in self._distances:
+            self._distances[key] = uniform_total_variation(self.perturbation_set(word), self.perturbation_set(name))
+        return self._distances[key]
 
     def _nearest(self, start: Hashable) -> tuple[str, ...]:
         reached, known = {start: None}, list[str]()

@@ -9,12 +9,13 @@ of words have the same rewritten text.  Words are those of word_tokenizer.py.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.types import Span
-from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.word_tokenizer import SPECIALS, tokenizer_of_words
 
 LONGEST = 2**31 - 1
@@ -89,6 +90,27 @@ def match_case(word: str, synonym: str) -> str:
     >>> match_case("GOOD", "fine"), match_case("Good", "fine"), match_case("good", "fine"), match_case("I", "we")
     ('FINE', 'Fine', 'fine', 'We')
     """
-    if len(word) > 1 and word.isupper():
+    case = letter_case(word)
+    if case == "upper":
         return synonym.upper()
-    return synonym[:1].upper() + synonym[1:] if word[:1].isupper() else synonym
+    return synonym[:1].upper() + synonym[1:] if case == "title" else synonym
+
+
+def letter_case(word: str) -> Literal["lower", "title", "upper"]:
+    """The case that `match_case` gives to synonyms of the word."""
+    if len(word) > 1 and word.isupper():
+        return "upper"
+    return "title" if word[:1].isupper() else "lower"
+
+
+def cased_alternatives(word: str, names: Sequence[str]) -> dict[str, str]:
+    """Alternatives in the case of the word -> their names in lower case.
+
+    Names that cannot be recovered from the written form are left out: groß is written GROSS, which is another word.
+
+    >>> cased_alternatives("TOLL", ["gut", "groß"]), cased_alternatives("Toll", ["gut", "groß"])
+    ({'GUT': 'gut'}, {'Gut': 'gut', 'Groß': 'groß'})
+    """
+    case = letter_case(word)
+    written = ((match_case(word, name), name) for name in names)
+    return {form: name for form, name in written if fold_word(form) == name and letter_case(form) == case}

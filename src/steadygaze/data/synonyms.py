@@ -166,9 +166,19 @@ def check_table(table: Any, *, folded: bool = False) -> dict[str, list[str]]:
     for word, words in table.items():
         if not isinstance(words, list | tuple) or not all(isinstance(entry, str) for entry in (word, *words)):
             raise UserError(f"synonyms of {word!r:.40} must be a list of words, found {words!r:.80}")
-    if not folded:
-        return {word: list(words) for word, words in table.items()}
-    return {word.lower(): [synonym.lower() for synonym in words] for word, words in table.items()}
+    return lower_case_table(table) if folded else {word: list(words) for word, words in table.items()}
+
+
+def lower_case_table(table: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The table in lower case; rows of words that differ only in case become one row.
+
+    >>> lower_case_table({"Film": ["Movie"], "film": ["picture", "movie"]})
+    {'film': ['movie', 'picture']}
+    """
+    rows: dict[str, dict[str, None]] = {}
+    for word, synonyms in table.items():
+        rows.setdefault(word.lower(), {}).update(dict.fromkeys(map(str.lower, synonyms)))
+    return {word: list(row) for word, row in rows.items()}
 
 
 def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[str] = ()) -> dict[str, list[str]]:
@@ -189,8 +199,4 @@ def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[s
         raise UserError(f"{file} is not a synonym table: some word is not a string; {FORM}")
     if not table:
         raise UserError(f"{file} contains no synonyms; {FORM}")
-    return (
-        {word.lower(): [synonym.lower() for synonym in synonyms] for word, synonyms in table.items()}
-        if folded
-        else table
-    )
+    return lower_case_table(table) if folded else table

@@ -1,6 +1,6 @@
 """Bounds of smoothing against enumeration, scipy and hand-worked numbers."""
 
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
@@ -59,6 +59,20 @@ def test_only_the_largest_distances_count_with_few_changes() -> None:
     assert product_total_variation(distances, 0) == 0
     assert product_total_variation(np.zeros(0)) == 0
     assert product_total_variation(np.array([1.0, 0.2])) == 1
+
+
+def test_free_distances_count_at_every_position_beside_the_changes() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(200):
+        distances = random.random(4)
+        free = distances * random.choice([0.0, 0.5, 1.0], 4)
+        for changes in range(5):
+            values = [
+                1 - prod(1 - np.where(np.isin(range(4), chosen), distances, free))
+                for chosen in combinations(range(4), changes)
+            ]
+            assert product_total_variation(distances, changes, free) == pytest.approx(max(values))
+    assert product_total_variation(np.array([0.5, 1.0]), 1, np.array([0.2, 1.0])) == 1
 
 
 @pytest.mark.parametrize("count", [0, 1, 17, 49, 50])

@@ -30,14 +30,17 @@ def uniform_total_variation(first: Collection[object], second: Collection[object
     return 1 - len(set(first) & set(second)) / max(len(first), len(second))
 
 
-def product_total_variation(distances: Floats, changes: int | None = None) -> float:
+def product_total_variation(distances: Floats, changes: int | None = None, free: Floats | None = None) -> float:
     """Upper bound of the total variation if at most `changes` positions differ; None: all.  (T,) -> ()
+
+    `free`: distances of at most `distances` by which every position may differ, without counting as a change.
 
     >>> product_total_variation(np.array([0.5, 0.0, 0.2]), 1), product_total_variation(np.array([0.5, 0.0, 0.2]))
     (0.5, 0.6)
     """
-    largest = np.sort(distances)[::-1][:changes]
-    return float(1 - np.prod(1 - largest))
+    base = 1 - (np.zeros_like(distances) if free is None else free)
+    ratios = np.divide(1 - distances, base, out=np.ones_like(base), where=base > 0)
+    return float(1 - np.prod(base) * np.prod(np.sort(ratios)[:changes]))
 
 
 def binomial_bounds(counts: NDArray[np.integer], n: int, error: float) -> tuple[Floats, Floats]:

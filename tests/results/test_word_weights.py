@@ -8,6 +8,7 @@ import pytest
 
 import steadygaze as sg
 from commands import run
+from steadygaze.results import word_weights
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.word_weights import word_weights_of
 
@@ -58,6 +59,29 @@ def test_the_interval_is_that_of_resampled_texts():
 def test_rare_words_are_left_out():
     items = [explanation("good film", [3.0, 1.0]), explanation("good dull", [4.0, -2.0])]
     assert [weight.word for weight in word_weights_of({"lime": items}, "model", min_texts=2)] == ["good"]
+
+
+def test_words_in_few_texts_are_marked():
+    """film is in 20 texts, good in 19."""
+    items = [explanation("good film", [3.0, 1.0])] * 19 + [explanation("film", [1.0])]
+    weights = word_weights_of({"lime": items}, "model")
+    assert {weight.word: weight.mark for weight in weights} == {"good": "*", "film": ""}
+    for text in (str(weights), weights.body()):
+        assert text.count("%]*") + text.count("%*</td>") == 1
+        assert "* in fewer than 20 texts: the interval is too narrow" in text
+    assert "narrow" not in str(word_weights_of({"lime": items}, "model", min_texts=20))
+
+
+def test_intervals_of_frequent_words_cover_about_nine_in_ten():
+    """The simulation of the docstring, with 20 expected texts."""
+    random, covered = np.random.default_rng(0), []
+    for seed in range(5):
+        matrix = np.zeros((200, 200))
+        for row in matrix:
+            row[random.choice(200, 20, replace=False)] = random.dirichlet(np.full(20, 0.5))
+        low, high = word_weights._interval(matrix, matrix.sum(1), seed)
+        covered += ((low <= 1 / 200) & (high >= 1 / 200)).tolist()
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.03)
 
 
 def test_several_explainers_of_any_model_side_by_side(tmp_path):

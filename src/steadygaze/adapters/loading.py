@@ -126,7 +126,7 @@ def word_weights(
     model, texts : as for `explain`.
     explainers : as for `explain`, shown side by side; None is the default of the model.
     words : words for each class and explainer.
-    min_texts : fewest texts that contain a word.
+    min_texts : fewest texts that contain a word.  Intervals of words in fewer than 20 texts are too narrow, and marked.
     target : the explained class of every text; None: the predicted one.  The output of a multi-label model.
     """
     adapter = as_adapter(model, classes=classes, device=device)

@@ -3,9 +3,12 @@
 MAE          mean |v − y|
 R²           1 − Σ (y − v)² / Σ (y − ȳ)²
 correlation  Pearson's, of v and y
+
+The intervals of R² and correlation are bootstraps over texts.  Resamples of equal values y have neither, and are left
+out; for the correlation also those of equal values v.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_texts
 from steadygaze.models import inference
+from steadygaze.results.bootstrap import Interval, Values, bootstrap_statistic
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.row import Row, mean_row
 
@@ -106,9 +110,36 @@ def _regression(
     value = adapter.predict_covered(inputs, batch_size)[0][:, index]
     settings = {**_settings(adapter, inputs, true.tolist(), value, seed), "output": str(name)}
     rows = [mean_row("mean-absolute-error", np.abs(value - true).tolist(), settings, seed=seed)]
-    if true.std() > 0:
-        r2 = 1 - ((true - value) ** 2).sum() / ((true - true.mean()) ** 2).sum()
-        rows.append(Row("r2", float(r2), len(true), None, settings))
-    if true.std() > 0 and value.std() > 0:
-        rows.append(Row("correlation", float(np.corrcoef(true, value)[0, 1]), len(true), None, settings))
+    scores: tuple[tuple[str, Score, list[Values]], ...] = (
+        ("r2", _r2, [true]),
+        ("correlation", _correlation, [true, value]),
+    )
+    for measure, score, varied in scores:
+        if all(np.ptp(values) > 0 for values in varied):
+            interval = _score_interval(score, true, value, varied, seed)
+            rows.append(Row(measure, float(score(true, value)), len(true), interval, settings))
     return Evaluation(adapter.name, (), tuple(rows), (), ())
+
+
+Score = Callable[[Values, Values], Values]
+
+
+def _r2(true: Values, value: Values) -> Values:
+    """(…,N), (…,N) -> (…)"""
+    return np.asarray(1 - ((true - value) ** 2).mean(-1) / true.var(-1))
+
+
+def _correlation(true: Values, value: Values) -> Values:
+    """(…,N), (…,N) -> (…)"""
+    covariance = ((true - true.mean(-1, keepdims=True)) * (value - value.mean(-1, keepdims=True))).mean(-1)
+    return np.asarray(np.clip(covariance / (true.std(-1) * value.std(-1)), -1.0, 1.0))
+
+
+def _score_interval(score: Score, true: Values, value: Values, varied: Sequence[Values], seed: int) -> Interval:
+    """The bootstrap interval over texts, from resamples in which each array of `varied` has different values."""
+
+    def draws(rows: NDArray[np.int64]) -> Values:
+        defined = rows[np.all([np.ptp(values[rows], axis=-1) > 0 for values in varied], axis=0)]
+        return score(true[defined], value[defined])
+
+    return bootstrap_statistic(draws, len(true), seed=seed)

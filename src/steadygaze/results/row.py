@@ -74,7 +74,7 @@ class Row:
     n: int
     """Number of examples."""
     interval: tuple[float, float] | None = None
-    """95 % bootstrap interval of the mean; None for a number that is not a mean."""
+    """95 % bootstrap interval; None: the score has none."""
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     """Settings of the score: corpus, split, seed, version …"""
     note: str = ""

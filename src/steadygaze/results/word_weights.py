@@ -7,6 +7,14 @@
 
 The interval is a bootstrap over texts, which resamples numerator and denominator together.  Words are ranked by |s_w|
 on the same texts, so the intervals of the first words are slightly too far from 0.
+
+The interval of a word in few texts is too narrow.  Coverage of the 95 % interval in a simulation of 200 texts of 20
+words with equal true shares and weights of a Dirichlet distribution with α = ½:
+
+    expected texts with the word    3      5      8      10     20     40
+    coverage                        69 %   78 %   83 %   86 %   90 %   92 %
+
+Tables mark words in fewer than 20 texts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +40,9 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 RESAMPLES = 1_000
+RELIABLE = 20
+"""Fewest texts of a word whose 95 % interval covers its share in about 90 % of simulations."""
+NOTE = f"* in fewer than {RELIABLE} texts: the interval is too narrow"
 WORD = 32
 """Longest word in a table, in characters."""
 
@@ -53,6 +64,11 @@ class WordWeight:
     n: int
     """Texts that contain the word."""
 
+    @property
+    def mark(self) -> str:
+        """An asterisk if the interval is too narrow because the word is in few texts."""
+        return "*" if self.n < RELIABLE else ""
+
 
 @dataclass(frozen=True, repr=False)
 class WordWeights(SavedResult):
@@ -72,6 +88,11 @@ class WordWeights(SavedResult):
     @property
     def explainers(self) -> list[str]:
         return list(dict.fromkeys(weight.explainer for weight in self.weights))
+
+    @property
+    def note(self) -> str:
+        """The explanation of the asterisk, if a word has one."""
+        return NOTE if any(weight.mark for weight in self.weights) else ""
 
     def top(self, label: Label, explainer: str | None = None, k: int = 10) -> list[WordWeight]:
         """The k words with the largest share for a class; None: the first explainer."""
@@ -101,6 +122,8 @@ class WordWeights(SavedResult):
             parts.append(f"<h2>{escape(str(label))} <small>({count_text(count, 'text')})</small></h2>")
             tables = [_table(name, self.top(label, name, len(self.weights))) for name in self.explainers]
             parts.append(f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{''.join(tables)}</div>")
+        if self.note:
+            parts.append(f"<p><small>{self.note}</small></p>")
         return "".join(parts)
 
     def __repr__(self) -> str:
@@ -121,6 +144,8 @@ class WordWeights(SavedResult):
             for i in range(max(map(len, columns), default=0)):
                 table.add_row(*(column[i] if i < len(column) else "" for column in columns))
             parts += [Text(f"{one_line(label, WORD)} ({count_text(count, 'text')})", "bold"), table, Text()]
+        if self.note:
+            parts.append(Text(self.note))
         return Group(*parts)
 
     def __str__(self) -> str:
@@ -137,7 +162,7 @@ def render(weights: WordWeights) -> str:
 
 
 def _line(weight: WordWeight) -> str:
-    return f"{one_line(weight.word, WORD)} {weight.share:.1%} [{weight.low:.1%}, {weight.high:.1%}]"
+    return f"{one_line(weight.word, WORD)} {weight.share:.1%} [{weight.low:.1%}, {weight.high:.1%}]{weight.mark}"
 
 
 def _table(explainer: str, weights: Sequence[WordWeight]) -> str:
@@ -159,7 +184,7 @@ def _bar(weight: WordWeight, most: float) -> str:
         f"<div style='position:absolute;top:45%;height:1px;background:currentColor;"
         f"left:{ends[0]:.1f}%;width:{ends[1] - ends[0]:.1f}%'></div></div>"
     )
-    numbers = f"{weight.share:.1%}</td><td>{weight.low:.1%} to {weight.high:.1%}</td><td>{weight.n:,}"
+    numbers = f"{weight.share:.1%}</td><td>{weight.low:.1%} to {weight.high:.1%}{weight.mark}</td><td>{weight.n:,}"
     return f"<tr><td dir='auto'>{escape(weight.word)}</td><td>{bar}</td><td>{numbers}</td></tr>"
 
 

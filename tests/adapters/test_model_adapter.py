@@ -160,3 +160,17 @@ def test_labels_may_be_a_column_of_a_data_frame():
     assert sg.evaluate(model, ["no", "yes", "a"], frame)["accuracy"] == pytest.approx(2 / 3)
     with pytest.raises(UserError, match="the labels have 2 columns"):
         model.score(["no"], pandas.DataFrame({"a": ["None"], "b": ["favor"]}))
+
+
+def test_the_message_about_labels_lists_those_of_the_data_and_what_to_pass():
+    adapter = subject()
+    with pytest.raises(UserError) as error:
+        adapter.label_codes(["upset", "happy", "upset"])
+    assert "The labels of the data are 'happy', 'upset'." in str(error.value)
+    assert "--classes A,B (classes=), where A is your name of 'negative' and B is your name of 'positive'" in str(
+        error.value
+    )
+
+
+def test_a_loaded_model_is_shown_by_name_and_classes():
+    assert repr(subject(["no", "yes"])) == "ModelAdapter('it', a test, classes are 'no', 'yes')"

@@ -171,6 +171,7 @@ def test_a_repeated_phrase_is_found_again(write):
         ("[[2, 2]]", r"\[2, 2\] is outside of"),
         ("[[0, true]]", r"\[0, True\] is not \[start, end\]"),
         ('["film"]', "the phrase 'film' is not in the text"),
+        ("FINE", "the phrase 'FINE' is in the text only as 'fine'; use the same case"),
         ('[" "]', "the phrase ' ' is not in the text"),
         ("dull", "the phrase 'dull' is not in the text; a rationale is character spans"),
         ("[fine]", "'.fine.' is not JSON; a rationale is character spans .* phrases .* mask .* marks .* ERASER"),

@@ -35,7 +35,7 @@ STEADYGAZE_MODEL = "a steadygaze classifier"
 KINDS = ("single texts", "pairs (text, question)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelAdapter:
     """A model of any origin, as returned by `steadygaze.load`.
 
@@ -66,6 +66,10 @@ class ModelAdapter:
     """The TextClassifier, if it is in memory."""
     task: Task = "classification"
     """Unless it is classification, `classes` are the names of the outputs."""
+
+    def __repr__(self) -> str:
+        names = _names("outputs" if self.outputs else "classes", self.classes)
+        return f"ModelAdapter({self.name!r}, {self.kind}, {names})"
 
     @property
     def outputs(self) -> tuple[Label, ...]:
@@ -270,7 +274,7 @@ class ModelAdapter:
         """The position of each label among the classes, see `positions`."""
         codes = positions(check_labels(labels, minimum_classes=1), self.classes)
         if isinstance(codes, UnmatchedLabel):
-            raise self._unknown_label(codes.label)
+            raise self._unknown_label(codes.label, labels)
         return codes
 
     def is_comparable(self, other: "ModelAdapter") -> bool:
@@ -285,9 +289,16 @@ class ModelAdapter:
         tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
         return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces")
 
-    def _unknown_label(self, label: Label) -> UserError:
-        class_names = ", ".join(map(repr, self.classes[:MAX_NAMES])) + (" …" if len(self.classes) > MAX_NAMES else "")
+    def _unknown_label(self, label: Label, labels: Sequence[Label]) -> UserError:
+        letters = [chr(ord("A") + i) for i in range(min(len(self.classes), MAX_NAMES))]
+        meaning = " and ".join(f"{a} is your name of {c!r}" for a, c in zip(letters[:2], self.classes, strict=False))
         return UserError(
-            f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {class_names}.  "
-            "If your data have other names for the same classes, pass them in that order: --classes A,B (classes=)"
+            f"the data have the label {label!r}, which is not a class of {self.name}; its "
+            f"{_names('classes', self.classes)}.  The {_names('labels of the data', sorted(set(labels), key=str))}.  "
+            f"If they name the same classes, pass --classes {','.join(letters)} (classes=), where {meaning}"
         )
+
+
+def _names(noun: str, names: Sequence[Label]) -> str:
+    """The first names of a list, as "classes are 'negative', 'positive'"."""
+    return f"{noun} are {', '.join(map(repr, names[:MAX_NAMES]))}" + (" …" if len(names) > MAX_NAMES else "")

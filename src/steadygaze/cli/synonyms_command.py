@@ -132,9 +132,11 @@ def show_words(source: Source, words: Words, *, common: Common) -> None:
     if common.json:
         print_json(result)
         return
-    for row in result:
+    for name, row in zip(words, result, strict=True):
         if rows:
-            show(f"{row['word']}: {', '.join(row['synonyms']) or 'no synonyms'}")
+            named_by = [word for word, synonyms in rows.items() if fold_word(name) in synonyms]
+            without = f"no row; a synonym of {', '.join(named_by)}" if named_by else "no synonyms"
+            show(f"{row['word']}: {', '.join(row['synonyms']) or without}")
         alone = len(row["group"]) < 2
         show(f"{row['word']}: {'in no group' if alone else 'group of ' + ', '.join(row['group'])}")
 

@@ -110,7 +110,11 @@ def _phrase(phrase: str, count: int, text: str) -> list[Span]:
     matches = [match.span() for match in re.finditer(rf"(?<!\w){pattern}(?!\w)", text)] if pattern else []
     matches = matches or [match.span() for match in re.finditer(pattern, text) if match.group()]
     if not matches:
-        raise ValueError(f"the phrase {phrase!r:.60} is not in the text; {FORMS}")
+        other = re.search(pattern, text, re.IGNORECASE) if pattern else None
+        place = (
+            f"in the text only as {other.group()!r:.60}; use the same case" if other else f"not in the text; {FORMS}"
+        )
+        raise ValueError(f"the phrase {phrase!r:.60} is {place}")
     if len(matches) > count:
         raise ValueError(
             f"the phrase {phrase!r:.60} occurs {len(matches)} times in the text: list it {len(matches)} times to mark "

@@ -174,3 +174,10 @@ def test_the_message_about_labels_lists_those_of_the_data_and_what_to_pass():
 
 def test_a_loaded_model_is_shown_by_name_and_classes():
     assert repr(subject(["no", "yes"])) == "ModelAdapter('it', a test, classes are 'no', 'yes')"
+
+
+def test_renamed_classes_are_a_fact_of_the_report():
+    assert subject().label_names(["upset", "happy"]).facts == {
+        "renamed classes": "negative is upset, positive is happy"
+    }
+    assert not subject().label_names(["negative", "positive"]).facts

@@ -268,7 +268,9 @@ class ModelAdapter:
         if self.task == "classification" and len(names) == 1:
             raise UserError(f"{self.name} has only the class {names[0]!r}; a classifier needs at least 2")
         check_label_order(self.classes, names, self.name)
-        return replace(self, classes=names)
+        renamed = [f"{old} is {new}" for old, new in zip(self.classes, names, strict=True) if str(old) != str(new)]
+        facts = {**self.facts, "renamed classes": ", ".join(renamed)} if renamed else self.facts
+        return replace(self, classes=names, facts=facts)
 
     def label_codes(self, labels: Sequence[Label]) -> list[int]:
         """The position of each label among the classes, see `positions`."""

@@ -60,7 +60,8 @@ class LoadedAudit:
         return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n, **training}
 
     def run(self) -> Report:
-        facts = {"corpus": self.corpus.name, "split": self.split, "data": str(self.data["fingerprint"])[:12]}
+        split = self.split if len(self.corpus.splits) > 1 else "all rows"
+        facts = {"corpus": self.corpus.name, "split": split, "data": str(self.data["fingerprint"])[:12]}
         return run_audit(replace(self.request, facts=facts)).report()
 
     def manifest(self, report: Report, settings: Mapping[str, Any]) -> Manifest:

@@ -13,11 +13,13 @@ import pytest
 
 import steadygaze as sg
 from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted_pair, tiny, transformer_folder
-from steadygaze.audit.substitution_plans import model_substitutions
+from steadygaze.audit.substitution_certificate import Outputs, _sampled_claims
+from steadygaze.audit.substitution_plans import Plan, model_substitutions
 from steadygaze.core.errors import UserError
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
+from steadygaze.results.substitution_config import SubstitutionConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning")
 TABLE = {
@@ -378,7 +380,7 @@ def test_the_summary_counts_methods_and_uncovered_words(tmp_path: Path) -> None:
     assert summary["mean_alternatives"] == pytest.approx((3 + 3 + 27) / 3)
     assert summary["uncovered_words"] == {"good": 2, "film": 1}
     assert "1 of 3" in str(found) or "2 of 3" in str(found) or "0 of 3" in str(found)
-    assert "substitutions from the table" in str(found)
+    assert "substitutions by the pairs of the table" in str(found)
     table = found.to_pandas()
     assert list(table["text"]) == texts
     found.to_json(tmp_path / "certificates.json")
@@ -386,6 +388,46 @@ def test_the_summary_counts_methods_and_uncovered_words(tmp_path: Path) -> None:
     assert saved["settings"]["samples"] == 20
     assert [row["method"] for row in saved["rows"]] == ["exact", "exact", "none"]
     assert len(found[:2]) == 2
+
+
+def test_the_summary_says_how_many_pairs_of_the_table_are_left_out() -> None:
+    table = {"film": ["movie", "movies", "the", "motion picture", "film"], "films": ["movies"], "re": ["about"]}
+    certificates = sg.certify(unsure(), ["a film"], substitutions=table)
+    assert (certificates.table_pairs, certificates.excluded_pairs) == (6, 4)
+    assert "pairs of the table that are left out: 4 of 6 (66.7%)" in str(certificates)
+    summary = certificates.to_dict()["summary"]
+    assert (summary["table_pairs"], summary["excluded_pairs"]) == (6, 4)
+
+
+def test_claims_about_the_smoothed_model_are_counted_separately() -> None:
+    """The model predicts b for one text alone, the smoothed model a."""
+    text = " ".join(["good"] * 8)
+    model = sg.load(lambda texts: [[0.1, 0.9] if t == text else [0.9, 0.1] for t in texts], classes=["a", "b"])
+    certificates = sg.certify(model, ["film", text, "nothing"], substitutions=LINKED, samples=50)
+    assert [row.method for row in certificates] == ["exact", "sampling", "exact"]
+    assert all(row.certified for row in certificates)
+    assert (certificates.share_certified, certificates.share_certified_smoothed) == (2 / 3, 1 / 3)
+    assert [(row.label, row.model_label) for row in certificates] == [("a", "a"), ("a", "b"), ("a", "a")]
+    assert "cannot change by any number of substitutions: 2 of 3" in str(certificates)
+    assert "cannot change in the smoothed model: 1 of 3" in str(certificates)
+    assert "sampled texts with another label of the model itself: 1 of 1" in str(certificates)
+    assert "a (smoothed; model: b)" in certificates[1].line()
+    assert certificates.summary()["smoothed_label_differs"] == 1
+
+
+def sampled_claims(weights: np.ndarray | None, explained: bool) -> dict[str, Any]:
+    """Claims of a text whose label 38 of 40 samples have, without substitutions that change the sets."""
+    probabilities = np.eye(2)[[0] * 39 + [1] * 2]
+    plan = Plan("sampling", ["text"] * 41, 0.0, {})
+    return _sampled_claims(plan, Outputs(probabilities, weights, explained), SubstitutionConfig(k=1, confidence=0.9))
+
+
+def test_the_error_is_split_by_the_model_and_not_by_the_samples() -> None:
+    unequal = sampled_claims(None, explained=True)
+    equal = sampled_claims(np.tile([0.9, 0.1], (41, 1)), explained=True)
+    assert unequal["probability"] == equal["probability"] < sampled_claims(None, explained=False)["probability"]
+    assert (equal["top_k_certified"], unequal["top_k_certified"]) == (True, False)
+    assert sampled_claims(None, explained=False)["top_k_certified"] is None
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,25 @@ its synonym group) change nothing, any number of them at once.
 
 exact      The model distinguishes few rewrites: at most `samples`.  All of them are evaluated.  The label, or the set
            of top-k words, is certified if it is the same for all, with a margin above rounding.  This is about the
-           model itself.  Otherwise the rewrite with the lowest probability of the label is a counterexample.
+           model itself.  Otherwise the rewrite with the lowest margin, if it is negative, is a counterexample.
+           (A margin: the probability of the label minus the largest of the others.)
 
 sampling   Randomized smoothing (SAFER; Ye, Gong & Liu 2020, arXiv:2005.14424) for any model f, black boxes included.
            X_t is drawn uniformly from the perturbation set P(x_t) (data/substitutions.py).  The smoothed model is
 
                g(x) = argmax_c p_c(x),   p_c(x) = P(f(X) = c)      v_t(x) = P(word t is a top-k word of X)
 
-           q = 1 − Π (1 − d_t) over the r largest d_t = max TV(P(x_t), P(a)), a ∈ A(x_t)
+           q = 1 − Π (1 − d_t)                                         d_t = max TV(P(x_t), P(a)), a ∈ A(x_t)
+
+           With at most r changes, d_t counts at the r positions that increase q most.  At all others only alternatives
+           that the model reads the same count.  Their d_t is 0, except between words outside the vocabulary.
 
            For every rewrite x′ and every c and t:  |p_c(x) − p_c(x′)| ≤ q,   |v_t(x) − v_t(x′)| ≤ q,
            and for the mean weight E w_t of a word, with weights in [0, 1]:  |E w_t(x) − E w_t(x′)| ≤ q.
            Hence g(x′) = A for every x′ if p_A(x) − max_{c≠A} p_c(x) > 2q.  The k words with the largest v stay the same
            if the smallest of their v exceeds the largest other v by more than 2q.  Samples bound p and v (Clopper &
-           Pearson); both claims hold at once with probability `confidence`, for each text.
+           Pearson); both claims hold at once with probability `confidence`, for each text.  If the model has word
+           weights, each claim gets half of the error.
 
 none       Neither is possible: q ≥ 1/2 leaves no margin, so that no sample is drawn.
 
@@ -59,6 +64,8 @@ class Outputs:
 
     probabilities: Floats  # (M,C)
     weights: Floats | None  # (M,L) of each word; None: unknown, or the number of words differs
+    explained: bool
+    """Whether the model has word weights."""
 
 
 def certify_substitutions(
@@ -68,7 +75,8 @@ def certify_substitutions(
     read, questions = read_texts([texts] if is_single_text(texts) else texts)
     adapter = as_adapter(model).for_pairs(questions is not None)
     adapter.check_classes()
-    substitutions = model_substitutions(adapter.tokens, as_table(table, folded=True), config.set_size)
+    pairs = as_table(table, folded=True)
+    substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)
     rows: list[SubstitutionCertificate] = []
     for chunk in _in_chunks(plans(adapter.tokens, read, substitutions, config)):
         asked = None if questions is None else questions[len(rows) : len(rows) + len(chunk)]
@@ -76,7 +84,8 @@ def certify_substitutions(
         for i, (plan, output) in enumerate(zip(chunk, outputs, strict=True)):
             question = None if asked is None else asked[i]
             rows.append(_certificate(plan, output, adapter, config, question))
-    return SubstitutionCertificates(tuple(rows), config)
+    total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
+    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs)
 
 
 def _in_chunks(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
@@ -115,7 +124,7 @@ def _outputs(
     for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         probabilities, words, lengths = (array[end - size : end] for array in arrays)
         aligned = explained and lengths.min() == lengths.max()
-        yield Outputs(probabilities, words[:, : lengths[0]] if aligned else None)
+        yield Outputs(probabilities, words[:, : lengths[0]] if aligned else None, explained)
 
 
 def _word_weights(batch: Batch, weights: Tensor | None, width: int) -> tuple[Tensor, Tensor]:
@@ -137,6 +146,7 @@ def _certificate(
     label = adapter.classes[claims.pop("predicted")]
     return SubstitutionCertificate(
         label=label,
+        model_label=adapter.classes[int(outputs.probabilities[0].argmax())],
         method=plan.method,
         total_variation=plan.total_variation,
         evaluated=len(plan.texts),
@@ -157,7 +167,7 @@ def _exact_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> d
         "certified": bool(margins[lowest] > least or len(plan.texts) == 1),
         "probability": float(probabilities[:, label].min()),
         "counterexample": plan.texts[lowest] if margins[lowest] < 0 else None,
-        "top_k_certified": None,
+        "top_k_certified": False if outputs.explained else None,
         "weight_shift": None,
     }
     if weights is not None:
@@ -171,7 +181,7 @@ def _exact_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> d
 def _sampled_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> dict[str, Any]:
     """The first row is the text itself, not a sample."""
     probabilities, n, q = outputs.probabilities[1:], len(plan.texts) - 1, plan.total_variation or 0.0
-    error = (1 - config.confidence) / (1 if outputs.weights is None else 2)
+    error = (1 - config.confidence) / (2 if outputs.explained else 1)
     votes = np.bincount(probabilities.argmax(1), minlength=probabilities.shape[1])
     label = int(votes.argmax())
     chosen = np.arange(len(votes)) == label
@@ -181,7 +191,7 @@ def _sampled_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) ->
         "predicted": label,
         "certified": is_separated(low, high, chosen, q),
         "probability": max(float(low[label]) - q, 0.0),
-        "top_k_certified": None,
+        "top_k_certified": False if outputs.explained else None,
         "weight_shift": None,
     }
     if outputs.weights is not None:
@@ -193,7 +203,7 @@ def _sampled_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) ->
 
 
 def _no_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> dict[str, Any]:
-    known = None if outputs.weights is None else False
+    known = False if outputs.explained else None
     label = int(outputs.probabilities[0].argmax())
     return {"predicted": label, "certified": False, "probability": None, "top_k_certified": known, "weight_shift": None}
 

@@ -41,6 +41,11 @@ class Substitutions:
             for name in alternatives:
                 self._links.setdefault(self.nodes[name], []).append(word)
 
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of a word and an alternative."""
+        return sum(map(len, self.alternatives.values()))
+
     def perturbation_set(self, word: str) -> tuple[str, ...]:
         """P(w): one word per node, sorted; (w,) for a word outside the table."""
         if word not in self.nodes:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from steadygaze.core.errors import one_line, printable
 from steadygaze.core.output_paths import GENERATOR
@@ -22,12 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 Method = Literal["exact", "sampling", "none"]
-SCOPE = "substitutions from the table, one word for one word, not other rewrites, inserted or deleted words"
-METHODS: dict[Method, str] = {
-    "exact": "all rewrites evaluated: holds for the model",
-    "sampling": "rewrites sampled: holds for the smoothed model",
-    "none": "no certificate possible: too many rewrites, and perturbation sets that overlap too little",
-}
+SCOPE = "substitutions by the pairs of the table that are not left out, not other rewrites, inserted or deleted words"
+METHODS: tuple[Method, ...] = get_args(Method)
 LISTED = 8
 """Words of the summary that are not covered."""
 
@@ -39,11 +35,14 @@ class SubstitutionCertificate:
     text: str
     label: Label
     """The predicted label; with the method "sampling", that of the smoothed model."""
+    model_label: Label
+    """The label that the model itself predicts."""
     method: Method
     certified: bool
-    """Whether no rewrite can change the label."""
+    """Whether no rewrite can change the label; with the method "sampling", that of the smoothed model."""
     top_k_certified: bool | None
-    """Whether no rewrite can change the set of top-k words.  None: the model has no word weights."""
+    """Whether no rewrite can change the set of top-k words.  None: the model has no word weights.
+    False also if rewrites differ in their number of words."""
     positions: int
     """Words with alternatives in the table."""
     covered_positions: int
@@ -61,7 +60,7 @@ class SubstitutionCertificate:
     """exact: lowest probability of the label in a rewrite.  sampling: lower confidence bound of the share of samples
     with the label, for the worst rewrite.  None: not bounded."""
     weight_shift: float | None
-    """Upper bound of the change of a word's weight, or of its mean over samples.  None: no word weights."""
+    """Upper bound of the change of a word's weight, or of its mean over samples.  None: not bounded."""
     uncovered: tuple[str, ...]
     """Words with alternatives that the model reads differently."""
     counterexample: str | None = None
@@ -72,7 +71,10 @@ class SubstitutionCertificate:
         """Certificate, label and text, separated by tabs."""
         claims = [name for name, holds in (("label", self.certified), ("top-k", self.top_k_certified)) if holds]
         text = printable(" ".join(self.text.split()))
-        return f"{self.method}\t{'+'.join(claims) or 'not certified'}\t{one_line(self.label, LABEL)}\t{text}"
+        label = one_line(self.label, LABEL)
+        if self.label != self.model_label:
+            label += f" (smoothed; model: {one_line(self.model_label, LABEL)})"
+        return f"{self.method}\t{'+'.join(claims) or 'not certified'}\t{label}\t{text}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +83,10 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
 
     rows: tuple[SubstitutionCertificate, ...]
     config: SubstitutionConfig
+    table_pairs: int
+    """Pairs of a word and a synonym in the table."""
+    excluded_pairs: int
+    """Pairs that are left out, for example with function words or other inflections (data/synonyms.py)."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -93,28 +99,52 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
 
     @property
     def share_certified(self) -> float:
-        """Share of the texts with a certified label."""
-        return fmean(row.certified for row in self.rows) if self.rows else 0.0
+        """Share of the texts whose label of the model no rewrite changes (method "exact")."""
+        return self._share("certified", "exact")
+
+    @property
+    def share_certified_smoothed(self) -> float:
+        """Share of the texts whose label of the smoothed model no rewrite changes (method "sampling").
+
+        This is no statement about the model itself.
+        """
+        return self._share("certified", "sampling")
 
     @property
     def share_top_k_certified(self) -> float | None:
-        """Share of the texts with certified top-k words; None: the model has no word weights."""
-        values = [row.top_k_certified for row in self.rows if row.top_k_certified is not None]
-        return fmean(values) if values else None
+        """Share of the texts whose top-k words no rewrite changes (method "exact"); None: no word weights."""
+        return self._share("top_k_certified", "exact") if self._has_weights else None
+
+    @property
+    def share_top_k_certified_smoothed(self) -> float | None:
+        """The same for the smoothed explanation (method "sampling")."""
+        return self._share("top_k_certified", "sampling") if self._has_weights else None
+
+    @property
+    def _has_weights(self) -> bool:
+        return any(row.top_k_certified is not None for row in self.rows)
+
+    def _count(self, claim: Literal["certified", "top_k_certified"], method: Method) -> int:
+        return sum(row.method == method and bool(getattr(row, claim)) for row in self.rows)
+
+    def _share(self, claim: Literal["certified", "top_k_certified"], method: Method) -> float:
+        return self._count(claim, method) / len(self) if self.rows else 0.0
 
     def summary(self) -> dict[str, Any]:
         """Counts, shares and means over all texts."""
         methods = Counter(row.method for row in self.rows)
-        certified = Counter(row.method for row in self.rows if row.certified)
         alternatives = sum(row.alternatives for row in self.rows)
         covered = sum(row.covered_alternatives for row in self.rows)
         return {
             "texts": len(self),
-            "certified": sum(certified.values()),
+            "certified": self._count("certified", "exact"),
             "share_certified": self.share_certified,
+            "certified_smoothed": self._count("certified", "sampling"),
+            "share_certified_smoothed": self.share_certified_smoothed,
+            "smoothed_label_differs": sum(row.label != row.model_label for row in self.rows),
             "share_top_k_certified": self.share_top_k_certified,
+            "share_top_k_certified_smoothed": self.share_top_k_certified_smoothed,
             "methods": {name: methods[name] for name in METHODS},
-            "certified_by_method": {name: certified[name] for name in METHODS},
             "counterexamples": sum(row.counterexample is not None for row in self.rows),
             "mean_positions": _mean([row.positions for row in self.rows]),
             "mean_covered_positions": _mean([row.covered_positions for row in self.rows]),
@@ -122,6 +152,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
             "mean_covered_alternatives": _mean([row.covered_alternatives for row in self.rows]),
             "share_covered_alternatives": covered / alternatives if alternatives else 1.0,
             "uncovered_words": dict(self.uncovered_words()),
+            "table_pairs": self.table_pairs,
+            "excluded_pairs": self.excluded_pairs,
         }
 
     def uncovered_words(self, count: int = LISTED) -> list[tuple[str, int]]:
@@ -151,20 +183,26 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
             return [("texts", "0")]
         most = self.config.max_substitutions
         limit = "any number of" if most is None else f"up to {most:,}"
-        lines = [
-            (f"texts whose label cannot change by {limit} substitutions", _share(summary["certified"], total)),
-            *(
-                (f"  {description}", f"{summary['certified_by_method'][name]:,} of {summary['methods'][name]:,}")
-                for name, description in METHODS.items()
-                if summary["methods"][name]
-            ),
-            ("texts with a rewrite that changes the label", f"{summary['counterexamples']:,}"),
-        ]
+        lines = [(f"texts whose label cannot change by {limit} substitutions", _share(summary["certified"], total))]
+        methods = summary["methods"]
+        if methods["sampling"]:
+            count, others = summary["certified_smoothed"], summary["smoothed_label_differs"]
+            lines += [
+                ("texts whose label cannot change in the smoothed model", _share(count, total)),
+                ("  sampled texts with another label of the model itself", f"{others:,} of {methods['sampling']:,}"),
+            ]
+        if methods["none"]:
+            lines.append(("texts without any statement: too many rewrites, sets differ", f"{methods['none']:,}"))
+        lines.append(("texts with a rewrite that changes the label", f"{summary['counterexamples']:,}"))
         if self.share_top_k_certified is not None:
-            count = sum(bool(row.top_k_certified) for row in self.rows)
-            lines.append((f"texts whose top {self.config.k} words cannot change", _share(count, total)))
+            words = f"texts whose top {self.config.k} words cannot change"
+            lines.append((words, _share(self._count("top_k_certified", "exact"), total)))
+            if methods["sampling"]:
+                count = self._count("top_k_certified", "sampling")
+                lines.append((f"{words} in the smoothed model", _share(count, total)))
         means = [summary[f"mean_{name}"] for name in ("covered_alternatives", "alternatives")]
         lines.append(("mean alternatives per text that the model reads the same", f"{means[0]:.1f} of {means[1]:.1f}"))
+        lines.append(("pairs of the table that are left out", _share(self.excluded_pairs, self.table_pairs)))
         words = ", ".join(f"{one_line(word, 32)} ({count:,})" for word, count in self.uncovered_words())
         return [*lines, ("words that are most often not covered (texts)", words)] if words else lines
 
@@ -177,7 +215,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     def confidence_note(self) -> str:
         """The meaning of the confidence level."""
         level = f"{self.config.confidence:.1%}"
-        return f"Claims by sampling hold for each text with a confidence of {level}; exact claims always."
+        return f"Claims about the smoothed model hold for each text with a confidence of {level}; others always."
 
     def __rich__(self) -> "Group":
         from rich.console import Group

@@ -30,7 +30,7 @@ from steadygaze.audit.substitution_plans import model_substitutions, plans
 from steadygaze.data.planted.lexicon import SYNONYMS
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import fold_word
-from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.data.synonym_rewriting import cased_alternatives
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models import inference
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
@@ -59,7 +59,7 @@ def options_of(text: str, network: Substitutions) -> tuple[TextPositions, list[l
     spans = build_word_tokenizer([], max_length=2**31 - 1).place([text]).spans[0]
     positions = text_positions(text, spans, frozenset(network.alternatives))
     words = [(form, network.alternatives[fold_word(form) or ""]) for form in positions.words]
-    return positions, [[form, *(match_case(form, name) for name in names)] for form, names in words]
+    return positions, [[form, *cased_alternatives(form, names)] for form, names in words]
 
 
 def attack(adapter: ModelAdapter, text: str, label: object, network: Substitutions, width: int) -> bool:

@@ -195,9 +195,10 @@ def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int
 
 
 def logits(model: Model, data: Data, batch_size: int = BATCH) -> Tensor:
-    """Return the logits (N,C) in the order of the split, on the CPU."""
+    """Return the logits (N,C) in the order of the split, on the CPU, in single or double precision."""
     parts = [(rows, forward.logits.cpu()) for rows, _, forward in forwards(model, data, batch_size)]
-    return torch.cat([values for _, values in parts])[original_order([rows for rows, _ in parts])]
+    values = torch.cat([values for _, values in parts])[original_order([rows for rows, _ in parts])]
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def original_order(rows: Sequence[NDArray[np.int64]]) -> Tensor:

@@ -23,7 +23,6 @@ sum 1.  `--table` prints ratios to vanilla without groups, as geometric means ov
 
 import argparse
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from statistics import geometric_mean, mean
 from typing import Any
 
 import job_queue
+from word_rewrites import WORD, Table, delete, misspell, substitute, without
 
 CORPORA = {"sst2": "bilstm", "rotten_tomatoes": "bilstm", "tweet_emotion": "bilstm", "imdb": "bilstm"}
 
@@ -66,12 +66,8 @@ CHEAPER: dict[str, Row] = {
 ROWS = {**TECHNIQUES, **CHEAPER}
 GROUPS = ("none", "cf", "wn", "both")
 SEEDS = 5
-SUBSTITUTED = 3
 K = 7
-WORD = re.compile(r"(?<![\w'’-])[A-Za-z]{2,}(?![\w'’-])")
 MEASURES = ("jensen-shannon", "top-7-overlap", "kendall", "prediction-change", "label-flip")
-
-Table = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -134,15 +130,14 @@ class Study:
             cf, wn = (
                 {w: [s for s in row if s in known] for w, row in t.items() if w in known} for t in self.tables.values()
             )
-            tables = {"cf3": cf, "wn3": wn, "cf-only3": _without(cf, wn), "wn-only3": _without(wn, cf)}
+            tables = {"cf3": cf, "wn3": wn, "cf-only3": without(cf, wn), "wn-only3": without(wn, cf)}
             texts = [example.text for example in self.split(corpus, self.measured)]
             self.rewritten[corpus] = {
                 **{
-                    name: [_substitute(text, table, i) for i, text in enumerate(texts)]
-                    for name, table in tables.items()
+                    name: [substitute(text, table, i) for i, text in enumerate(texts)] for name, table in tables.items()
                 },
-                "typo3": [_misspell(text, i) for i, text in enumerate(texts)],
-                "deletion3": [_delete(text, i) for i, text in enumerate(texts)],
+                "typo3": [misspell(text, i) for i, text in enumerate(texts)],
+                "deletion3": [delete(text, i) for i, text in enumerate(texts)],
             }
         return self.rewritten[corpus]
 
@@ -291,55 +286,6 @@ def _comprehensiveness(clf: Any, texts: list[str]) -> float:
         ):
             return float(np.nanmean(answer.values.numpy()))
     raise KeyError("comprehensiveness")
-
-
-def _substitute(text: str, table: Mapping[str, Sequence[str]], seed: int) -> str:
-    """Three words replaced by one of their synonyms each."""
-    import numpy as np
-
-    rng = np.random.default_rng((seed, len(text)))
-    places = [found for found in WORD.finditer(text) if table.get(found.group().lower())]
-    chosen = {places[i].start() for i in rng.permutation(len(places))[:SUBSTITUTED]}
-
-    def synonym(found: re.Match[str]) -> str:
-        row = table.get(found.group().lower(), [])
-        return str(rng.choice(row)) if found.start() in chosen else found.group()
-
-    return WORD.sub(synonym, text)
-
-
-def _misspell(text: str, seed: int) -> str:
-    """Two neighboring letters inside each of three words exchanged."""
-    import numpy as np
-
-    rng = np.random.default_rng((seed, len(text)))
-    places = [found for found in WORD.finditer(text) if len(found.group()) > 3]
-    chosen = {places[i].start() for i in rng.permutation(len(places))[:SUBSTITUTED]}
-
-    def typo(found: re.Match[str]) -> str:
-        word = found.group()
-        if found.start() not in chosen:
-            return word
-        i = int(rng.integers(1, len(word) - 2))
-        return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
-
-    return WORD.sub(typo, text)
-
-
-def _delete(text: str, seed: int) -> str:
-    """Three words deleted; the text keeps at least one."""
-    import numpy as np
-
-    rng = np.random.default_rng((seed, len(text)))
-    places = list(WORD.finditer(text))
-    chosen = {places[i].start() for i in rng.permutation(len(places))[: min(SUBSTITUTED, len(places) - 1)]}
-    return WORD.sub(lambda found: "" if found.start() in chosen else found.group(), text) if places else text
-
-
-def _without(table: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]]) -> Table:
-    """The pairs of a table that another does not have, in either order."""
-    pairs = {(word, synonym) for word, row in other.items() for synonym in row}
-    return {word: [s for s in row if (word, s) not in pairs and (s, word) not in pairs] for word, row in table.items()}
 
 
 def _read_table(file: Path) -> Table:

@@ -106,7 +106,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     def share_certified_smoothed(self) -> float:
         """Share of the texts whose label of the smoothed model no rewrite changes (method "sampling").
 
-        This is no statement about the model itself.
+        This is not a statement about the model itself.
         """
         return self._share("certified", "sampling")
 

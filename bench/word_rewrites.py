@@ -1,0 +1,54 @@
+"""Rewrites of texts for bench/synonym_groups.py: synonyms, typos and deletions of three words."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+WORD = re.compile(r"(?<![\w'’-])[A-Za-z]{2,}(?![\w'’-])")
+SUBSTITUTED = 3
+
+Table = dict[str, list[str]]
+
+
+def substitute(text: str, table: Mapping[str, Sequence[str]], seed: int) -> str:
+    """Three words replaced by one of their synonyms each."""
+    rng = np.random.default_rng((seed, len(text)))
+    places = [found for found in WORD.finditer(text) if table.get(found.group().lower())]
+    chosen = {places[i].start() for i in rng.permutation(len(places))[:SUBSTITUTED]}
+
+    def synonym(found: re.Match[str]) -> str:
+        row = table.get(found.group().lower(), [])
+        return str(rng.choice(row)) if found.start() in chosen else found.group()
+
+    return WORD.sub(synonym, text)
+
+
+def misspell(text: str, seed: int) -> str:
+    """Two neighboring letters inside each of three words exchanged."""
+    rng = np.random.default_rng((seed, len(text)))
+    places = [found for found in WORD.finditer(text) if len(found.group()) > 3]
+    chosen = {places[i].start() for i in rng.permutation(len(places))[:SUBSTITUTED]}
+
+    def typo(found: re.Match[str]) -> str:
+        word = found.group()
+        if found.start() not in chosen:
+            return word
+        i = int(rng.integers(1, len(word) - 2))
+        return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+
+    return WORD.sub(typo, text)
+
+
+def delete(text: str, seed: int) -> str:
+    """Three words deleted; the text keeps at least one."""
+    rng = np.random.default_rng((seed, len(text)))
+    places = list(WORD.finditer(text))
+    chosen = {places[i].start() for i in rng.permutation(len(places))[: min(SUBSTITUTED, len(places) - 1)]}
+    return WORD.sub(lambda found: "" if found.start() in chosen else found.group(), text) if places else text
+
+
+def without(table: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]]) -> Table:
+    """The pairs of a table that another does not have, in either order."""
+    pairs = {(word, synonym) for word, row in other.items() for synonym in row}
+    return {word: [s for s in row if (word, s) not in pairs and (s, word) not in pairs] for word, row in table.items()}

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from steadygaze.adapters.loading import load
+from steadygaze.adapters.load_and_explain import load
 from steadygaze.cli import streaming
 from steadygaze.cli.streaming import lane_count, map_in_lanes
 from steadygaze.core.types import Batch

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from stability_ensemble import Ensemble
 from stability_plan import SELECTION_PROBES, SETTINGS
-from steadygaze.adapters.loading import load
+from steadygaze.adapters.load_and_explain import load
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.audit.protocols.stability import stability
@@ -18,7 +18,9 @@ from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.data import word_vectors
-from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, read_synonyms, vocabulary_lexicon
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
+from steadygaze.data.synonym_tables import read_synonyms
+from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference

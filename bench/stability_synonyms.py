@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from steadygaze.data.synonyms import FUNCTION_WORDS
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS
 
 ENDINGS = (
     *(("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("ed", "e"), ("ied", "y")),
@@ -125,7 +125,7 @@ def write(file: Path, table: Table) -> None:
 
 
 def main() -> None:
-    from steadygaze.data.synonyms import read_synonyms
+    from steadygaze.data.synonym_tables import read_synonyms
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--table", type=Path, required=True)

@@ -24,13 +24,13 @@ import numpy as np
 import steadygaze as sg
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.synonym_table import Table, as_table
 from steadygaze.audit.rewrites import TextPositions, text_positions
 from steadygaze.audit.substitution_plans import model_substitutions, plans
 from steadygaze.data.planted.lexicon import SYNONYMS
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import fold_word
 from steadygaze.data.synonym_rewriting import cased_alternatives
+from steadygaze.data.synonym_tables import Table, as_table
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models import inference
 from steadygaze.results.substitution_certificates import SubstitutionCertificates

@@ -295,8 +295,8 @@ def _read_table(file: Path) -> Table:
 def cut(options: argparse.Namespace) -> None:
     """Write both tables with the pairs of words that occur in the training texts."""
     from steadygaze.data.corpora import load_corpus
-    from steadygaze.data.synonym_tables import clean_table
-    from steadygaze.data.synonyms import read_synonyms, substitutable_pairs
+    from steadygaze.data.substitutable_pairs import substitutable_pairs
+    from steadygaze.data.synonym_tables import clean_table, read_synonyms
 
     words: set[str] = set()
     for corpus in CORPORA:

@@ -14,7 +14,7 @@ import pytest
 from estimator.tiny import fitted, write_csv
 from kills import Recorder, State, record, restore, snapshot
 from steadygaze import cli
-from steadygaze.cli import audit_output
+from steadygaze.cli import audit_and_verify
 from steadygaze.core.errors import RecoveryWarning
 from study.tiny import order, quicken
 from study.tiny import run as run_comparison
@@ -60,7 +60,7 @@ def quick(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if name == "compare":
         quicken(monkeypatch)
     monkeypatch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 2)
-    monkeypatch.setattr(audit_output, "now", lambda: "2026-01-01T00:00:00Z")
+    monkeypatch.setattr(audit_and_verify, "now", lambda: "2026-01-01T00:00:00Z")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecoveryWarning)
         yield

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from contract.tiny import assert_close, batch, classifier, split
-from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
 
 BENCH = Path(__file__).parent.parent / "bench"
 MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble", "coverage")

@@ -11,9 +11,9 @@ from steadygaze.core import __version__
 if TYPE_CHECKING:
     from steadygaze.adapters.fit_explainer import fit_explainer as fit_explainer
     from steadygaze.adapters.fit_explainer import load_explainer as load_explainer
-    from steadygaze.adapters.loading import explain as explain
-    from steadygaze.adapters.loading import load as load
-    from steadygaze.adapters.loading import word_weights as word_weights
+    from steadygaze.adapters.load_and_explain import explain as explain
+    from steadygaze.adapters.load_and_explain import load as load
+    from steadygaze.adapters.load_and_explain import word_weights as word_weights
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certify import certify as certify
     from steadygaze.audit.evaluate import evaluate as evaluate
@@ -36,13 +36,13 @@ _MODULES = {  # public name -> its module
     "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certify",
     "evaluate": "steadygaze.audit.evaluate",
-    "explain": "steadygaze.adapters.loading",
+    "explain": "steadygaze.adapters.load_and_explain",
     "fit_explainer": "steadygaze.adapters.fit_explainer",
-    "load": "steadygaze.adapters.loading",
+    "load": "steadygaze.adapters.load_and_explain",
     "load_corpus": "steadygaze.data.corpora",
     "load_explainer": "steadygaze.adapters.fit_explainer",
     "load_images": "steadygaze.images.image_inputs",
-    "word_weights": "steadygaze.adapters.loading",
+    "word_weights": "steadygaze.adapters.load_and_explain",
 }
 _CALLABLE_PACKAGES = ("audit",)  # packages that can be called, as sg.audit(...)
 __all__ = [

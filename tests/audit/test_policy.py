@@ -17,7 +17,7 @@ from steadygaze.results.policy import (
     parse_requirement,
     to_toml,
 )
-from steadygaze.results.report import check
+from steadygaze.results.report import unmet_requirements
 
 FILE = """
 [[require]]
@@ -148,16 +148,16 @@ def test_a_policy_is_words_a_file_or_itself(tmp_path: Path):
 )  # fmt: skip
 def test_each_sign_means_what_it_says(op, limit, holds):
     report = full_report(rows=(row("x", 0.5),))
-    assert (check(report, Policy((Requirement("x", op, limit),))) == []) == holds
+    assert (unmet_requirements(report, Policy((Requirement("x", op, limit),))) == []) == holds
 
 
 def sentences(*required: str | Requirement, **changes) -> list[str]:
     rules = [one if isinstance(one, Requirement) else parse_requirement(one) for one in required]
-    return [failure.sentence for failure in check(full_report(**changes), Policy(tuple(rules)))]
+    return [failure.sentence for failure in unmet_requirements(full_report(**changes), Policy(tuple(rules)))]
 
 
 def test_a_failure_says_what_was_found_what_was_required_and_why():
-    (failure,) = check(full_report(), Policy((Requirement("sufficiency", "<=", 0.01, why="Rule 7."),)))
+    (failure,) = unmet_requirements(full_report(), Policy((Requirement("sufficiency", "<=", 0.01, why="Rule 7."),)))
     assert failure.sentence == "sufficiency of attention is 0.04; at most 0.01 was required: Rule 7."
     assert failure.required == "sufficiency<=0.01"
     assert failure.signature.startswith("sufficiency|")
@@ -183,7 +183,7 @@ def test_a_number_of_another_explanation_does_not_stand_in():
 
 def test_every_number_of_that_name_must_hold():
     rows = (row("x", 0.1, radius=0.1), row("x", 0.3, radius=0.2))
-    (failure,) = check(full_report(rows=rows), as_policy("x<=0.2"))
+    (failure,) = unmet_requirements(full_report(rows=rows), as_policy("x<=0.2"))
     assert "radius:0.2" in failure.signature
 
 
@@ -234,18 +234,22 @@ def test_a_value_is_told_with_the_figures_that_set_it_apart_from_the_limit():
 
 def test_an_answer_that_is_not_wanted_fails_by_question_or_by_its_short_name():
     for name in (STILL, "stability"):
-        (failure,) = check(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),)))
+        (failure,) = unmet_requirements(
+            full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),))
+        )
         assert failure.sentence.startswith(f"{STILL}: the answer is 'partly'; 'yes' was required (When three words")
         assert failure.sentence.endswith("): It must.")
-        assert check(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "partly")),))) == []
+        assert unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "partly")),))) == []
 
 
 def test_a_question_that_was_not_asked_fails_unless_that_is_wanted():
-    (failure,) = check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "partly", "no")),)))
+    (failure,) = unmet_requirements(
+        full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "partly", "no")),))
+    )
     assert "'not measured'; 'yes' or 'partly' or 'no' was required (Nobody marked words" in failure.sentence
-    assert check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not measured",)),))) == []
+    assert unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not measured",)),))) == []
 
 
 def test_a_question_that_nobody_knows_is_the_users_mistake():
     with pytest.raises(UserError, match="unknown verdict 'stabilty': did you mean 'stability'"):
-        check(full_report(), Policy(verdicts=(VerdictRequirement("stabilty", ("yes",)),)))
+        unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement("stabilty", ("yes",)),)))

@@ -20,7 +20,7 @@ from steadygaze.audit.bundle import AuditBundle, gate, read, render
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
 from steadygaze.audit.reproduction import discrepancies
 from steadygaze.audit.reproduction import rerun_command as repeating
-from steadygaze.cli import audit_output
+from steadygaze.cli import audit_and_verify
 from steadygaze.results.audit_config import AuditConfig
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report
@@ -47,7 +47,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--quiet",
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit_output.LoadedAudit, "run", lambda *_: full_report(plots={}))
+        patch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
         with pytest.raises(SystemExit) as ended:
             cli.main(["audit", str(here / "model"), *asked, "--device", "cpu"])
     assert ended.value.code == 1
@@ -61,7 +61,7 @@ def here(genuine: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: full_report(plots={}))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
     return lambda *more: run(capsys, "audit", "--verify", here / "bundle", "--device", "cpu", *more)
 
 
@@ -261,7 +261,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sign(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: full_report(plots={}))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
     words = [
         "audit",
         here / "model",
@@ -308,7 +308,7 @@ def test_a_signer_may_have_spaces_in_the_name(keys: Path, tmp_path: Path) -> Non
 def test_a_key_that_cannot_sign_is_refused_before_the_audit(
     here: Path, keys: Path, sign: Command, verify: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_output, "load", lambda *_: pytest.fail("audited"))
+    monkeypatch.setattr(audit_and_verify, "load_audit", lambda *_: pytest.fail("audited"))
     for key, message in ((here / "nowhere", "is not a file"), (here / "held.csv", "could not sign")):
         ended = sign("--sign", key)
         assert (ended.code, message in ended.err) == (2, True), ended.err

@@ -10,8 +10,8 @@ import pytest
 import steadygaze as sg
 from commands import Ended, run
 from report.audited import full_report
-from steadygaze.audit.audit_run import TRAINING_SPLIT, TRAINING_TEXTS
-from steadygaze.cli import audit_output
+from steadygaze.audit.loaded_audit import TRAINING_SPLIT, TRAINING_TEXTS
+from steadygaze.cli import audit_and_verify
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.results import model_card
@@ -58,8 +58,7 @@ def audit(command, here):
 @pytest.fixture
 def canned(monkeypatch) -> None:
     """What is found was typed in: nothing is measured."""
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda _: full_report(plots={}))
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda _: full_report(plots={}))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda _: full_report(plots={}))
 
 
 @pytest.mark.usefixtures("fewer_protocols")
@@ -287,7 +286,7 @@ def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, 
     def stopped(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", stopped)
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", stopped)
     card = (here / "model" / "README.md").read_bytes()
     ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(tmp_path / "page.html"))
     assert ended.code == 130

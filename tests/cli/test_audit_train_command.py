@@ -15,7 +15,7 @@ from adapters.folders import save
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import tiny
 from steadygaze.audit import audit as audit_function
-from steadygaze.audit import audit_run
+from steadygaze.audit import loaded_audit
 from steadygaze.audit.manifest import Manifest, changes
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES
 from steadygaze.audit.protocols.interlocking import LOCKS, interlocking
@@ -37,9 +37,9 @@ def table(file: Path, labels=LABELS) -> Path:
     return file
 
 
-def loaded(folder: Path, data: Path, train: Path | None = None, runtime: Runtime = CPU) -> audit_run.LoadedAudit:
+def loaded(folder: Path, data: Path, train: Path | None = None, runtime: Runtime = CPU) -> loaded_audit.LoadedAudit:
     asked = {"text": ("review",), "label": "verdict", "train": None if train is None else str(train), "sample": 2}
-    return audit_run.load(AuditConfig(model=str(folder / "model"), data=str(data), **asked), runtime)
+    return loaded_audit.load_audit(AuditConfig(model=str(folder / "model"), data=str(data), **asked), runtime)
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_only_a_text_classifier_can_be_retrained(capsys, tmp_path):
 
 
 def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, monkeypatch):
-    monkeypatch.setattr(audit_run, "run_audit", lambda *_: pytest.fail("it was too late"))
+    monkeypatch.setattr(loaded_audit, "run_audit", lambda *_: pytest.fail("it was too late"))
     fitted("a2r").save(tmp_path / "model")
     (tmp_path / "bare.csv").write_text("review\n" + "\n".join(TEXTS), encoding="utf-8")
     ended = audit("--train", tmp_path / "bare.csv")

@@ -13,7 +13,7 @@ import pytest
 from report.audited import full_report
 from robustness.small import Small, small
 from steadygaze import cli
-from steadygaze.cli import audit_output, streaming
+from steadygaze.cli import audit_and_verify, streaming
 
 FULL = Path("/dev/full")
 
@@ -61,7 +61,7 @@ def test_a_closed_pipe_does_not_fail_a_command(
 def test_a_closed_pipe_keeps_the_exit_code_of_the_gate(
     requirement: str, more: list[str], made: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda _: full_report(plots={}))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda _: full_report(plots={}))
     command = ["audit", made.model, "--data", made.data, "--no-card", "--require", requirement, *more]
     expected = exit_code(*command)
     assert expected == (1 if requirement.endswith("1.5") else 0)
@@ -75,8 +75,7 @@ def test_a_closed_pipe_keeps_the_exit_code_of_the_gate(
 def test_a_closed_pipe_keeps_the_exit_code_of_a_verification(
     made: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (audit_output, audit_output):
-        monkeypatch.setattr(module.LoadedAudit, "run", lambda _: full_report(plots={}))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda _: full_report(plots={}))
     assert exit_code("audit", made.model, "--data", made.data, "--no-card", "--bundle", tmp_path / "b") == 0
     with (tmp_path / "b" / "report.html").open("a") as page:
         page.write("altered")

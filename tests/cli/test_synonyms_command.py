@@ -7,7 +7,7 @@ import pytest
 
 from commands import run
 from steadygaze.data.synonym_groups import SynonymGroups
-from steadygaze.data.synonyms import read_synonyms
+from steadygaze.data.synonym_tables import read_synonyms
 
 ROWS = ["good,nice,bad", "bad,good", "nice,good", "film,movie,moving picture,film", "movie,film"]
 

@@ -14,7 +14,7 @@ from results.test_comparison import full
 from robustness.damage import null_device
 from robustness.harness import assert_clean, run_case
 from steadygaze.audit.certificate import Certificates
-from steadygaze.cli import audit_output, demo
+from steadygaze.cli import audit_and_verify, demo
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_file, check_folder, check_separate, write_output
 from steadygaze.estimator import resumable_training
@@ -244,7 +244,7 @@ def test_a_command_refuses_before_any_work(
     ):
         monkeypatch.setattr(f"steadygaze.{name}", work)
     for module, name in (
-        (audit_output, "load"),
+        (audit_and_verify, "load_audit"),
         (compare_run, "compare"),
         (demo, "load_corpus"),
         (resumable_training, "train"),

@@ -1,70 +1,51 @@
-"""Which pairs of a table are substituted: no function words, no negations, no other word class."""
+"""Perturbation sets of a synonym network, by hand."""
 
-import pytest
+from collections.abc import Mapping, Sequence
 
-from steadygaze.data.planted.lexicon import SYNONYMS
-from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, substitutable_pairs
+from steadygaze.data.substitutions import Substitutions
 
-WORDS = """film films movie movies love loves loved loving adore adores adored adoring quick quickly rapid rapidly happy
-happier happiness glad gladness gladder stop stopped stopping halt halted halting carry carries carried bear misuse
-misused abuse abused abuses stare stares stared blank blankly motivate motivated motivating box boxes crate crates
-simple simply plain plainly enjoy enjoyment entertain entertainment fast"""
-KNOWN = {word: [word] for word in WORDS.split()}
-"""What the table shows of its words."""
+CHAIN = {"aa": ["bb"], "bb": ["cc"], "cc": ["dd"], "dd": ["ee"]}
 
 
-def kept(one: str, other: str) -> bool:
-    return other in substitutable_pairs({**KNOWN, one: [other]}).get(one, [])
+def substitutions(
+    table: Mapping[str, Sequence[str]], size: int, nodes: Mapping[str, str] | None = None, unknown: str = ""
+) -> Substitutions:
+    words = [name for word, row in table.items() for name in (word, *row)]
+    known = {word: word not in unknown.split() for word in words}
+    return Substitutions(table, {word: (nodes or {}).get(word, word) for word in words}, known, size)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        *(("film", "movie"), ("films", "movies"), ("loved", "adored"), ("loving", "adoring"), ("quickly", "rapidly")),
-        *(("stopped", "halted"), ("happier", "gladder"), ("enjoyment", "entertainment"), ("boxes", "crates")),
-        *(("boring", "dull"), ("amazing", "wonderful"), ("king", "ruler"), ("bus", "coach"), ("red", "crimson")),
-        ("Good", "FINE"),
-    ],
-)
-def test_words_of_one_class_and_inflection_are_substituted(one, other):
-    assert kept(one, other)
-    assert kept(other, one)
+def test_a_small_connected_part_is_one_set_in_either_direction() -> None:
+    network = substitutions(CHAIN, 5)
+    assert {network.perturbation_set(word) for word in ("aa", "bb", "cc", "dd", "ee")} == {
+        ("aa", "bb", "cc", "dd", "ee")
+    }
+    assert network.distance("aa", "bb") == 0
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        *(("film", "movies"), ("films", "movie"), ("loved", "adore"), ("loving", "adore"), ("loves", "adore")),
-        *(("quickly", "rapid"), ("happier", "glad"), ("happiness", "glad"), ("stopped", "halt"), ("carried", "halt")),
-        *(("motivated", "motivating"), ("misused", "abuses"), ("blankly", "stare"), ("boxes", "crate")),
-        *(("simply", "plain"), ("enjoyment", "entertain"), ("stopping", "stop")),
-        *(("new", "for"), ("The", "which"), ("good", "not"), ("never", "hardly"), ("don", "n't"), ("two", "pair")),
-        *(("happy", "unhappy"), ("hopeful", "hopeless"), ("hope", "hopeless"), ("able", "disable")),
-        *(("3d", "solid"), ("route", "a1"), ("x", "ex")),
-    ],
-)
-def test_function_words_negations_and_other_classes_are_not(one, other):
-    assert not kept(one, other)
-    assert not kept(other, one)
+def test_a_large_part_is_cut_to_the_nearest_words() -> None:
+    network = substitutions(CHAIN, 3)
+    assert network.perturbation_set("aa") == ("aa", "bb", "cc")
+    assert network.perturbation_set("cc") == ("bb", "cc", "dd")
+    assert network.perturbation_set("bb") == ("aa", "bb", "cc")
+    assert network.distance("bb", "cc") == network.distance("cc", "bb") == 1 - 2 / 3
+    assert network.distance("aa", "bb") == network.distance("aa", "aa") == 0
 
 
-def test_without_classes_only_closed_classes_numbers_and_negative_affixes_are_dropped():
-    table = {"films": ["movie", "the"], "movies": ["film"], "happy": ["unhappy", "glad"]}
-    assert substitutable_pairs(table, classes=False) == {"films": ["movie"], "movies": ["film"], "happy": ["glad"]}
+def test_words_that_the_model_reads_alike_share_their_set() -> None:
+    network = substitutions(CHAIN, 2, nodes={"bb": "one", "cc": "one"})
+    assert network.perturbation_set("bb") == network.perturbation_set("cc") == ("bb", "dd")
+    assert network.distance("bb", "cc") == 0
 
 
-def test_the_order_of_synonyms_is_kept_and_the_table_is_not_changed():
-    table = {"good": ["fine", "of", "nice"], "of": ["from"], "odd": []}
-    assert substitutable_pairs(table) == {"good": ["fine", "nice"]}
-    assert table == {"good": ["fine", "of", "nice"], "of": ["from"], "odd": []}
-    assert substitutable_pairs({}) == {}
+def test_unknown_words_are_replaced_by_known_ones() -> None:
+    network = substitutions(CHAIN, 9, unknown="bb dd ee")
+    assert network.perturbation_set("dd") == network.perturbation_set("aa") == ("aa", "cc")
+    assert network.distance("aa", "bb") == 0
+    nothing = substitutions(CHAIN, 9, unknown="aa bb cc dd ee")
+    assert nothing.perturbation_set("dd") == nothing.perturbation_set("aa") == ("aa",)
 
 
-def test_the_planted_synonyms_are_all_substituted():
-    """All of them are of one class, by construction."""
-    assert substitutable_pairs(SYNONYMS) == {word: list(others) for word, others in SYNONYMS.items()}
-
-
-def test_negations_are_function_words_in_lower_case():
-    assert {"no", "not", "never", "n't"} <= NEGATIONS < FUNCTION_WORDS
-    assert all(word == word.lower() for word in FUNCTION_WORDS)
+def test_a_word_outside_the_table_stays() -> None:
+    network = substitutions(CHAIN, 3)
+    assert network.perturbation_set("film") == ("film",)

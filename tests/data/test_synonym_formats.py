@@ -7,7 +7,7 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.data.synonym_formats import DEBIAN_FOLDER, table_files, wordnet_folder
-from steadygaze.data.synonyms import read_synonyms
+from steadygaze.data.synonym_tables import read_synonyms
 
 LICENSE = "  1 This software and database is being provided to you\n"
 # offset, lexicographer file, type, number of words in hexadecimal, word and lexical id …, pointers, gloss

@@ -7,8 +7,14 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.data import synonym_formats
-from steadygaze.data.synonym_tables import SynonymTable, TableCoverage, clean_table, read_tables, table_text
-from steadygaze.data.synonyms import read_synonyms
+from steadygaze.data.synonym_tables import (
+    SynonymTable,
+    TableCoverage,
+    clean_table,
+    read_synonyms,
+    read_tables,
+    table_text,
+)
 
 
 def test_tables_are_merged_and_other_entries_counted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.audit.audit_run import sample_examples
+from steadygaze.audit.loaded_audit import sample_examples
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.splits import HELD_OUT

@@ -14,12 +14,12 @@ import pytest
 
 from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
-from steadygaze.audit import audit_run, reproduction
 from steadygaze.audit import bundle as bundle
+from steadygaze.audit import loaded_audit, reproduction
 from steadygaze.audit.bundle import AuditBundle
 from steadygaze.audit.manifest import MANIFEST, Manifest
 from steadygaze.audit.reproduction import discrepancies
-from steadygaze.cli import audit_output
+from steadygaze.cli import audit_and_verify
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.results.audit_config import AuditConfig, Runtime
@@ -64,7 +64,7 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> Rerun:
         return discrepancies(old, report, manifest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit_output, "discrepancies", compare)
+        patch.setattr(audit_and_verify, "discrepancies", compare)
         result = verify(place / "bundle")
     assert result.code == 0, result.out + result.err
     return Rerun(place, *made)
@@ -190,11 +190,11 @@ def test_a_manifest_with_one_forged_value_does_not_hold(
     rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but the date, which a rerun cannot show."""
-    given, small = cache(audit_run.load), short(rerun.report)
+    given, small = cache(loaded_audit.load_audit), short(rerun.report)
     genuine = bundle.read(forged).manifest.settings
     order = build(AuditConfig, reproduction.restored_settings(genuine, forged))
-    monkeypatch.setattr(audit_output, "load", lambda *_: given(order, Runtime(device="cpu")))
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: small)
+    monkeypatch.setattr(audit_and_verify, "load_audit", lambda *_: given(order, Runtime(device="cpu")))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: small)
     report, manifest = json.loads(small.to_json()), json.loads((forged / MANIFEST).read_bytes())
     write(forged, report, manifest)
     result = verify(forged)
@@ -228,7 +228,7 @@ def test_a_model_path_is_recorded_as_an_audit_records_it(
     path: str, rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Settings and commands agree, and the path leads to the model."""
-    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: rerun.report)
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: rerun.report)
     (forged.parent / "approved").mkdir()
     monkeypatch.chdir(forged.parent)
     path = path.replace("{}", str(forged.parent))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from contract.tiny import ENCODER_NAMES, assert_close
-from steadygaze.data.synonyms import vocabulary_lexicon
+from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.techniques.perturbations.word_substitution import without_synonyms
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT

@@ -21,8 +21,8 @@ from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.batches import Data
 from steadygaze.data.splits import hold_out
-from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Tokens
+from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.explainer_folder import SavedExplainer
 from steadygaze.estimator.inputs import read_texts

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.synonym_table import synonym_table
+from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.core.errors import UserError
@@ -126,7 +126,7 @@ def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> P
     adapter, examples = request.adapter, request.examples
     substitutions: Substitutions = {}
     if request.synonyms is not None:
-        table = synonym_table(adapter, request.synonyms, [example.text for example in examples])
+        table = model_synonyms(adapter, request.synonyms, [example.text for example in examples])
         substitutions = {name: (table, number) for name, number in SYNONYM_PROBES.items()}
     prepared, *other_cases = (
         prepare(model, examples, explainers, request.config, substitutions, request.runtime)

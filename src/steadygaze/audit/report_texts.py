@@ -12,8 +12,8 @@ from steadygaze.audit.prepare_case import PreparedCase
 from steadygaze.audit.probes.text_perturbations import PerturbedBatch
 from steadygaze.core.types import Span
 from steadygaze.data.batches import collate
-from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.token_alignment import mean_of_words, merge_words
+from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator.explain_texts import rationale_spans
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.explanation import Explanation

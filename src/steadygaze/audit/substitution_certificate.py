@@ -43,10 +43,10 @@ from torch import Tensor
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.synonym_table import as_table
 from steadygaze.audit.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.core.maths.smoothing_bounds import Floats, binomial_bounds, is_separated
 from steadygaze.core.types import Batch
+from steadygaze.data.synonym_tables import as_table
 from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.models import inference
 from steadygaze.results.substitution_certificates import SubstitutionCertificate, SubstitutionCertificates

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 
 from steadygaze.adapters.black_box import TextWords
-from steadygaze.adapters.synonym_table import Table
 from steadygaze.audit.rewrites import Choices, TextPositions, count_rewrites, enumerate_choices, text_positions
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.smoothing_bounds import product_total_variation
 from steadygaze.core.random_key import RandomKey
+from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import fold_word
 from steadygaze.data.synonym_rewriting import cased_alternatives, match_case
-from steadygaze.data.synonyms import substitutable_pairs
+from steadygaze.data.synonym_tables import Table
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.results.substitution_certificates import Method

@@ -23,7 +23,7 @@ from steadygaze.cli.application import (
 from steadygaze.results.audit_config import AuditConfig
 
 if TYPE_CHECKING:
-    from steadygaze.cli.audit_output import AuditOutputs
+    from steadygaze.cli.audit_and_verify import AuditOutputs
 
 AUDIT_PANEL = "Audit"
 audit_option = partial(typer.Option, rich_help_panel=AUDIT_PANEL)
@@ -81,7 +81,7 @@ def audit(
     common: Common,
 ) -> None:
     """Measure how far the explanations of a model can be trusted."""
-    from steadygaze.cli.audit_output import AuditOutputs
+    from steadygaze.cli.audit_and_verify import AuditOutputs
 
     settings = {"model": model, "data": data, **settings, "seed": common.seed}
     outputs = AuditOutputs(tuple(require or ()), policy, bundle, html, card, replace, sign)
@@ -95,7 +95,7 @@ def _audit(
     settings: dict[str, Any], outputs: "AuditOutputs", signature: tuple[Path | None, str | None], common: Common
 ) -> None:
     """`signature`: --signers and --signer, which require --verify."""
-    from steadygaze.cli.audit_output import run_audit_command
+    from steadygaze.cli.audit_and_verify import run_audit_command
     from steadygaze.core.errors import UserError
 
     if any(signature):
@@ -113,7 +113,7 @@ def _verify(
     common: Common,
 ) -> None:
     from steadygaze.audit.reproduction import PATHS
-    from steadygaze.cli.audit_output import ExpectedBundle, run_verify_command
+    from steadygaze.cli.audit_and_verify import ExpectedBundle, run_verify_command
     from steadygaze.core.errors import UserError
 
     if outputs.out or outputs.html or outputs.sign:

@@ -72,9 +72,9 @@ def build(
     from steadygaze.core.errors import UserError
     from steadygaze.core.output_paths import write_output
     from steadygaze.data.class_frequencies import without_pairs
+    from steadygaze.data.substitutable_pairs import substitutable_pairs
     from steadygaze.data.synonym_grouping import group_synonyms
     from steadygaze.data.synonym_tables import read_tables, table_text
-    from steadygaze.data.synonyms import substitutable_pairs
 
     if out_file.suffix not in (".json", ".jsonl"):
         raise UserError(f"{out_file} must end in .jsonl for a table, or in .json for groups")
@@ -160,9 +160,9 @@ def check(
 ) -> None:
     """Report the coverage of a corpus, and pairs that may be antonyms (nominal false discovery rate: 5 %)."""
     from steadygaze.data.class_frequencies import suspicious_pairs, suspicious_pairs_in_groups
+    from steadygaze.data.substitutable_pairs import substitutable_pairs
     from steadygaze.data.synonym_groups import read_group_file
     from steadygaze.data.synonym_tables import clean_table, read_tables
-    from steadygaze.data.synonyms import substitutable_pairs
 
     frequencies = _frequencies(data, text, label, drop_empty, common)
     groups = read_group_file(Path(source))

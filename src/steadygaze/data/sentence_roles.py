@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tokenizers.pre_tokenizers import ByteLevel
 
 from steadygaze.core.maths.sentence_ends import SentenceRole
-from steadygaze.data.synonyms import CONTINUES, STARTS, vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Kind
+from steadygaze.data.vocabulary_lexicon import CONTINUES, STARTS, vocabulary_lexicon
 
 _WORDS = {
     SentenceRole.ABBREVIATION: "dr mr mrs ms mx messrs mme mlle prof st jr sr capt lt sgt vs inc ltd corp bros dept "

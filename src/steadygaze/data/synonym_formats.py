@@ -22,7 +22,7 @@ from typing import Any
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import arrow_path, parse_json, read_bytes, read_object, read_text
-from steadygaze.data.inflection import spelled_forms
+from steadygaze.data.substitutable_pairs import spelled_forms
 
 Rows = Iterable[tuple[str, list[str]]]
 INFLECTIONS = {"adj": ("er", "est"), "adv": (), "noun": ("s",), "verb": ("s", "ed", "ing")}

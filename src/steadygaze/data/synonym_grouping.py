@@ -9,9 +9,9 @@ from steadygaze.data.class_frequencies import (
     suspicious_pairs,
     suspicious_pairs_in_groups,
 )
+from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_groups import Rule, SynonymGroups, build_groups
 from steadygaze.data.synonym_tables import clean_table
-from steadygaze.data.synonyms import substitutable_pairs
 
 
 @dataclass(frozen=True)

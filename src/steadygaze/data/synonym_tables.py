@@ -1,20 +1,31 @@
-"""Merged synonym tables: read several sources, leave out entries that cannot be substituted, write one file.
+"""Synonym tables: read them, merge several sources, leave out entries that cannot be substituted, write one file.
 
-Words are those of `fold_word`: letters only, in lower case.  Entries of several words, with other characters, and words
-that are their own synonyms are left out and counted.  The synonyms of a word are those of the first source, then those
-of the next.
+A table is a mapping of words to lists of synonyms, the closest first.  synonym_formats.py reads the files.
+
+The words of a merged table are those of `fold_word`: letters only, in lower case.  Entries of several words, with other
+characters, and words that are their own synonyms are left out and counted.  The synonyms of a word are those of the
+first source, then those of the next.
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from steadygaze.data.synonym_formats import wordnet_folder
+from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import reason
+from steadygaze.data.synonym_formats import read_rows, wordnet_folder
 from steadygaze.data.synonym_groups import fold_word
-from steadygaze.data.synonyms import read_synonyms
 
+Table = Mapping[str, Sequence[str]]
+"""Word -> its synonyms, the closest first."""
+FORM = (
+    'use .parquet or .jsonl with rows of {"word": "good", "synonyms": ["fine", "nice"]}, .csv, .json, a MyThes '
+    "thesaurus (.dat) or the folder of a WordNet database"
+)
 INSTALLED_WORDNET = "wordnet"
 """Source that stands for the installed WordNet database."""
 SEVERAL_WORDS, OTHER_CHARACTERS, SAME_WORD = "several words", "not only letters", "synonym of itself"
@@ -58,6 +69,56 @@ class TableCoverage:
     @property
     def share(self) -> float:
         return self.occurrences_with_synonym / self.occurrences if self.occurrences else 0.0
+
+
+def as_table(synonyms: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
+    """The table of a file or a mapping; `folded`: in lower case, as a word vocabulary has them."""
+    if isinstance(synonyms, str | Path):
+        return read_synonyms(synonyms, folded=folded)
+    return check_table(synonyms, folded=folded)
+
+
+def check_table(table: Any, *, folded: bool = False) -> dict[str, list[str]]:
+    """A user's mapping of words to synonyms; `folded`: in lower case."""
+    if not isinstance(table, Mapping):
+        raise UserError(f"synonyms must be a file or a mapping of a word to a list of words, found {table!r:.80}")
+    for word, words in table.items():
+        if not isinstance(words, list | tuple) or not all(isinstance(entry, str) for entry in (word, *words)):
+            raise UserError(f"synonyms of {word!r:.40} must be a list of words, found {words!r:.80}")
+    return lower_case_table(table) if folded else {word: list(words) for word, words in table.items()}
+
+
+def lower_case_table(table: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The table in lower case; rows of words that differ only in case become one row.
+
+    >>> lower_case_table({"Film": ["Movie"], "film": ["picture", "movie"]})
+    {'film': ['movie', 'picture']}
+    """
+    rows: dict[str, dict[str, None]] = {}
+    for word, synonyms in table.items():
+        rows.setdefault(word.lower(), {}).update(dict.fromkeys(map(str.lower, synonyms)))
+    return {word: list(row) for word, row in rows.items()}
+
+
+def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[str] = ()) -> dict[str, list[str]]:
+    """word -> its synonyms, the closest first; `folded`: in lower case, as a word vocabulary has them.
+
+    Several rows of a word are one row.  `words`: see synonym_formats.py.
+    """
+    file = Path(path)
+    if not os.path.exists(file):
+        raise UserError(f"the synonym file {file} does not exist")
+    try:
+        table: dict[str, list[str]] = {}
+        for word, synonyms in read_rows(file, words):
+            table[word] = list(dict.fromkeys([*table[word], *synonyms])) if word in table else synonyms
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file} is not a synonym table ({reason(error)}): {FORM}") from None
+    if not all(isinstance(name, str) for word, synonyms in table.items() for name in (word, *synonyms)):
+        raise UserError(f"{file} is not a synonym table: some word is not a string; {FORM}")
+    if not table:
+        raise UserError(f"{file} contains no synonyms; {FORM}")
+    return lower_case_table(table) if folded else table
 
 
 def read_tables(sources: Sequence[str | Path], words: Collection[str] = ()) -> SynonymTable:

@@ -21,15 +21,12 @@ from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_file, resolve
 from steadygaze.data.batches import Data
 from steadygaze.data.label_vectors import label_vectors
+from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.synonym_groups import SynonymGroups
-from steadygaze.data.synonyms import (
-    read_synonyms,
-    representative_table,
-    substitutable_pairs,
-    vocabulary_lexicon,
-)
+from steadygaze.data.synonym_tables import read_synonyms
 from steadygaze.data.text_tokenizer import TextTokenizer
+from steadygaze.data.vocabulary_lexicon import representative_table, vocabulary_lexicon
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.data.word_vectors import Vectors, read_group_vectors
 from steadygaze.estimator.inputs import Split

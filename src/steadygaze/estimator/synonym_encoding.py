@@ -11,7 +11,7 @@ from steadygaze.data.class_frequencies import (
 )
 from steadygaze.data.synonym_grouping import Grouping, group_synonyms
 from steadygaze.data.synonym_groups import Rule, SynonymGroups, read_group_file
-from steadygaze.data.synonyms import check_table, read_synonyms
+from steadygaze.data.synonym_tables import check_table, read_synonyms
 from steadygaze.estimator.inputs import Split
 from steadygaze.estimator.train_config import GroupSource, TrainConfig
 from steadygaze.training.progress import Watcher

@@ -107,7 +107,7 @@ class Report(SavedResult):
 
     def failing(self, policy: "Policy | str | Path | Sequence[str]") -> "list[Failure]":
         """Unmet requirements of a Policy, a TOML file, or a list such as ["accuracy>=0.9"]."""
-        return check(self, as_policy(policy))
+        return unmet_requirements(self, as_policy(policy))
 
     def with_gate(self, policy: "Policy") -> "Report":
         """Return the report with the result of a policy."""
@@ -239,7 +239,7 @@ class Failure:
         return self.sentence
 
 
-def check(report: Report, policy: Policy) -> list[Failure]:
+def unmet_requirements(report: Report, policy: Policy) -> list[Failure]:
     """Return all unmet requirements.  Raises UserError for an unknown measure or verdict."""
     failures = [failure for rule in policy.requirements for failure in _measured(report, rule)]
     return failures + [failure for rule in policy.verdicts for failure in _answered(report, rule)]

@@ -86,7 +86,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     table_pairs: int
     """Pairs of a word and a synonym in the table."""
     excluded_pairs: int
-    """Pairs that are left out, for example with function words or other inflections (data/synonyms.py)."""
+    """Pairs that are left out, for example with function words or other inflections (data/substitutable_pairs.py)."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, field_names, settings
 from steadygaze.data.splits import DataConfig
-from steadygaze.data.synonyms import read_synonyms
+from steadygaze.data.synonym_tables import read_synonyms
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, train_config
 from steadygaze.explainers import EXPLAINERS

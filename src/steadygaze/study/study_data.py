@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.audit_run import sample_examples
+from steadygaze.audit.loaded_audit import sample_examples
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError

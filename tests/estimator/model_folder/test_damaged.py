@@ -12,7 +12,7 @@ from estimator.model_folder.compare import assert_same, rewrite
 from estimator.test_rationalizers import LABELS as SAID
 from estimator.test_rationalizers import TEXTS as ORDERED
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
-from steadygaze.adapters.loading import load
+from steadygaze.adapters.load_and_explain import load
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
 from steadygaze.estimator.model_config import SCHEMA

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import steadygaze
 from estimator.model_folder.compare import assert_same, contents
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, tiny
-from steadygaze.adapters.loading import load
+from steadygaze.adapters.load_and_explain import load
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.model_config import SCHEMA
 from steadygaze.estimator.model_folder import FILES

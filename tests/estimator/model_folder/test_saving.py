@@ -8,7 +8,7 @@ import commands
 from disk import room_for
 from estimator.model_folder.compare import assert_same, contents
 from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
-from steadygaze.adapters.loading import load
+from steadygaze.adapters.load_and_explain import load
 from steadygaze.core import tensor_files
 from steadygaze.core.errors import UserError
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
-from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Kind
+from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig, selector_networks
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
 

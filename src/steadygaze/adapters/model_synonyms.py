@@ -4,54 +4,43 @@ steadygaze, Hugging Face   synonyms in the model's vocabulary
 a black box                new pieces with the case of the word: "good " -> "fine ", "GOOD!" -> "FINE!"
 
 Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" is close to "bad").
-data/synonyms.py excludes some pairs of a table.  A capitalized word of a black box may be a name and is not
+data/substitutable_pairs.py excludes some pairs of a table.  A capitalized word of a black box may be a name and is not
 substituted; a vocabulary in lower case does not show names.
 
 In a model with synonym groups, the synonyms of a group are those of its representative, then of its other words.  A
 synonym of the same group substitutes a word by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import match_case
-from steadygaze.data.synonyms import (
-    check_table,
-    read_synonyms,
-    representative_table,
-    substitutable_pairs,
-    vocabulary_lexicon,
-)
+from steadygaze.data.synonym_tables import Table, as_table
+from steadygaze.data.vocabulary_lexicon import representative_table, vocabulary_lexicon
 from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
-Table = Mapping[str, Sequence[str]]
 NEGATION = ("n't", "n’t")
 """Continues the word before it: "do" in "don't" is not substituted."""
 
 
-def synonym_table(subject: ModelAdapter, synonyms: str | Path | Table, texts: Sequence[str] = ()) -> Synonyms:
+def model_synonyms(adapter: ModelAdapter, synonyms: str | Path | Table, texts: Sequence[str] = ()) -> Synonyms:
     """Synonyms from a file or a mapping.
 
     `texts`: the texts in which words will be substituted, for a black box.
     """
-    if isinstance(subject.tokens, TextWords):
-        return _text_synonyms(subject.tokens, substitutable_pairs(as_table(synonyms, folded=False)), texts)
-    lexicon = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    pairs = substitutable_pairs(as_table(synonyms, folded=subject.tokens.kind == "words"))
-    groups = getattr(subject.tokens, "synonym_groups", None)
+    if isinstance(adapter.tokens, TextWords):
+        return _text_synonyms(adapter.tokens, substitutable_pairs(as_table(synonyms, folded=False)), texts)
+    lexicon = vocabulary_lexicon(adapter.tokens.vocabulary, adapter.tokens.kind)
+    pairs = substitutable_pairs(as_table(synonyms, folded=adapter.tokens.kind == "words"))
+    groups = getattr(adapter.tokens, "synonym_groups", None)
     ids, count = lexicon.table(representative_table(pairs, groups), MAX_SYNONYMS, same_group=True)
     table, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
     return Synonyms(table, counts, continues, words)
-
-
-def as_table(synonyms: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
-    if isinstance(synonyms, str | Path):
-        return read_synonyms(synonyms, folded=folded)
-    return check_table(synonyms, folded=folded)
 
 
 def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms:

@@ -70,7 +70,7 @@ class LoadedAudit:
         return Manifest(self.model, self.data, settings, others, report.command, date=report.date)
 
 
-def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
+def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     options: dict[str, Any] = {
         "classes": config.classes or None,
         "attention": config.attention,

@@ -1,14 +1,13 @@
-"""Files of synonyms, the vocabularies they speak of, and what is wrong with some of them."""
+"""Files of synonyms, and what is wrong with some of them."""
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.synonyms import check_table, read_synonyms, vocabulary_lexicon
+from steadygaze.data.synonym_tables import check_table, read_synonyms
 
 KNOWN = {"good": ["fine", "nice"], "bad": ["poor"], "film": []}
 
@@ -88,82 +87,10 @@ def test_a_broken_parquet_file_is_refused(tmp_path):
         read_synonyms(flat)
 
 
-def table_of(vocabulary, synonyms, most=2):
-    """word -> its synonyms, as the ids of the table say."""
-    known = vocabulary_lexicon(vocabulary, "pieces")
-    table, count = known.table(synonyms, most)
-    assert table.shape == (len(vocabulary), most)
-    assert (table.dtype, count.dtype) == (np.int64, np.int64)
-    return {vocabulary[i]: [vocabulary[k] for k in table[i, :n]] for i, n in enumerate(count.tolist()) if n}
-
-
-def test_of_the_synonyms_those_in_the_vocabulary_count_the_closest_first():
-    """`splendid` is not in the vocabulary; nobody is a synonym of oneself; at most two are kept."""
-    vocabulary = ["<pad>", "<unk>", "<s>", "</s>", "nice", "good", "fine", "bad"]
-    synonyms = {"good": ["splendid", "good", "fine", "nice", "bad"], "bad": ["splendid"], "film": ["bad"]}
-    assert table_of(vocabulary, synonyms) == {"good": ["fine", "nice"]}
-    assert table_of(vocabulary, synonyms, most=3) == {"good": ["fine", "nice", "bad"]}
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "continues", "names"),
-    [
-        (["<pad>", "good", "qqq", "don't"], [], ["<pad>", "good", "qqq", "don't"]),
-        (["[PAD]", "good", "##ness", "##"], ["##ness", "##"], ["[PAD]", "good", "##ness", "##"]),
-        (["<s>", "Ġgood", "ness", "Ġ"], ["<s>", "ness"], ["<s>", "good", "ness", ""]),
-        (["<s>", "▁good", "ness"], ["<s>", "ness"], ["<s>", "good", "ness"]),
-    ],
-    ids=["words", "wordpiece", "byte-level", "sentence-piece"],
-)
-def test_a_vocabulary_says_itself_which_pieces_go_on(vocabulary, continues, names):
-    known = vocabulary_lexicon(vocabulary, "pieces")
-    assert [piece for piece, goes_on in zip(vocabulary, known.continues, strict=True) if goes_on] == continues
-    assert known.names == names
-    assert [name for name, word in zip(names, known.words, strict=True) if word] == [n for n in names if n.isalpha()]
-
-
-def test_a_hash_among_words_is_no_mark_of_a_piece():
-    assert not vocabulary_lexicon(["<pad>", "##", "good"], "words").continues.any()
-
-
-def test_words_are_whole_whatever_they_look_like_and_a_rare_letter_is_no_mark():
-    for odd in ("▁▁", "Ġ", "##x"):
-        assert not vocabulary_lexicon([odd, *map(str, range(50))], "words").continues.any()
-        assert not vocabulary_lexicon([odd, *map(str, range(50))], "pieces").continues.any()
-
-
-def test_a_piece_that_goes_on_is_neither_exchanged_nor_put_in():
-    """`ness` stands in the vocabulary twice: as a word and as what goes on with one."""
-    synonyms = {"good": ["ness", "fine"], "ness": ["good"], "ful": ["good"]}
-    vocabulary = ["<s>", "Ġgood", "ness", "Ġness", "Ġfine", "ful"]
-    assert table_of(vocabulary, synonyms) == {"Ġgood": ["Ġness", "Ġfine"], "Ġness": ["Ġgood"]}
-    pieces = ["[PAD]", "good", "##ness", "fine", "##ful"]
-    assert table_of(pieces, synonyms) == {"good": ["fine"]}
-
-
 def test_a_table_in_capitals_serves_a_vocabulary_in_lower_case(tmp_path):
     (tmp_path / "s.jsonl").write_text('{"word": "Good", "synonyms": ["Fine", "NICE"]}\n')
     assert read_synonyms(tmp_path / "s.jsonl") == {"Good": ["Fine", "NICE"]}
     assert read_synonyms(tmp_path / "s.jsonl", folded=True) == {"good": ["fine", "nice"]}
-
-
-def test_special_tokens_are_known_by_how_they_are_written():
-    special = [
-        "<pad>",
-        "<unk>",
-        "<s>",
-        "</s>",
-        "<mask>",
-        "<extra_id_0>",
-        "[CLS]",
-        "[SEP]",
-        "[PAD]",
-        "[MASK]",
-        "[unused7]",
-    ]
-    plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
-    found = vocabulary_lexicon([*special, *plain], "pieces").special
-    assert found.tolist() == [True] * len(special) + [False] * len(plain)
 
 
 def test_rows_of_words_that_differ_in_case_become_one_row(tmp_path):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import bundle, reproduction
-from steadygaze.audit.audit_run import LoadedAudit, load
 from steadygaze.audit.bundle import AuditBundle, sign
+from steadygaze.audit.loaded_audit import LoadedAudit, load_audit
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
 from steadygaze.audit.reproduction import UNVERIFIED, discrepancies, rerun_command
 from steadygaze.audit.verdict_rules import check_policy
@@ -72,7 +72,7 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
     settings = reproduction.portable_settings(asdict(config), outputs.base)
     with nullcontext() if outputs.out is None else exclusive_output(outputs.out, "auditing"):
         with audit_runtime(common, console, True) as runtime:
-            loaded = load(config, runtime)
+            loaded = load_audit(config, runtime)
             if not loaded.labeled:
                 print_line(console, NO_LABELS)
             if outputs.out is not None:
@@ -169,7 +169,7 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     config = build(AuditConfig, reproduction.restored_settings({**recorded, **expected.instead}, expected.folder))
     settings = json.loads(json.dumps({**asdict(config), **reproduction.canonical(recorded, expected.folder)}))
     with audit_runtime(common, stderr_console(common), "model" in expected.instead) as runtime:
-        loaded, renames = _with_bundle_names(load(config, runtime), old, expected.instead)
+        loaded, renames = _with_bundle_names(load_audit(config, runtime), old, expected.instead)
         report = with_provenance(loaded.run(), settings, old.policy, old.manifest.date)
     rerun = bundle.complete(loaded.manifest(report, settings), report, old.policy)
     differences += discrepancies(old, report, rerun)

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from estimator.tiny import LABELS, TEXTS, fitted
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.adapters.synonym_table import synonym_table
+from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.audit.probes.text_perturbations import observe, substitute_synonyms
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
@@ -34,7 +34,7 @@ def box():
 def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
     """ "Good" may be a name, and is left alone."""
     texts = ["GOOD film, good FILM!", "Good tv", "TV"]
-    table = synonym_table(box, TABLE, texts)
+    table = model_synonyms(box, TABLE, texts)
     found = named(table, box.tokens.vocabulary)
     assert found == {
         "GOOD ": ["FINE ", "NICE "],
@@ -50,7 +50,7 @@ def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
 def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
     """Every word that can be, and nothing else, not a space."""
     texts = ["  A GOOD film,\tnot a bad\nfilm !", "nothing here"]
-    table = synonym_table(box, TABLE, texts)
+    table = model_synonyms(box, TABLE, texts)
     batch = collate(box.for_pairs(False).data(box.tokens.place(texts), None), np.arange(2))
     moved = substitute_synonyms(batch, table, 10, RandomKey(0))
     assert box.tokens.join(moved.batch.ids, moved.batch.present) == [
@@ -63,7 +63,7 @@ def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
 
 def test_a_word_with_a_contraction_is_not_substituted(box):
     texts = ["they daren't, I dare", "I daren’t"]
-    table = synonym_table(box, {"dare": ["risk"]}, texts)
+    table = model_synonyms(box, {"dare": ["risk"]}, texts)
     batch = collate(box.for_pairs(False).data(box.tokens.place(texts), None), np.arange(2))
     moved = substitute_synonyms(batch, table, 10, RandomKey(0))
     assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["they daren't, I risk", "I daren’t"]
@@ -77,12 +77,12 @@ def test_function_words_negations_and_other_word_classes_are_never_substituted(b
         "never": ["constant_label"],
         "for": ["new"],
     }
-    found = named(synonym_table(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
+    found = named(model_synonyms(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
     assert found == {"new ": ["novel "]}
 
 
 def test_only_so_many_synonyms_are_kept(box):
-    table = synonym_table(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
+    table = model_synonyms(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
     assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MAX_SYNONYMS
 
 
@@ -92,7 +92,7 @@ def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
     file = tmp_path / "synonyms.jsonl"
     file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in given.items()))
     for source in (given, file, str(file)):
-        table = synonym_table(subject, source)
+        table = model_synonyms(subject, source)
         assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "bad": ["dull"]}
         assert table.origin == "table"
 
@@ -100,23 +100,23 @@ def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
 def test_a_hugging_face_model_has_the_synonyms_that_are_whole_words_of_its_vocabulary(folder):
     subject = as_adapter(folder("bert"), device="cpu")
     vocabulary = subject.tokens.vocabulary
-    assert named(synonym_table(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
-    assert named(synonym_table(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
+    assert named(model_synonyms(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
+    assert named(model_synonyms(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
 
 
 def test_vectors_to_spare_are_no_words(folder):
     """Networks are often given more vectors than the tokenizer has words."""
     subject = as_adapter(folder("bert"), device="cpu")
     subject.model.network.resize_token_embeddings(64)
-    assert len(synonym_table(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
+    assert len(model_synonyms(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
 
 
 @pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])
 def test_what_is_no_table_is_refused(given, box):
     with pytest.raises(UserError, match=r"synonyms .*found"):
-        synonym_table(box, given, TEXTS)
+        model_synonyms(box, given, TEXTS)
 
 
 def test_rows_that_differ_in_case_are_one_row_in_a_black_box(box):
-    table = synonym_table(box, {"Film": ["movie"], "film": ["picture"]}, ["a film"])
+    table = model_synonyms(box, {"Film": ["movie"], "film": ["picture"]}, ["a film"])
     assert named(table, box.tokens.vocabulary)["film"] == ["movie", "picture"]

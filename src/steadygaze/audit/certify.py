@@ -76,7 +76,8 @@ def certify(
     the table.  Any model, as for `steadygaze.load`.  Returns SubstitutionCertificates.
 
     max_substitutions  largest number of substitutions that the model reads differently; None: all words
-    samples            rewrites to evaluate per text: all of them if there are no more, else random samples
+    samples            rewrites to evaluate per text: all of them if there are no more, else random samples; the
+                       worst rewrite of an `average` or `cnn` encoder may cost as much
     confidence         of claims that rest on samples, for each text
     set_size           largest size of a perturbation set, for sampling
     """

@@ -6,6 +6,7 @@ options   fine, good | film, movie | fine, good  choices   0 1 0   ->   A fine m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,12 @@ class TextPositions:
     """The words as written."""
     parts: tuple[str, ...]
     """The text before, between and after them."""
+
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first letter of each word in the text."""
+        steps = [len(word) + len(part) for word, part in zip(("", *self.words), self.parts, strict=True)]
+        return list(accumulate(steps))[:-1]
 
     def rewrites(self, options: Sequence[Sequence[str]], choices: Choices) -> list[str]:
         """The text of each row of choices.  (M,P)"""

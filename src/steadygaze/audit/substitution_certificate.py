@@ -8,6 +8,7 @@ exact      The model distinguishes few rewrites: at most `samples`.  All of them
            of top-k words, is certified if it is the same for all, with a margin above rounding.  This is about the
            model itself.  Otherwise the rewrite with the lowest margin, if it is negative, is a counterexample.
            (A margin: the probability of the label minus the largest of the others.)
+           With the encoders `average` and `cnn`, also for more rewrites: audit/worst_rewrites.py finds the worst one.
 
 sampling   Randomized smoothing (SAFER; Ye, Gong & Liu 2020, arXiv:2005.14424) for any model f, black boxes included.
            X_t is drawn uniformly from the perturbation set P(x_t) (data/substitutions.py).  The smoothed model is
@@ -26,7 +27,7 @@ sampling   Randomized smoothing (SAFER; Ye, Gong & Liu 2020, arXiv:2005.14424) f
            Pearson); both claims hold at once with probability `confidence`, for each text.  If the model has word
            weights, each claim gets half of the error.
 
-none       Neither is possible: q ≥ 1/2 leaves no margin, so that no sample is drawn.
+none       None of this is possible: q ≥ 1/2 leaves no margin, so that no sample is drawn.
 
 Differs from the paper: total variation with sets of different sizes; exact bounds instead of Hoeffding's; several
 classes; words that the model reads alike are one; the top-k words.
@@ -44,6 +45,7 @@ from torch import Tensor
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.substitution_plans import Plan, model_substitutions, plans
+from steadygaze.audit.worst_rewrites import WorstRewrites, WorstRewriteSearch, has_local_states
 from steadygaze.core.maths.smoothing_bounds import Floats, binomial_bounds, is_separated
 from steadygaze.core.types import Batch
 from steadygaze.data.synonym_tables import as_table
@@ -77,8 +79,11 @@ def certify_substitutions(
     adapter.check_classes()
     pairs = as_table(table, folded=True)
     substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)
+    search = None
+    if has_local_states(adapter):
+        search = WorstRewriteSearch(adapter, read, questions, config.max_substitutions, config.samples)
     rows: list[SubstitutionCertificate] = []
-    for chunk in _in_chunks(plans(adapter.tokens, read, substitutions, config)):
+    for chunk in _in_chunks(plans(adapter.tokens, read, substitutions, config, search)):
         asked = None if questions is None else questions[len(rows) : len(rows) + len(chunk)]
         outputs = _outputs(adapter, chunk, asked, batch_size)
         for i, (plan, output) in enumerate(zip(chunk, outputs, strict=True)):
@@ -157,6 +162,8 @@ def _certificate(
 
 
 def _exact_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> dict[str, Any]:
+    if plan.worst is not None:
+        return _worst_case_claims(plan.worst, plan, outputs, config)
     probabilities, weights = outputs.probabilities, outputs.weights
     label = int(probabilities[0].argmax())
     least = 0.0 if len(plan.texts) == 1 else ROUNDING  # a single rewrite is the text itself
@@ -176,6 +183,24 @@ def _exact_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> d
         claims["top_k_certified"] = bool(gaps.min() > least or len(plan.texts) == 1)
         claims["weight_shift"] = float(np.abs(weights - weights[0]).max(initial=0.0))
     return claims
+
+
+def _worst_case_claims(
+    worst: WorstRewrites, plan: Plan, outputs: Outputs, config: SubstitutionConfig
+) -> dict[str, Any]:
+    """The rows after the first are the worst rewrites."""
+    probabilities = outputs.probabilities
+    margins = probabilities[:, worst.label] - np.delete(probabilities, worst.label, axis=1).max(1)
+    lowest = int(margins.argmin())
+    weights, (low, high) = worst.weights, worst.weight_bounds()
+    return {
+        "predicted": worst.label,
+        "certified": bool(min(worst.margin, margins[lowest]) > ROUNDING),
+        "probability": worst.probability,
+        "counterexample": plan.texts[lowest] if margins[lowest] < 0 else None,
+        "top_k_certified": worst.top_k_margin(_top(weights, config.k)) > ROUNDING,
+        "weight_shift": float(np.maximum(high - weights, weights - low).max()),
+    }
 
 
 def _sampled_claims(plan: Plan, outputs: Outputs, config: SubstitutionConfig) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which rewrites of a text the certificate of substitutions evaluates: all of them, random samples, or none."""
+"""Which rewrites of a text the certificate of substitutions evaluates: all, the worst, random samples, or none."""
 
 import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ import torch
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.audit.rewrites import Choices, TextPositions, count_rewrites, enumerate_choices, text_positions
+from steadygaze.audit.worst_rewrites import WorstRewrites, WorstRewriteSearch
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.smoothing_bounds import product_total_variation
 from steadygaze.core.random_key import RandomKey
@@ -39,6 +40,8 @@ class Plan:
     total_variation: float | None
     counts: dict[str, Any]
     """Fields of the certificate that do not depend on the outputs."""
+    worst: WorstRewrites | None = None
+    """Bounds over all rewrites; None: `texts` are all rewrites, samples, or the text alone."""
 
 
 def model_substitutions(tokens: Tokens, table: Table, set_size: int) -> Substitutions:
@@ -73,11 +76,16 @@ def _encodings(tokens: Tokens, words: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def plans(
-    tokens: Tokens, texts: Sequence[str], substitutions: Substitutions, config: SubstitutionConfig
+    tokens: Tokens,
+    texts: Sequence[str],
+    substitutions: Substitutions,
+    config: SubstitutionConfig,
+    search: WorstRewriteSearch | None = None,
 ) -> Iterator[Plan]:
+    """The rewrites to evaluate for each text; `search`: for the worst rewrites, if the model allows it."""
     splitter, words = build_word_tokenizer([], max_length=LONGEST), frozenset(substitutions.nodes)
-    encodings: dict[str, Hashable] = {}
-    for text in texts:
+    encodings: dict[str, tuple[Any, ...]] = {}
+    for row, text in enumerate(texts):
         positions = text_positions(text, splitter.place([text]).spans[0], words)
         names = [fold_word(form) or form for form in positions.words]
         forms = [
@@ -86,44 +94,62 @@ def plans(
         ]
         new = [form for form in dict.fromkeys(form for row in forms for form in row) if form not in encodings]
         encodings.update(zip(new, _encodings(tokens, new) if new else [], strict=True))
-        yield _plan(text, positions, forms, encodings, substitutions, config)
+        options = [_distinct(alternatives, encodings) for alternatives in forms]
+        sizes = [len(distinct) for distinct in options]
+        rewrites = count_rewrites(sizes, config.max_substitutions)
+        alike = [
+            [name for other, name in alternatives.items() if encodings[other] == encodings[form]]
+            for form, alternatives in zip(positions.words, forms, strict=True)
+        ]
+        counts = {"text": text, "rewrites": min(rewrites, MOST_REWRITES), **_counts(forms, options, alike)}
+        if rewrites <= config.samples:
+            choices = enumerate_choices(sizes, config.max_substitutions)
+            yield Plan("exact", positions.rewrites(options, choices), None, counts)
+            continue
+        worst = None
+        if search is not None:
+            worst = search(row, positions, [[encodings[form][0] for form in distinct] for distinct in options])
+        if worst is None:
+            yield _smoothing_plan(positions, forms, alike, substitutions, config, counts)
+        else:
+            yield Plan("exact", [text, *positions.rewrites(options, worst.choices)], None, counts, worst)
 
 
-def _plan(
-    text: str,
-    positions: TextPositions,
-    forms: Sequence[Mapping[str, str]],
-    encodings: dict[str, Hashable],
-    substitutions: Substitutions,
-    config: SubstitutionConfig,
-) -> Plan:
-    """`forms`: for each position the word and its alternatives, as written -> in lower case."""
-    options = [_distinct(row, encodings) for row in forms]
-    sizes, r = [len(row) for row in options], config.max_substitutions
-    alike = [
-        [name for other, name in row.items() if encodings[other] == encodings[form]]
-        for form, row in zip(positions.words, forms, strict=True)
-    ]
+def _counts(
+    forms: Sequence[Mapping[str, str]], options: Sequence[Sequence[str]], alike: Sequence[Sequence[str]]
+) -> dict[str, Any]:
+    """Numbers of positions and alternatives, and the words that are not covered."""
     same = [len(names) - 1 for names in alike]
     offered = [(len(row) - 1, covered) for row, covered in zip(forms, same, strict=True) if len(row) > 1]
-    rewrites = count_rewrites(sizes, r)
-    counts = {
-        "text": text,
+    return {
         "positions": len(offered),
         "covered_positions": sum(alternatives == covered for alternatives, covered in offered),
         "alternatives": sum(alternatives for alternatives, _ in offered),
         "covered_alternatives": sum(same),
-        "rewrites": min(rewrites, MOST_REWRITES),
-        "uncovered": tuple(row[0] for row, size in zip(options, sizes, strict=True) if size > 1),
+        "uncovered": tuple(distinct[0] for distinct in options if len(distinct) > 1),
     }
-    if rewrites <= config.samples:
-        return Plan("exact", positions.rewrites(options, enumerate_choices(sizes, r)), None, counts)
+
+
+def _smoothing_plan(
+    positions: TextPositions,
+    forms: Sequence[Mapping[str, str]],
+    alike: Sequence[Sequence[str]],
+    substitutions: Substitutions,
+    config: SubstitutionConfig,
+    counts: dict[str, Any],
+) -> Plan:
+    """Random samples, or none if they cannot certify anything.
+
+    `forms`: for each position the word and its alternatives, as written -> in lower case; `alike`: in lower case, those
+    that the model reads the same as the word.
+    """
+    text = counts["text"]
     # Alternatives that the model reads alike are free, but their perturbation sets may differ: those of unknown words.
     distances, free = (
         np.array([max(substitutions.distance(names[0], name) for name in names) for names in rows])
         for rows in ([list(row.values()) for row in forms], alike)
     )
-    total_variation = product_total_variation(distances, r, free)
+    total_variation = product_total_variation(distances, config.max_substitutions, free)
     if total_variation >= 0.5:
         return Plan("none", [text], total_variation, counts)
     sets = [
@@ -134,7 +160,7 @@ def _plan(
     return Plan("sampling", [text, *samples], total_variation, counts)
 
 
-def _distinct(forms: Iterable[str], encodings: dict[str, Hashable]) -> list[str]:
+def _distinct(forms: Iterable[str], encodings: Mapping[str, Hashable]) -> list[str]:
     """The first form of each encoding, in order."""
     first: dict[Hashable, str] = {}
     for form in forms:

@@ -55,10 +55,10 @@ class SubstitutionCertificate:
     evaluated: int
     """Rewrites that were evaluated."""
     total_variation: float | None
-    """Upper bound for the sampling distributions of the text and of a rewrite.  None: all rewrites were evaluated."""
+    """Upper bound for the sampling distributions of the text and of a rewrite.  None: nothing was sampled."""
     probability: float | None
-    """exact: lowest probability of the label in a rewrite.  sampling: lower confidence bound of the share of samples
-    with the label, for the worst rewrite.  None: not bounded."""
+    """exact: lower bound of the label's probability in any rewrite.  sampling: lower confidence bound of the share of
+    samples with the label, for the worst rewrite.  None: not bounded."""
     weight_shift: float | None
     """Upper bound of the change of a word's weight, or of its mean over samples.  None: not bounded."""
     uncovered: tuple[str, ...]

@@ -35,6 +35,8 @@ class Encoder(nn.Module, ABC):
     """H."""
     allows_gaps: ClassVar[bool] = False
     """True if tokens inside a text may be absent; otherwise omitted tokens are zero vectors."""
+    context: int | None = None
+    """Words on either side that a hidden state depends on; None: the whole text."""
 
     @property
     @abstractmethod
@@ -71,6 +73,7 @@ class WordEncoder(Encoder):
         self.dropout = nn.Dropout(dropout)
         self.word_dropout = word_dropout
         self.size: int = text.size  # type: ignore[assignment]
+        self.context = getattr(text, "context", None)
 
     @property
     def vectors(self) -> Tensor:
@@ -113,6 +116,8 @@ def embedding(size: int, dimension: int, vectors: Tensor | None, trainable: bool
 class Average(nn.Module):
     """(B,T,E), (B,T) -> (B,T,H), (B,H).  H = 2·hidden, as the bidirectional towers have."""
 
+    context = 0
+
     def __init__(self, dimension: int, hidden: int) -> None:
         super().__init__()
         self.size = 2 * hidden
@@ -128,6 +133,8 @@ WIDTHS = (1, 3, 5, 7)
 
 class Convolutional(nn.Module):
     """(B,T,E), (B,T) -> (B,T,H), (B,H).  H = 2·hidden, as the bidirectional towers have."""
+
+    context = max(WIDTHS) // 2
 
     def __init__(self, dimension: int, hidden: int) -> None:
         super().__init__()

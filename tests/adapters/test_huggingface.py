@@ -14,12 +14,16 @@ from contract.probing import state
 from contract.tiny import littered, widened
 from steadygaze.adapters import transformer_network as networks
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes import text_perturbations
 from steadygaze.audit.probes.text_perturbations import observe
+from steadygaze.audit.protocols.stability import _probe_findings
 from steadygaze.core.random_key import RandomKey
+from steadygaze.core.types import Example
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import with_gradients
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.techniques.perturbations.word_removal import remove_words
 
 CLOSE = {"rtol": 0, "atol": 1e-5}  # single precision, eager attention against the library's fused one
@@ -171,6 +175,61 @@ def test_many_texts_are_read_in_parts_that_change_nothing(kind, folder, monkeypa
     assert len(calls) == len(TEXTS)
     torch.testing.assert_close(parts.probs, whole.probs, **CLOSE)
     torch.testing.assert_close(parts.weights, whole.weights, **CLOSE)
+
+
+@KIND
+def test_a_pass_on_a_cpu_has_a_limited_number_of_tokens(kind, folder, monkeypatch):
+    """Texts of similar length share a pass: long texts do not pad short ones."""
+    subject, batch = batch_of(examined(folder(kind)))
+    whole, shapes = observe(subject.model, batch), []
+    longest = int(batch.present.sum(1).max())
+    monkeypatch.setattr(networks, "CPU_TOKENS", longest)
+    original = subject.model.network.forward
+    monkeypatch.setattr(
+        subject.model.network,
+        "forward",
+        lambda **inputs: shapes.append(inputs["inputs_embeds"].shape[:2]) or original(**inputs),
+    )
+    parts = observe(subject.model, batch)
+    assert len(shapes) > 1
+    assert sum(rows for rows, _ in shapes) == len(TEXTS)
+    assert max(rows * width for rows, width in shapes) == longest
+    torch.testing.assert_close(parts.probs, whole.probs, **CLOSE)
+    torch.testing.assert_close(parts.weights, whole.weights, **CLOSE)
+
+
+@KIND
+def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
+    subject = examined(folder(kind))
+    case = prepare(subject, [Example(text) for text in TEXTS], {"attention": Attention()}, ProbeConfig()).case
+    passes, original = [], subject.model.network.forward
+    monkeypatch.setattr(
+        subject.model.network,
+        "forward",
+        lambda **inputs: passes.append(len(inputs["inputs_embeds"])) or original(**inputs),
+    )
+    costs = {}
+    for name, work in {
+        "prediction": lambda: case.probs,
+        "attention": lambda: case.saliency("attention"),
+        "noise": lambda: list(_probe_findings(case, "noise", case.probes["noise"])),
+        "fgm-label": lambda: list(_probe_findings(case, "fgm-label", case.probes["fgm-label"])),
+        "pgd-attention": lambda: list(_probe_findings(case, "pgd-attention", case.probes["pgd-attention"])),
+        "gradient": lambda: case.gradient(False, case.sample),
+        "the other gradients": lambda: case.gradient(False, case.all_rows),
+    }.items():
+        passes.clear()
+        work()
+        costs[name] = sum(passes) / len(TEXTS)
+    assert costs == {
+        "prediction": 1,
+        "attention": 0,
+        "noise": 1,
+        "fgm-label": 2,
+        "pgd-attention": 1 + 10 + 1 + 1,  # the original, ten steps, the last point, the best point
+        "gradient": 1,
+        "the other gradients": 0,
+    }
 
 
 @KIND

@@ -60,6 +60,8 @@ def _step(read: Tensor, attention: Tensor) -> Tensor:
 
 MAX_ATTENTION_ENTRIES = 1 << 26
 """Attention values per forward pass: 256 MB.  Larger batches are split."""
+CPU_TOKENS = 1 << 10
+"""Tokens per forward pass on a CPU, padding included: larger passes are not faster, and have more padding."""
 FUSED = "sdpa"
 """The library's name of PyTorch's fused attention."""
 Read = Literal["first", "last", "all"]
@@ -92,6 +94,8 @@ class TransformerOutput:
 class TransformerModel(Model):
     """`has_attention`: the network returns attention from every token to every token."""
 
+    sample_size = 50
+
     def __init__(self, network: Any, options: ForwardOptions, read: Read, has_attention: bool = True) -> None:
         super().__init__()
         self.capabilities: frozenset[Capability] = frozenset({"embeddings"})
@@ -110,6 +114,10 @@ class TransformerModel(Model):
         self._configs = configurations(network)
         kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
         self._question_type = options.question_type if options.question_type < kinds else 0
+
+    @property
+    def tokens_per_pass(self) -> int:
+        return CPU_TOKENS if self.device.type == "cpu" else super().tokens_per_pass
 
     @property
     def vectors(self) -> Tensor:
@@ -190,11 +198,17 @@ class TransformerModel(Model):
         """Split into forward passes, trimmed to the longest row."""
         config = self.network.config
         heads = int(getattr(config, "num_attention_heads", 1)) * int(getattr(config, "num_hidden_layers", 1))
-        width = int(row.real.sum(1).max())
-        keep = slice(-width, None) if self.read == "last" else slice(0, width)
-        rows_per_pass = max(1, MAX_ATTENTION_ENTRIES // (heads * width * width))
-        for start in range(0, len(row.real), rows_per_pass):
-            rows = slice(start, start + rows_per_pass)
+        lengths, start = row.real.sum(1).tolist(), 0
+        while start < len(lengths):
+            width, end = lengths[start], start + 1
+            while end < len(lengths):
+                wider = max(width, lengths[end])
+                many = end + 1 - start
+                if many * wider > self.tokens_per_pass or many * heads * wider**2 > MAX_ATTENTION_ENTRIES:
+                    break
+                width, end = wider, end + 1
+            rows, start = slice(start, end), end
+            keep = slice(-width, None) if self.read == "last" else slice(0, width)
             yield TokenRows(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
 
     def _run(self, row: "TokenRows", with_attention: bool) -> tuple[Tensor, Tensor]:

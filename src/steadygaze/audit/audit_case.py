@@ -17,13 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, Probe, observe, probes
+from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.maths.ranking import top_k_overlap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.splits import sample_rows
+from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY, Model
 from steadygaze.models.rationalizer import selects
@@ -68,7 +69,8 @@ class AuditCase:
     @cached_property
     def sample(self) -> Rows:
         """The texts for expensive explainers and probes, drawn with the seed."""
-        return sample_rows(len(self), self.config.sample, self.config.seed)
+        size = self.model.sample_size if self.config.sample is None else self.config.sample
+        return sample_rows(len(self), size, self.config.seed)
 
     @cached_property
     def probes(self) -> dict[str, Probe]:
@@ -86,7 +88,7 @@ class AuditCase:
             self.data.text.select(selected_rows),
             None if self.data.question is None else self.data.question.select(selected_rows),
         )
-        for indices in by_length(part, self.runtime.batch_size):
+        for indices in by_length(part, self.runtime.batch_size, self.model.tokens_per_pass):
             yield selected_rows[indices], collate(self.data, selected_rows[indices]).to(self.model.device)
 
     def gather(
@@ -118,8 +120,13 @@ class AuditCase:
 
     @cached_property
     def _observations(self) -> dict[str, Tensor]:
-        def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
+        attention = [name for name, explainer in self.explainers.items() if isinstance(explainer, Attention)]
+        self._saliency.update({name: self._empty_saliency() for name in attention})
+
+        def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
             output = observe(self.model, batch)
+            for name in attention:  # the same forward pass
+                self.scatter_rows(self._saliency[name], rows, batch, output.weights)
             share = output.special_token_share
             return {"probs": output.probs} | ({} if share is None else {"special_token_share": share})
 
@@ -152,19 +159,39 @@ class AuditCase:
 
     def saliency(self, name: str) -> Tensor:
         """(M,) the saliency of the original texts; NaN in texts outside `rows(name)`."""
+        if isinstance(self.explainers[name], Attention):
+            _ = self._observations  # computes the attention, too
         if name not in self._saliency:
             self._saliency[name] = self.explain_class(name)
         return self._saliency[name]
 
+    def _empty_saliency(self) -> Tensor:
+        """(M,) NaN"""
+        return torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
+
     def explain_class(self, name: str, label: Tensor | None = None) -> Tensor:
         """(M,) the saliency for these classes (N,) instead of the predicted ones."""
-        explainer = self.explainers[name]
-        weights = torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
+        explainer, weights = self.explainers[name], self._empty_saliency()
         for rows, batch in self._with_progress(name, self.rows(name)):
             target = None if label is None else label[torch.from_numpy(rows)].to(batch.ids.device)
             saliency = explainer.explain(self.model, batch, target if explainer.class_specific else None)
             self.scatter_rows(weights, rows, batch, finite_weights(saliency, batch))
         return weights
+
+    @cached_property
+    def _gradients(self) -> dict[bool, tuple[Tensor, NDArray[np.bool_]]]:
+        """The gradients, and the texts that have been computed."""
+        return {}
+
+    def gradient(self, detach_attention: bool, rows: Rows) -> Tensor:
+        """(M,) input × gradient of these texts at least, see `gradient`; each is computed once."""
+        empty = self._empty_saliency(), np.zeros(len(self), np.bool_)
+        values, computed = self._gradients.setdefault(detach_attention, empty)
+        for batch_rows, batch in self._with_progress("gradient", rows[~computed[rows]]):
+            slope = gradient(self.model, batch, detach_attention=detach_attention)
+            self.scatter_rows(values, batch_rows, batch, slope)
+            computed[batch_rows] = True
+        return values
 
     def scatter_rows(self, all_values: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
         """Write the values of a batch's tokens (B,T) to their positions in `all_values` (M,)."""

@@ -19,7 +19,6 @@ from steadygaze.audit.audit_case import (
 from steadygaze.audit.measures import FACTS
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
-from steadygaze.audit.probes.text_perturbations import gradient
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
 from steadygaze.audit.verdict_rules import verdicts
@@ -233,11 +232,11 @@ def _gradient(case: AuditCase, explainer: str) -> Points:
     if explainer == "gradient" or "embeddings" not in case.model.capabilities or "selection" in case.model.capabilities:
         return []  # the gradient of words outside a selection is 0 by construction
     points: list[Mapping[str, Any]] = []
-    for rows, batch in case.batches(_explained(case, explainer, case.sample)):
+    sample = _explained(case, explainer, case.sample)
+    gradients = case.gradient("extension_points" in case.model.capabilities, sample)
+    for rows, batch in case.batches(sample):
         weights = normalize(case.gather_rows(case.saliency(explainer), rows, batch), batch.mask)
-        slope = normalize(
-            gradient(case.model, batch, detach_attention="extension_points" in case.model.capabilities), batch.mask
-        )
+        slope = normalize(case.gather_rows(gradients, rows, batch), batch.mask)
         pairs = torch.stack([weights, slope], -1)[batch.mask].cpu().tolist()
         points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
     return points[:: max(1, len(points) // MAX_POINTS)]

@@ -17,6 +17,8 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 
+MAX_TOKENS = 1 << 16
+"""Tokens of a batch, padding included."""
 NOISE = 0.1
 """Relative noise of the lengths before sorting, so that batches differ between epochs."""
 
@@ -53,7 +55,7 @@ def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def by_length(data: Data, batch_size: int, max_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
+def by_length(data: Data, batch_size: int, max_tokens: int = MAX_TOKENS) -> Iterator[NDArray[np.int64]]:
     """Rows of each batch, by increasing length, with at most `max_tokens` including padding."""
     if batch_size < 1:
         raise UserError(f"batch_size must be a whole number from 1 up, found {batch_size}")

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Batch
-from steadygaze.data.batches import Data, by_length, collate
+from steadygaze.data.batches import MAX_TOKENS, Data, by_length, collate
 
 Capability = Literal["attention", "embeddings", "extension_points", "selection", "threads"]
 """attention: it returns attention weights.  embeddings: it accepts token embeddings and has gradients by them.
@@ -63,6 +63,14 @@ class Model(nn.Module):
     capabilities: frozenset[Capability] = frozenset()
     padding: int = 0
     """Id of the padding token."""
+
+    sample_size: int = 100
+    """Texts for expensive measures of an audit, unless the user names a number."""
+
+    @property
+    def tokens_per_pass(self) -> int:
+        """Tokens in an efficient forward pass, padding included: more are split."""
+        return MAX_TOKENS
 
     def __call__(self, *inputs: Any, **more: Any) -> Any:
         """Call the module; outputs in evaluation mode must be finite.  Training has its own check."""

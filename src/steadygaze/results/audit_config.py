@@ -21,7 +21,9 @@ class ProbeConfig:
     ] = 0.1
     removal: Annotated[Removal, Option("Audit", "How words are erased.")] = "delete"
     k: Annotated[int, COUNT, Option("Audit", "Top-k words for the overlap.", "N")] = 7
-    sample: Annotated[int, COUNT, Option("Audit", "Texts for expensive measures.", "N")] = 100
+    sample: Annotated[
+        int | None, COUNT, Option("Audit", "Texts for expensive measures.", "N", "100; Hugging Face models: 50")
+    ] = None
     thorough: Annotated[bool, Option("Audit", "Run slow checks as well.")] = False
     skewed_epochs: Annotated[int, COUNT, Option("Training", "With --train: epochs on first sentences alone.", "N")] = 10
     seed: Annotated[int, Ge(0)] = 0

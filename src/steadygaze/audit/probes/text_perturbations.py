@@ -103,10 +103,10 @@ def embedding_noise(model: Model, batch: Batch, radius: float | Tensor, chance: 
 
 def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> PerturbedBatch:
     embedded, size = _embed(model, batch), perturbation_radius(model, radius)
-    predicted = observe(model, batch).probs.argmax(-1)
 
-    def loss(vectors: Tensor) -> Tensor:  # −ln p(predicted)
+    def loss(vectors: Tensor) -> Tensor:  # −ln p(predicted); one step from 0 evaluates it at the text itself
         logits: Tensor = model(batch, vectors).logits
+        predicted = logits.argmax(-1)
         # In single precision a confident prediction has no gradient for its own class.
         return nll_loss(logits.double().log_softmax(-1), predicted, reduction="none")
 

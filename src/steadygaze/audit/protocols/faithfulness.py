@@ -40,7 +40,7 @@ from steadygaze.audit.audit_case import (
 )
 from steadygaze.audit.measures import faithfulness_measures, measure_names, probe_names
 from steadygaze.audit.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
-from steadygaze.audit.probes.text_perturbations import embedding_noise, gradient, perturbation_radius
+from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
 from steadygaze.core.maths.ranking import kendall, pearson
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
@@ -123,16 +123,18 @@ def _gradients(case: AuditCase) -> Iterator[Finding]:
             yield from missing_findings(probe_names(kind), reason)
             continue
         detach = "extension_points" in requirements
-        for measure, values in case.gather(kind, lambda r, b, d=detach: _agreement(case, r, b, d)).items():  # type: ignore[misc]
+        gradients = case.gradient(detach, case.all_rows)
+        scores = case.gather(kind, lambda r, b, g=gradients: _agreement(case, r, b, g))  # type: ignore[misc]
+        for measure, values in scores.items():
             yield Finding(str(MeasureKey(measure, kind)), values, explainer_or_none(case))
 
 
-def _agreement(case: AuditCase, rows: Rows, batch: Batch, detach: bool) -> dict[str, Tensor]:
+def _agreement(case: AuditCase, rows: Rows, batch: Batch, gradients: Tensor) -> dict[str, Tensor]:
     weights = case.gather_rows(case.saliency(explainer_or_none(case)), rows, batch)
-    gradients = gradient(case.model, batch, detach_attention=detach)
+    slope = case.gather_rows(gradients, rows, batch)
     return {
-        "pearson": pearson(weights, gradients, batch.mask),
-        "kendall": kendall(weights, gradients, batch.mask),
+        "pearson": pearson(weights, slope, batch.mask),
+        "kendall": kendall(weights, slope, batch.mask),
     }
 
 

@@ -48,7 +48,8 @@ from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entro
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.types import Batch
-from steadygaze.explainers.explainer import finite_weights
+from steadygaze.explainers.attention import Attention
+from steadygaze.explainers.explainer import Saliency, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.row import MeasureKey, ValueKey
@@ -133,12 +134,16 @@ def _scores(case: AuditCase, probe_name: str, names: Sequence[str], rows: Rows, 
     perturbed = probe.move(case.model, batch)
     unchanged = (perturbed.touched < probe.words) | (batch.mask.sum(-1) < 2)  # a single word always has all the weight
     scores: Scores = {}
+    after: Tensor | None = None
     for name in filter(None, names):
-        for measure, values in _word_scores(case, name, rows, batch, perturbed).items():
+        saliency = _perturbed_saliency(case, name, rows, perturbed)
+        if isinstance(case.explainers[name], Attention):  # the same forward pass
+            after = saliency.logits.double().softmax(-1)
+        for measure, values in _word_scores(case, name, rows, batch, finite_weights(saliency, perturbed.batch)).items():
             scores[ValueKey(MeasureKey(measure, probe_name), name)] = values
     if "" in names or not probe.vectors:
         before = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-        after = observe(case.model, perturbed.batch, perturbed.embedded).probs
+        after = observe(case.model, perturbed.batch, perturbed.embedded).probs if after is None else after
         label_kept = {} if probe.vectors else _label_kept(scores, stability_measures.label_flip(before, after) > 0)
         of_texts = _text_scores(before, after, perturbed) if "" in names else {}
         scores = (
@@ -169,10 +174,14 @@ def _text_scores(before: Tensor, after: Tensor, perturbed: PerturbedBatch) -> di
     }
 
 
-def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, perturbed: PerturbedBatch) -> dict[str, Tensor]:
-    explainer, before = case.explainers[name], case.gather_rows(case.saliency(name), rows, batch)
-    label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
-    after = finite_weights(explainer.explain(case.model, perturbed.batch, label, perturbed.embedded), perturbed.batch)
+def _perturbed_saliency(case: AuditCase, name: str, rows: Rows, perturbed: PerturbedBatch) -> Saliency:
+    explainer, device = case.explainers[name], perturbed.batch.ids.device
+    label = case.probs[torch.from_numpy(rows)].argmax(-1).to(device) if explainer.class_specific else None
+    return explainer.explain(case.model, perturbed.batch, label, perturbed.embedded)
+
+
+def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, after: Tensor) -> dict[str, Tensor]:
+    before = case.gather_rows(case.saliency(name), rows, batch)
     return {
         "jensen-shannon": saliency_divergence(before, after, batch.mask),
         "top-k-overlap": shared_top_k(before, after, batch.mask, case.config.k),

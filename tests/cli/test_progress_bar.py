@@ -37,3 +37,12 @@ def test_or_none_before_half_a_minute_has_passed(log, monkeypatch):
 
 def test_who_wants_quiet_gets_it():
     assert told(Console(file=StringIO(), quiet=True), each=True) == []
+
+
+def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
+    now = iter([0.0, 40.0, 40.0, 40.0, 60.0])
+    monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
+    with output_streams.progress_bar(log, percent=True) as watch:
+        watch("noise: 5 of 20 texts", 10, 40)
+        watch("noise: 6 of 20 texts", 11, 40)
+    assert log.file.getvalue() == "25 % done, 0:40 elapsed, about 2:00 left; noise: 5 of 20 texts\n"

@@ -17,6 +17,7 @@ from steadygaze.audit.audit_case import (
     missing_findings,
     texts_without_selection,
 )
+from steadygaze.audit.audit_progress import AuditProgress
 from steadygaze.audit.audit_report import AuditFindings
 from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.measure import LABEL_KEPT, SUBSTITUTIONS
@@ -146,7 +147,14 @@ def run_audit(request: AuditRequest) -> AuditFindings:
         request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
     prepared = prepare_all(request, explainers)
-    findings = {heading: list(_run(prepared.case, protocols)) for heading, protocols in PROTOCOLS.items()}
+    prepared = replace(prepared, case=_with_progress(prepared.case))
+    findings: dict[str, list[Finding]] = {heading: [] for heading in PROTOCOLS}
+    try:
+        for heading, protocols in PROTOCOLS.items():
+            for finding in _run(prepared.case, protocols):
+                findings[heading].append(finding)
+    except KeyboardInterrupt as interruption:
+        raise AuditInterrupted(AuditFindings(prepared, findings, request, complete=False)) from interruption
     if reason := training_difference(request.adapter, request.others):
         findings[SEEDS] = list(not_comparable(findings[SEEDS], reason))
     for heading, missing in _missing(prepared.case, request.adapter).items():
@@ -157,6 +165,19 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     notes = tuple(f"The explainer {name} was not audited: {reason}." for name, reason in unsupported.items())
     audited = AuditFindings(prepared, findings, request, notes)
     return audited if request.train is None else _retrain(audited, request.train)
+
+
+class AuditInterrupted(KeyboardInterrupt):
+    """The user stopped the audit; it has the findings until then."""
+
+    def __init__(self, findings: AuditFindings) -> None:
+        super().__init__()
+        self.findings = findings
+
+
+def _with_progress(case: AuditCase) -> AuditCase:
+    """The case with the progress of the whole audit."""
+    return replace(case, runtime=replace(case.runtime, watch=AuditProgress(case, case.runtime).watch))
 
 
 def trainable(adapter: ModelAdapter) -> TextClassifier:

@@ -34,6 +34,8 @@ from steadygaze.results.verdict import Answer
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
+READING = "reading"
+"""The task that predicts the original texts."""
 EXPENSIVE = 30
 """Forward passes per text from which an explainer runs on a sample of the texts."""
 Rows = NDArray[np.int64]
@@ -130,7 +132,7 @@ class AuditCase:
             share = output.special_token_share
             return {"probs": output.probs} | ({} if share is None else {"special_token_share": share})
 
-        return self.gather("reading", work)
+        return self.gather(READING, work)
 
     @property
     def probs(self) -> Tensor:

@@ -1,7 +1,7 @@
 """AuditFindings -> Report: the rows, verdicts, notes, examples and plot points."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +21,7 @@ from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
-from steadygaze.audit.verdict_rules import verdicts
+from steadygaze.audit.verdict_rules import interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.data.token_alignment import coverage
@@ -31,6 +31,7 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
 TITLE = "Explanation audit"
+INCOMPLETE = "This audit was interrupted: it has only the measures that were finished, and no verdicts."
 MAX_POINTS = 1000
 """Points of a plot; a probe has at most a fifth of them."""
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
@@ -45,6 +46,8 @@ class AuditFindings:
     findings_by_heading: Mapping[str, Sequence[Finding]]
     request: AuditRequest
     notes: tuple[str, ...] = ()
+    complete: bool = True
+    """False: the audit was interrupted, and other measures are missing."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -73,6 +76,7 @@ def build_report(audited: AuditFindings) -> Report:
         _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
         for finding in findings
     )
+    sections = {finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group}
     facts = {
         "model": f"{adapter.name}, {adapter.kind}",
         **adapter.facts,
@@ -82,6 +86,10 @@ def build_report(audited: AuditFindings) -> Report:
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
+    report = Report(TITLE, rows, verdicts(rows, main), facts=facts, measures=FACTS, probes=PROBES, sections=sections)
+    if not audited.complete:
+        notes = (INCOMPLETE, *audited.request.notes)
+        return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
     notes = (
         *_constant_label(prepared),
         *_below_baseline(prepared),
@@ -91,19 +99,11 @@ def build_report(audited: AuditFindings) -> Report:
         *audited.request.notes,
     )
     evaluation, explanations = evaluation_and_explanations(prepared, main, rows)
-    return Report(
-        TITLE,
-        rows,
-        verdicts(rows, main),
-        largest_shifts(prepared, main, findings),
-        plot_points(prepared.case, main, findings),
-        facts=facts,
+    return replace(
+        report,
+        shifts=largest_shifts(prepared, main, findings),
+        plots=plot_points(prepared.case, main, findings),
         notes=notes,
-        measures=FACTS,
-        probes=PROBES,
-        sections={
-            finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group
-        },
         evaluation=evaluation,
         explanations=explanations,
     )

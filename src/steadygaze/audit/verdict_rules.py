@@ -20,6 +20,7 @@ from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Verdict
 
 COLLAPSED = "collapsed"
+INTERRUPTED = "The audit was interrupted."
 FEWEST = 8
 """Minimum number of texts for a verdict."""
 
@@ -146,6 +147,11 @@ VERDICT_RULES = (
 def verdicts(rows: Sequence[Row], explainer: str) -> tuple[Verdict, ...]:
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
     return tuple(_verdict(rule, by_name) for rule in VERDICT_RULES)
+
+
+def interrupted_verdicts() -> tuple[Verdict, ...]:
+    """No verdict: the measures of an interrupted audit do not suffice."""
+    return tuple(Verdict(rule.title, "not measured", INTERRUPTED, key=rule.key) for rule in VERDICT_RULES)
 
 
 def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:

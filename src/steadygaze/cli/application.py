@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
 OUTPUT_PANEL, RUNTIME_PANEL = "Output", "Runtime"
 EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted"
-AUDIT_EXIT_CODES = "0 done; 1 a requirement is not met; 2 wrong input; 70 internal error; 130 interrupted"
+AUDIT_EXIT_CODES = (
+    "0 done; 1 a requirement is not met; 2 wrong input; 70 internal error; "
+    "130 interrupted: the page of --html has the finished measures"
+)
 
 data_option = partial(typer.Option, rich_help_panel=DATA_PANEL)
 model_option = partial(typer.Option, rich_help_panel=MODEL_PANEL)
@@ -203,7 +206,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help=steadygaze.__doc__.split("\n")[0],
-    epilog=f"Start with: [bold]steadygaze demo[/bold]\n\n[bold]Exit codes:[/bold] {AUDIT_EXIT_CODES} (1: only audit)",
+    epilog=f"Start with: [bold]steadygaze demo[/bold]\n\n[bold]Exit codes:[/bold] {EXIT_CODES}; "
+    "1 a requirement is not met (only audit)",
 )
 
 

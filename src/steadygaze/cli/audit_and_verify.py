@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import bundle, reproduction
+from steadygaze.audit.audit import AuditInterrupted
 from steadygaze.audit.bundle import AuditBundle, sign
 from steadygaze.audit.loaded_audit import LoadedAudit, load_audit
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from steadygaze.core.errors import Console
 
 NO_LABELS = "the data have no column 'label': the audit runs without labels (--label COL names another column)"
-INTERRUPTED = "interrupted; nothing was written"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,11 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
                 print_line(console, NO_LABELS)
             if outputs.out is not None:
                 bundle.check_same(outputs.out, loaded.model, loaded.data, outputs.replace)
-            report = with_provenance(loaded.run(), settings, policy, now())
+            try:
+                report = with_provenance(loaded.run(), settings, policy, now())
+            except AuditInterrupted as interruption:
+                partial_report = with_provenance(interruption.findings.report(), settings, None, now())
+                raise KeyboardInterrupt(_keep_finished(partial_report, outputs)) from None
         lines = _write(outputs, report, loaded.manifest(report, settings), policy)
     if outputs.card and loaded.request.adapter.classifier is not None:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
@@ -90,14 +94,29 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
 
 @contextmanager
 def audit_runtime(common: Common, console: "Console", import_objects: bool) -> Iterator[Runtime]:
-    """Yield the runtime with a progress bar; on an interruption, print that nothing was written."""
+    """Yield the runtime with a progress bar; on an interruption, print what was written."""
+    size = Runtime.batch_size if common.batch_size is None else common.batch_size
     try:
-        with progress_bar(console) as watch:
-            size = Runtime.batch_size if common.batch_size is None else common.batch_size
-            yield Runtime(common.data_dir, common.device, size, watch=watch, import_objects=import_objects)
-    except KeyboardInterrupt:
-        print_line(console, INTERRUPTED)
+        with progress_bar(console, percent=True) as watch:
+            announce = partial(print_line, console)
+            yield Runtime(
+                common.data_dir, common.device, size, watch=watch, announce=announce, import_objects=import_objects
+            )
+    except KeyboardInterrupt as interruption:
+        print_line(console, f"interrupted; {next(iter(interruption.args), 'nothing was written')}")
         raise
+
+
+def _keep_finished(report: Report, outputs: AuditOutputs) -> str:
+    """Write the page of an interrupted audit; a bundle is written only of a complete one."""
+    finished = sum(row.n > 0 for row in report.rows)
+    if not finished:
+        return "nothing was written"
+    numbers = count_text(finished, "number")
+    if outputs.html is None:
+        return f"nothing was written; with --html PATH, an incomplete page keeps the finished measures ({numbers})"
+    report.to_html(outputs.html, replace=outputs.replace)
+    return f"written: {outputs.html}, an incomplete page with {numbers}"
 
 
 def with_provenance(report: Report, settings: Mapping[str, Any], policy: Policy | None, date: str) -> Report:

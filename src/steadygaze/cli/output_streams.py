@@ -105,27 +105,32 @@ PAUSE = 30.0
 
 
 @contextmanager
-def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
-    """Show a progress bar, or print progress lines in a log.  `each`: one line per finished item."""
+def progress_bar(console: "Console", each: bool = False, percent: bool = False) -> Iterator[Watch]:
+    """Show a progress bar, or print progress lines in a log.
+
+    `each`: one line per finished item.  `percent`: the share that is done, not the count.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-    from steadygaze.core.progress_time import TimeColumn
+    from steadygaze.core.progress_time import TimeColumn, share_text
 
     bars = (
         SpinnerColumn(),
         BarColumn(12),
-        MofNCompleteColumn(),
+        TextColumn("{task.percentage:>3.0f} %") if percent else MofNCompleteColumn(),
         TimeColumn(),
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
         task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
+        start = last["at"]
 
         def watch(activity: str, done: int, total: int) -> None:
             bar.update(task, description=activity, completed=done, total=total)
             due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
             if bar.disable and due:
-                print_line(console, f"{done:,} of {total:,} done; {activity}")
+                count = share_text(done, total, monotonic() - start) if percent else f"{done:,} of {total:,} done"
+                print_line(console, f"{count}; {activity}")
                 last.update(done=done, at=monotonic())
 
         yield watch

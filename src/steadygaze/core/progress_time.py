@@ -15,6 +15,15 @@ class TimeColumn(ProgressColumn):
         return Text(f"{duration(elapsed or 0)} elapsed" + ("" if left is None else f", {duration(left)} left"))
 
 
+def share_text(done: int, total: int, elapsed: float) -> str:
+    """
+    >>> share_text(30, 120, 75)
+    '25 % done, 1:15 elapsed, about 3:45 left'
+    """
+    left = f", about {duration(elapsed * (total - done) / done)} left" if done else ""
+    return f"{done / max(total, 1):.0%} done, {duration(elapsed)} elapsed{left}".replace("%", " %", 1)
+
+
 def duration(seconds: float) -> str:
     """
     >>> duration(9.8), duration(75), duration(3675)

@@ -67,6 +67,10 @@ class AuditConfig(ProbeConfig, DataConfig):
     ] = ()
 
 
+def ignore(sentence: str) -> None:
+    """Print nothing."""
+
+
 def silent(task: str, done: int, total: int) -> None:
     """Report no progress."""
 
@@ -80,5 +84,7 @@ class Runtime:
     """Tokens in one forward pass with erased words; bounds the memory."""
     watch: Callable[[str, int, int], None] = silent
     """Progress callback: the task, the number of finished texts and the total."""
+    announce: Callable[[str], None] = ignore
+    """Prints a sentence before long work."""
     import_objects: bool = False
     """Whether a model MODULE:NAME is imported, which runs code: only if the user typed it."""

@@ -113,4 +113,8 @@ def _compare(case: AuditCase, name: str, randomized: Model, draw: int) -> dict[V
             ValueKey(MeasureKey("jensen-shannon", RANDOMIZED), name): divergence,
         }
 
-    return case.gather(f"{name} of a randomized model, {draw + 1} of {DRAWS}", work, case.rows(name))
+    return case.gather(randomized_task(name, draw), work, case.rows(name))
+
+
+def randomized_task(name: str, draw: int) -> str:
+    return f"{name} of a randomized model, {draw + 1} of {DRAWS}"

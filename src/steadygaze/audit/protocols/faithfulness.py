@@ -71,16 +71,20 @@ def faithfulness(case: AuditCase) -> Iterator[Finding]:
 def _erasure(case: AuditCase) -> Iterator[Finding]:
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     settings = {"erase": case.config.removal, "sizes": f"{sizes}%"}
-    baseline = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
+    baseline = case.gather(erasure_task(RANDOM), lambda rows, batch: _erased(case, RANDOM, rows, batch))
     for measure, values in baseline.items():
         yield Finding(measure, values, RANDOM, settings)
     if not other_explainers(case):
         yield from missing_findings(["comprehensiveness/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
-        scores = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        scores = case.gather(erasure_task(name), lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in scores.items():
             yield Finding(measure, values, name, settings)
         yield Finding("comprehensiveness/above-random", _above_random(case, name, scores, baseline), name, settings)
+
+
+def erasure_task(name: str) -> str:
+    return f"words erased by {name}"
 
 
 def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baseline: dict[str, Tensor]) -> Tensor:

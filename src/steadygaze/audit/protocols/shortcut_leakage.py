@@ -123,13 +123,17 @@ def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
         )
         return {"positions": positions, "probs": saliency.logits.double().softmax(-1), "empty": empty}
 
-    outputs = case.gather(f"{name} of shuffled texts", work, case.rows(name))
+    outputs = case.gather(shuffled_task(name), work, case.rows(name))
     before = texts_without_selection(case, name)
     after = (outputs["empty"] == 1) & ~before if name in selecting_explainers(case) else torch.zeros_like(before)
     features = outputs["positions"].masked_fill((before | after).unsqueeze(-1), torch.nan)
     leak = _leak("position-leak/shuffled", name, features, outputs["probs"].nan_to_num(0.0), key)
     note = f"{int(after.sum()):,} texts have an empty selection once they are shuffled" if after.any() else ""
     return replace(leak, note=note)
+
+
+def shuffled_task(name: str) -> str:
+    return f"{name} of shuffled texts"
 
 
 def _default_mass(case: AuditCase, name: str, scores: dict[str, Tensor]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.attention import Attention
-from steadygaze.explainers.explainer import Explainer, finite_weights
+from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY, Model
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.audit_config import ProbeConfig, Runtime
@@ -41,6 +41,14 @@ EXPENSIVE = 30
 Rows = NDArray[np.int64]
 Key = TypeVar("Key", bound=Hashable)
 """The key of an array of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbedSaliency:
+    """The saliency and the predictions of perturbed texts; NaN in texts outside the probe's rows."""
+
+    weights: Tensor  # (M,)
+    probs: Tensor  # (N,C)
 
 
 @dataclass(frozen=True)
@@ -170,6 +178,20 @@ class AuditCase:
     def _empty_saliency(self) -> Tensor:
         """(M,) NaN"""
         return torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
+
+    @cached_property
+    def perturbed(self) -> dict[tuple[str, str], "PerturbedSaliency"]:
+        """Probe of embeddings and explainer -> the outputs of the perturbed texts."""
+        return {}
+
+    def keep_perturbed(self, probe: str, name: str, rows: Rows, batch: Batch, saliency: Saliency) -> None:
+        probs = saliency.logits.double().softmax(-1).cpu()
+        if (probe, name) not in self.perturbed:
+            empty = probs.new_full((len(self), probs.shape[1]), torch.nan)
+            self.perturbed[probe, name] = PerturbedSaliency(self._empty_saliency(), empty)
+        kept = self.perturbed[probe, name]
+        self.scatter_rows(kept.weights, rows, batch, saliency.weights.double())
+        kept.probs[torch.from_numpy(rows)] = probs
 
     def explain_class(self, name: str, label: Tensor | None = None) -> Tensor:
         """(M,) the saliency for these classes (N,) instead of the predicted ones."""

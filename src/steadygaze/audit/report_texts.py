@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import Finding, Rows
+from steadygaze.audit.audit_case import Finding, PerturbedSaliency, Rows
 from steadygaze.audit.prepare_case import PreparedCase
 from steadygaze.audit.probes.text_perturbations import PerturbedBatch
 from steadygaze.core.types import Span
@@ -58,11 +58,8 @@ def _explain_rows(prepared: PreparedCase, explainer: str, rows: Rows) -> dict[in
         original = PerturbedBatch(batch.to(case.model.device), None, torch.zeros(len(rows)))
         explanations = _explanations(prepared, explainer, rows, original)
     else:
-        weights, probs = case.gather_rows(case.saliency(explainer), rows, batch), case.probs[rows].tolist()
-        explanations = (
-            _explanation(prepared, row, explainer, weights[i][batch.mask[i]].tolist(), probs[i], {})
-            for i, row in enumerate(rows.tolist())
-        )
+        clean = PerturbedSaliency(case.saliency(explainer), case.probs)
+        explanations = _from_saliency(prepared, explainer, rows, clean)
     return {
         row: replace(
             explanation,
@@ -71,6 +68,17 @@ def _explain_rows(prepared: PreparedCase, explainer: str, rows: Rows) -> dict[in
         )
         for row, explanation in zip(rows.tolist(), explanations, strict=True)
     }
+
+
+def _from_saliency(
+    prepared: PreparedCase, explainer: str, rows: Rows, outputs: PerturbedSaliency
+) -> Iterator[Explanation]:
+    """The explanations of texts with their own words, from outputs that the audit has computed."""
+    case = prepared.case
+    batch = collate(case.data, rows)
+    weights, probs = case.gather_rows(outputs.weights, rows, batch), outputs.probs[rows].tolist()
+    for i, row in enumerate(rows.tolist()):
+        yield _explanation(prepared, row, explainer, weights[i][batch.mask[i]].tolist(), probs[i], {})
 
 
 def largest_shifts(
@@ -93,6 +101,14 @@ def _worst(prepared: PreparedCase, explainer: str, probe: str, divergence: Tenso
     if not len(rows):
         return
     case = prepared.case
+    kept = case.perturbed.get((probe, explainer))
+    if kept is not None and explainer != "rationale":  # selected spans need another forward pass
+        clean = PerturbedSaliency(case.saliency(explainer), case.probs)
+        for states in zip(
+            rows.tolist(), *(_from_saliency(prepared, explainer, rows, of) for of in (clean, kept)), strict=True
+        ):
+            yield Shift(probe, float(divergence[states[0]]), states[1], states[2])
+        return
     batch = collate(case.data, rows).to(case.model.device)
     after = case.probes[probe].move(case.model, batch)
     for states in zip(

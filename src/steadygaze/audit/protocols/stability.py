@@ -137,6 +137,8 @@ def _scores(case: AuditCase, probe_name: str, names: Sequence[str], rows: Rows, 
     after: Tensor | None = None
     for name in filter(None, names):
         saliency = _perturbed_saliency(case, name, rows, perturbed)
+        if probe.vectors:
+            case.keep_perturbed(probe_name, name, rows, batch, saliency)
         if isinstance(case.explainers[name], Attention):  # the same forward pass
             after = saliency.logits.double().softmax(-1)
         for measure, values in _word_scores(case, name, rows, batch, finite_weights(saliency, perturbed.batch)).items():

@@ -116,10 +116,10 @@ def test_rows_that_have_no_interval_are_refused(statistic, n, level, said):
 
 def test_a_row_carries_the_mean_its_interval_and_its_settings():
     values = [0.0, 1.0, 1.0, 1.0]
-    row = mean_row("accuracy", values, {"split": "test"}, note="few", seed=3)
+    row = mean_row("comprehensiveness", values, {"split": "test"}, note="few", seed=3)
     assert (row.value, row.n, row.note) == (0.75, 4, "few")
     assert row.interval == bootstrap_mean(values, seed=3)
-    assert row.signature == "accuracy|split:test|n:4"
+    assert row.signature == "comprehensiveness|split:test|n:4"
 
 
 def test_a_single_example_has_a_mean_and_no_interval():

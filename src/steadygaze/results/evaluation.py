@@ -164,7 +164,7 @@ def macro_f1_row(
     *,
     seed: int = 0,
 ) -> Row:
-    """Macro-F1 of class indices; a single example has no interval.  (N,), (N,)"""
+    """Macro-F1 of class indices; no interval of a single example or if all predictions are right.  (N,), (N,)"""
     pairs = label * classes + predicted
 
     def score(draws: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -173,7 +173,8 @@ def macro_f1_row(
         return macro_f1_of(counts.reshape(len(draws), classes, classes))
 
     n = len(pairs)
-    interval = bootstrap_statistic(score, n, seed=seed) if n > 1 else None
+    varied = n > 1 and bool((label != predicted).any())  # without errors, all resamples have the same score
+    interval = bootstrap_statistic(score, n, seed=seed) if varied else None
     return Row("macro-f1", float(score(np.arange(n)[None])[0]), n, interval, settings or {})
 
 

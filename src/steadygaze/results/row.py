@@ -13,6 +13,7 @@ from steadygaze.core import arguments
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import write_output
 from steadygaze.results.bootstrap import bootstrap_mean, finite_values
+from steadygaze.results.wilson_interval import is_proportion, wilson_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,10 @@ def mean_row(
     note: str = "",
     seed: int = 0,
 ) -> Row:
-    """The mean over examples with its interval; a single example has no interval."""
-    sample = finite_values(values)
-    interval = bootstrap_mean(values, seed=seed) if len(sample) > 1 else None
+    """The mean over examples with its bootstrap interval, or Wilson's for a proportion; one example has no interval."""
+    sample, interval = finite_values(values), None
+    if len(sample) > 1 and is_proportion(measure, values):
+        interval = wilson_interval(int(sample.sum()), len(sample))
+    elif len(sample) > 1:
+        interval = bootstrap_mean(values, seed=seed)
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, note)

@@ -82,6 +82,25 @@ def fewer_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
     quicken(monkeypatch)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_audits(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Audits in folders that test none of their numbers: searches take few steps, intervals have few resamples."""
+    if request.path.parent.name not in ("adapters", "audit", "cli", "estimator", "robustness"):
+        yield
+        return
+    from steadygaze.audit.probes import text_perturbations
+    from steadygaze.audit.protocols.flip_radius import flip_radius
+    from steadygaze.results import bootstrap
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_perturbations.pgd_on_attention, "__defaults__", (2,))
+        patch.setitem(flip_radius.__globals__, "ROUNDS", 2)
+        patch.setitem(flip_radius.__globals__, "SEAT_STEPS", 2)
+        for function in (bootstrap.bootstrap_mean, bootstrap.bootstrap_means, bootstrap.bootstrap_statistic):
+            patch.setitem(function.__kwdefaults__, "resamples", 100)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of published sets, or a skip that says why."""

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from source_trees import SOURCE, nodes
+
 PACKAGE = "steadygaze"
-SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 PACKAGES = [  # in the order data flows; a package imports those before it
     "core",
     "data",
@@ -48,7 +49,7 @@ def within(module: str, package: str) -> bool:
 
 def imported(path: Path) -> Iterator[str]:
     """Every module that runs or type-checks at import time or later, as written."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -60,7 +60,7 @@ def test_rewrites_with_cased_alternatives_keep_the_positions_of_words() -> None:
     glue = [" ", "'", "’", "n't", "-", ".", "/", "@", "_", "'s", "1", "\u200d", "\u0301", "\n", "é", "中", "\u200b"]
     random, splitter = np.random.default_rng(0), build_word_tokenizer([], max_length=99)
     changed = 0
-    for _ in range(4000):
+    for _ in range(800):
         text = "".join(random.choice([*words, *glue, *glue], random.integers(1, 8)))
         text = str(random.choice([text, text.upper(), text.title()]))
         before = text_positions(text, splitter.place([text]).spans[0], names)
@@ -69,4 +69,4 @@ def test_rewrites_with_cased_alternatives_keep_the_positions_of_words() -> None:
         after = text_positions(rewrite, splitter.place([rewrite]).spans[0], names)
         assert after == replace(before, words=tuple(forms)), (text, rewrite)
         changed += tuple(forms) != before.words
-    assert changed > 500
+    assert changed > 100

@@ -24,7 +24,7 @@ ROUNDING = 1e-12  # float64
 COMPARES_EXAMPLES = {"mask-neutral"}  # its weights are one on average over a batch
 """Techniques whose terms for a text depend on the others in its batch."""
 QUICK = {"three-player": {"granularity": "sentence"}, "consensus": {"teachers": 2}}
-"""Settings for thirty steps of eight texts.  Three-player learns too slowly where it draws single words."""
+"""Settings for eighteen steps of eight texts.  Three-player learns too slowly where it draws single words."""
 
 pytestmark = pytest.mark.parametrize("name", TECHNIQUES)
 
@@ -167,9 +167,10 @@ def test_what_it_declares_hangs_together(name: str) -> None:
         assert 0 <= player.offset < player.every
 
 
-def test_thirty_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(name: str) -> None:
+def test_eighteen_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(name: str) -> None:
     technique = TECHNIQUES[name](**QUICK.get(name, {}))
-    run = make_run(technique, partial(model_for, technique), epochs=5)
+    steps = {"epochs": 3, "learning_rate": 0.02} if name != "hardkuma" else {"epochs": 5}  # its multipliers rise first
+    run = make_run(technique, partial(model_for, technique), data=corpus(), **steps)
     run.job = dataclasses.replace(run.job, synonyms=synonyms_of())
     torch.manual_seed(0)
     fresh, trained = labels_loss(model_for(technique)), labels_loss(run.execute())

@@ -183,7 +183,7 @@ def test_no_texts_and_blank_texts_make_a_vocabulary_of_specials():
     assert build_word_tokenizer([]).encode(["new"]).ids.tolist() == [2, 1, 3]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("end", ["", "'"])
 @pytest.mark.parametrize(
     "unit",

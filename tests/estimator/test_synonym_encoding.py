@@ -51,7 +51,7 @@ def grouped() -> TextClassifier:
     "explainer", [None, "lime", "kernel-shap", "integrated-gradients", "leave-one-out", "input-x-gradient"]
 )
 def test_in_group_rewrites_leave_every_explanation_bit_identical(grouped: TextClassifier, explainer: Any) -> None:
-    texts = random_texts(30)
+    texts = random_texts(8)
     expected = outcome(grouped, texts, explainer=explainer)
     for seed in range(2):
         assert outcome(grouped, rewrites(texts, seed, recase=True), explainer=explainer) == expected

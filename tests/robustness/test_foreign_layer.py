@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 import steadygaze
 from robustness.damage import SPECIAL
+from source_trees import nodes
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.tensor_files import read_layout, read_tensors
@@ -35,7 +36,7 @@ def direct_reads(source: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(source.rglob("*.py")):
         if path.name in LAYER:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if not isinstance(node, ast.Call):
                 continue
             called = ast.unparse(node.func)

@@ -189,7 +189,7 @@ def test_multipliers_move_once_a_step_of_training_and_never_in_evaluation():
     expected = technique
     for terms in watcher.steps:
         expected = expected.after_step(terms)
-    assert len(watcher.steps) == 6
+    assert len(watcher.steps) == 3
     assert state.technique == expected != technique
     before = dataclasses.asdict(state.technique)
     loop.validate()

@@ -12,7 +12,7 @@ from commands import run
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.training.optimizers import EPOCHS, STEPS, Training
 from steadygaze.training.technique_loop import constant_label
-from training.toys import TOYS, Recorder, make_run
+from training.toys import TOYS, Recorder, corpus, make_run
 
 FILLING = ["the", "a", "was", "and", "it", "that", "of", "we", "saw", "very", "film", "plot", "cast", "music", "story"]
 TELLING = {"good": ["superb", "lovely", "witty", "fine"], "bad": ["dull", "awful", "poor", "weak"]}
@@ -92,7 +92,7 @@ class Heard(Recorder):
 def test_reading_oftener_is_said_before_it_begins(epochs: int | None, said: str | None) -> None:
     heard = Heard(epochs=1)
     with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["vanilla"], watcher=heard, epochs=epochs, batch_size=44).execute()
+        make_run(TOYS["vanilla"], watcher=heard, data=corpus(), epochs=epochs, batch_size=44).execute()
     assert hasattr(heard, "said") == (said is not None)
     assert said is None or heard.said.startswith(said)
 

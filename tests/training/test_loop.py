@@ -19,7 +19,7 @@ from steadygaze.techniques.technique import LossContext, Player, Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.technique_loop import TechniqueLoop, validation_scores
 from steadygaze.training.training_loop import StageLoop
-from training.toys import TEXTS, Anneal, Duel, Recorder, corpus, make_model, make_run, weights
+from training.toys import TRAINED_TEXTS, Anneal, Duel, Recorder, corpus, make_model, make_run, weights
 
 ROUNDING = 1e-12  # float64: a few hundred operations of relative error 1e-16 each
 
@@ -153,7 +153,7 @@ def test_a_player_moves_only_in_its_turn() -> None:
             seen.append(b"".join(weights(given.modules["critic"]).values()))
             return super().loss(model, batch, given)
 
-    make_run(Watched(), epochs=1).execute()
+    make_run(Watched(), data=corpus(), epochs=1).execute()
     assert [now != then for then, now in pairwise(seen)] == [False, True, False, True, False]
 
 
@@ -206,7 +206,7 @@ def test_the_mean_of_each_term_counts_every_text_once() -> None:
     run = make_run(Vanilla(), watcher=recorder, epochs=1)
     run.execute()
     everything = torch.cat([terms["task"] for terms in recorder.steps])
-    assert len(everything) == TEXTS
+    assert len(everything) == TRAINED_TEXTS
     assert run.history[0]["terms"]["task"] == pytest.approx(everything.mean().item(), rel=1e-6)
 
 

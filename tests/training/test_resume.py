@@ -21,7 +21,7 @@ EPOCHS = {  # over all stages
     "duel": 2,
     "anneal": 2,
 }
-STEPS = 6  # of an epoch
+STEPS = 3  # of an epoch
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_the_same_model_is_continued_by_a_later_stage() -> None:
             return super().loss(model, batch, given)
 
     model = weights(make_run(Watched()).execute())
-    first, second = held[0], held[6]  # six steps of one epoch come first
+    first, second = held[0], held[3]  # three steps of one epoch come first
     assert under(second, "scorer") == under(first, "scorer")
     assert not set(under(second, "encoder", "decoder").values()) & set(under(first, "encoder", "decoder").values())
     assert under(model, "encoder", "decoder") == under(second, "encoder", "decoder")
@@ -177,7 +177,7 @@ def test_progress_rises_from_step_to_step_toward_one() -> None:
             return super().loss(model, batch, given)
 
     make_run(Watched()).execute()
-    assert shares == [step / 12 for step in range(12)]
+    assert shares == [step / 6 for step in range(6)]
 
 
 AWAKE = {"collapsed": False, "reason": ""}
@@ -307,9 +307,9 @@ def test_an_auxiliary_network_goes_on_where_the_earlier_stage_kept_it_and_can_be
     scripted(monkeypatch, [0.9, 0.5, 0.3, 0.4, 0.6])  # of the first stage the first epoch is kept, with its lens
     run = make_run(Watched())
     run.execute()
-    assert len({str(value) for value in held[:12]}) == 12  # moving in the first stage
-    assert all(value == held[6] for value in held[12:])  # as it stood after one epoch of six steps
-    assert {name: value.numpy().tobytes() for name, value in run.modules["lens"].items()} == held[6]
+    assert len({str(value) for value in held[:6]}) == 6  # moving in the first stage
+    assert all(value == held[3] for value in held[6:])  # as it stood after one epoch of three steps
+    assert {name: value.numpy().tobytes() for name, value in run.modules["lens"].items()} == held[3]
 
 
 def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() -> None:
@@ -327,9 +327,9 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
     run = make_run(Again())
     run.execute()
     steps = [{name: np.frombuffer(value, np.float32) for name, value in one.items()} for one in held]
-    assert all(held[i] != held[i + 1] for i in range(11))
+    assert all(held[i] != held[i + 1] for i in range(5))
     # Adam with a step size of 0.01 moves no weight further than that; fresh weights would lie anywhere.
-    assert all(np.abs(steps[6][name] - steps[5][name]).max() < 0.02 for name in ("weight", "bias"))
+    assert all(np.abs(steps[3][name] - steps[2][name]).max() < 0.02 for name in ("weight", "bias"))
 
 
 def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:

@@ -295,8 +295,8 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-STOPS = {"never": (3, 12, 13, 24, 25, 31), "in between": (3, 12, 13, 19, 25, 31), "before": (1, 7)}
-"""Steps before the interruption, by when others filled the teacher cache: an epoch is six steps, a stage two epochs."""
+STOPS = {"never": (2, 6, 7, 12, 13, 16), "in between": (2, 6, 7, 10, 13, 16), "before": (1, 4)}
+"""Steps before the interruption, by when others filled the teacher cache: an epoch has three, a stage two epochs."""
 
 
 @pytest.mark.sweep

@@ -29,7 +29,8 @@ from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 
 WORDS = 20
-TEXTS = 44  # batches of 8, and one of 4
+TEXTS = 44
+TRAINED_TEXTS = 20  # an epoch of a run: two batches of 8, and one of 4
 ENDS = torch.arange(WORDS) % 7 == 6
 """Words that end a sentence."""
 
@@ -81,7 +82,8 @@ def make_run(
 ) -> TrainingRun:
     how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
     accelerate = accelerate or Accelerator(cpu=True)
-    job = TrainingJob(data or corpus(), validation or corpus(16, seed=1), how, accelerate, watcher or SilentWatcher())
+    train, held_out = data or corpus(TRAINED_TEXTS), validation or corpus(8, seed=1)
+    job = TrainingJob(train, held_out, how, accelerate, watcher or SilentWatcher())
     run = TrainingRun(technique, make, job, seed, models=models or {})
     if teacher_cache is not None:
         run.teacher_cache = TeacherCache(teacher_cache, {"data": "toy", "training": dataclasses.asdict(how)})

@@ -16,7 +16,8 @@ from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator.explainer_folder import is_fitted
 from steadygaze.estimator.inputs import join_questions, read_texts
 from steadygaze.explainers.class_probability import Output
-from steadygaze.explainers.resolve_explainer import check_distinct, default_explainer, resolve_explainer
+from steadygaze.explainers.explainer import check_distinct
+from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
 from steadygaze.results.audit_config import silent
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.word_weights import WordWeights, word_weights_of

@@ -110,6 +110,11 @@ class ModelAdapter:
             )
 
     @property
+    def is_classifier(self) -> bool:
+        """Whether `classifier` is not None."""
+        return self.fitted is not None or self.saved is not None
+
+    @property
     def classifier(self) -> "TextClassifier | None":
         """The classifier, which can be retrained; None for other models."""
         if self.fitted is not None or self.saved is None:

@@ -212,7 +212,7 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
     """Measures that need synonyms or training texts, with the reason why they are missing."""
 
     def reason(no_training_texts: str) -> str:
-        return SELECTS if selects(case.model) else NOT_OURS if adapter.classifier is None else no_training_texts
+        return SELECTS if selects(case.model) else NOT_OURS if not adapter.is_classifier else no_training_texts
 
     return {
         STABILITY: [*missing_findings(() if case.substitutions else SYNONYM_MEASURES, NO_SYNONYMS)],

@@ -111,8 +111,10 @@ def _one_output(
     adapters: Sequence[ModelAdapter], examples: list[Example], config: AuditConfig
 ) -> tuple[list[ModelAdapter], list[Example]]:
     """The models and texts for one output of a multi-label or regression model."""
+    if adapters[0].task == "classification" and config.target is None and config.threshold is None:
+        return list(adapters), examples
     models, convert = two_class_models(adapters, texts_of(examples), config.target, config.threshold)
-    if not adapters[0].outputs or any(example.label is None for example in examples):
+    if any(example.label is None for example in examples):
         return models, examples
     labels = convert(example.label for example in examples)
     return models, [replace(example, label=label) for example, label in zip(examples, labels, strict=True)]

@@ -20,8 +20,8 @@ from steadygaze.core.types import Example, Span
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.token_alignment import grade_tokens, mark_tokens
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.explainer import Explainer, missing_capability
-from steadygaze.explainers.resolve_explainer import check_distinct, resolve_explainer
+from steadygaze.explainers.explainer import Explainer, check_distinct, missing_capability
+from steadygaze.explainers.resolve_explainer import resolve_explainer
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 

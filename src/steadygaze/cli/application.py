@@ -12,9 +12,7 @@ import typer
 from rich.markup import escape
 
 import steadygaze
-from steadygaze.cli.added_options import F, config_option, option_group, with_options
-from steadygaze.cli.config_file import ConfigCommand
-from steadygaze.cli.output_checks import check_outputs
+from steadygaze.cli.command_options import ConfigCommand, F, check_outputs, config_option, option_group, with_options
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:

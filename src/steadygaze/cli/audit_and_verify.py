@@ -83,7 +83,7 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
                 partial_report = with_provenance(interruption.findings.report(), settings, None, now())
                 raise KeyboardInterrupt(_keep_finished(partial_report, outputs)) from None
         lines = _write(outputs, report, loaded.manifest(report, settings), policy)
-    if outputs.card and loaded.request.adapter.classifier is not None:
+    if outputs.card and loaded.request.adapter.is_classifier:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
     _show(report, common)
     for line in lines:

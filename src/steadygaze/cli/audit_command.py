@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadygaze.cli.added_options import config_options
 from steadygaze.cli.application import (
     AUDIT_EXIT_CODES,
     CLASSIFIER,
@@ -20,6 +19,7 @@ from steadygaze.cli.application import (
     output_file,
     output_option,
 )
+from steadygaze.cli.command_options import config_options
 from steadygaze.results.audit_config import AuditConfig
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from steadygaze.cli.added_options import config_options
 from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
@@ -25,6 +24,7 @@ from steadygaze.cli.application import (
     load_model,
     stdout_console,
 )
+from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, until_closed
 from steadygaze.results.substitution_config import PANEL, SubstitutionConfig
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from steadygaze.cli.added_options import config_options
 from steadygaze.cli.application import (
     Common,
     Data,
@@ -24,6 +23,7 @@ from steadygaze.cli.application import (
     stderr_console,
     training_option,
 )
+from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import Watch, interruptible, print_json, print_line, progress_bar
 from steadygaze.data.splits import DataConfig
 

@@ -6,12 +6,16 @@ A mask is True on a real token.  `present` is True on everything but padding, wh
 on the words that attention may weight; it excludes special tokens.
 """
 
+from collections import UserDict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 if TYPE_CHECKING:  # Example must not import torch
     from torch import Tensor
 
+T = TypeVar("T")
 Span = tuple[int, int]
 """Characters [start, end) of a text."""
 Picked = tuple[int, int, float]
@@ -124,3 +128,25 @@ def _same_shape(record: object, *names: str) -> None:
     shapes = {name: getattr(getattr(record, name), "shape", None) for name in names}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"{type(record).__name__}: shapes differ: {shapes}")
+
+
+class Registry(UserDict[str, T]):
+    """A dict whose values may be given as "module:name" and are imported on first use.
+
+    >>> registry: Registry = Registry.of({"floor": "math:floor"})
+    >>> registry["floor"](2.5), "ceil" in registry
+    (2, False)
+    """
+
+    @classmethod
+    def of(cls, references: Mapping[str, str]) -> Self:
+        """A registry of "module:name" by name."""
+        registry = cls()
+        registry.data.update(references)  # type: ignore[arg-type]
+        return registry
+
+    def __getitem__(self, name: str) -> T:
+        value = super().__getitem__(name)
+        if isinstance(value, str):
+            value = self.data[name] = resolve_name(value)
+        return value

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from steadygaze.core.registry import Registry
+from steadygaze.core.types import Registry
 
 if TYPE_CHECKING:
     from steadygaze.explainers.explainer import Explainer

@@ -1,12 +1,14 @@
 """Base class of explainers: a model and a batch -> one weight per token, with the explained prediction."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from steadygaze.core.errors import UserError
 from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
@@ -119,3 +121,9 @@ def missing_capability(explainer: Explainer, model: Model | type[Model]) -> str:
         return SELECTS
     lacking = explainer.requires - model.capabilities
     return MISSING_CAPABILITY[max(lacking)] if lacking else ""
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse explainers of the same name, whose results would have the same key."""
+    if len(set(names)) < len(names):
+        raise UserError(f"two of the explainers {', '.join(names):.99} have the same name; pass them in separate calls")

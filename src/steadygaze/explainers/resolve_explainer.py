@@ -1,6 +1,6 @@
 """Resolve an explainer from a name, an Explainer, a fitted explainer, or a method of Captum."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
@@ -63,12 +63,6 @@ def with_output(explainer: Explainer, name: str, output: Output) -> Explainer:
         raise UserError(f"{name} does not explain an output of the model: leave out output={output!r}")
     changed: Explainer = replace(cast(Any, explainer), output=output)
     return changed
-
-
-def check_distinct(names: Sequence[str]) -> None:
-    """Refuse explainers of the same name, whose results would have the same key."""
-    if len(set(names)) < len(names):
-        raise UserError(f"two of the explainers {', '.join(names):.99} have the same name; pass them in separate calls")
 
 
 def default_explainer(model: Model | type[Model]) -> str:

@@ -10,7 +10,7 @@ import pytest
 import steadygaze as sg
 from commands import Ended, run
 from report.audited import full_report
-from steadygaze.audit.loaded_audit import TRAINING_SPLIT, TRAINING_TEXTS
+from steadygaze.audit.loaded_audit import TRAINING_SPLIT
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.data.planted.reviews import planted_reviews
@@ -80,32 +80,39 @@ def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, co
 
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize("pair", [False, True])
-def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(command, tmp_path, pair):
-    """Whole, and in their order, whatever is drawn of them; less one they are others."""
-    lines = [{"text": f"a {word} film", "label": word, "why": "a what ?"} for word in ("good", "bad") * 12]
+def test_the_audit_counts_training_texts(command, tmp_path, pair):
+    lines = [
+        {"text": f"a {word} film {i}", "label": word, "why": "a what ?"} for i in range(12) for word in ("bad", "good")
+    ]
     kinds = ("--text", "text", "--text", "why") if pair else ()
-    for name, some in (("seen", lines), ("fewer", lines[1:])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in some))
-    texts = [(one["text"], one["why"]) if pair else one["text"] for one in lines]
-    clf = sg.TextClassifier("average", epochs=1, device="cpu").fit(texts, [one["label"] for one in lines])
+    other = [{**line, "text": f"{line['text']} indeed"} for line in lines]
+    for name, some in (("part", [*lines[:3], other[3]]), ("other", other[:4])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in some))
+    texts = [(line["text"], line["why"]) if pair else line["text"] for line in lines]
+    clf = sg.TextClassifier("average", epochs=1, device="cpu").fit(texts, [line["label"] for line in lines])
     clf.save(tmp_path / "model")
 
-    def notes(*data: str) -> list[str]:
-        ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--limit", "4", "--json")
+    def audited(*data: str) -> tuple[list[str], str]:
+        ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--json")
         assert ended.code == 0, ended.err
-        return [note for note in json.loads(ended.out)["notes"] if note in (TRAINING_TEXTS, TRAINING_SPLIT)]
+        report = json.loads(ended.out)
+        return [note for note in report["notes"] if "training" in note], report["facts"]["training texts"]
 
-    assert notes(tmp_path / "seen.jsonl") == [TRAINING_TEXTS]
-    assert notes(tmp_path / "fewer.jsonl") == []
+    notes, fact = audited(tmp_path / "part.jsonl")
+    assert [note.split(":")[0] for note in notes] == ["3 of 4 texts were training texts"]
+    assert fact == "3 of 4"
+    assert audited(tmp_path / "other.jsonl") == ([], "0 of 4")
 
 
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("split", "expected"), [("train", [TRAINING_SPLIT]), ("test", [])])
-def test_a_split_that_the_data_call_training_is_called_so(command, here, split, expected):
+def test_a_training_split_is_named_if_the_training_texts_are_unknown(command, here, tmp_path, split, expected):
     data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--limit", "4")
-    ended = command("audit", here / "model", *data, "--json")
+    shutil.copytree(here / "model", model := tmp_path / "model")
+    (model / "training_texts.safetensors").unlink()
+    ended = command("audit", model, *data, "--json")
     assert ended.code == 0, ended.err
-    assert [note for note in json.loads(ended.out)["notes"] if note in (TRAINING_TEXTS, TRAINING_SPLIT)] == expected
+    assert [note for note in json.loads(ended.out)["notes"] if note == TRAINING_SPLIT] == expected
 
 
 @pytest.mark.usefixtures("fewer_protocols")

@@ -1,5 +1,6 @@
 """The test part of `train`: held out before training, stratified, measured at the end, saved with the model."""
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -100,4 +101,43 @@ def test_without_a_test_part_the_validation_score_is_a_selection_score_unless_th
 def test_a_share_outside_its_range_is_refused(capsys, data, tmp_path, share):
     ended = commands.run(capsys, "train", data, "--out", tmp_path / "model", *OPTIONS, "--test-share", share)
     assert (ended.code, "--test-share" in ended.err) == (2, True), ended.err
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(("suffix", "drop"), [(".csv", ()), (".jsonl", ("--drop-empty",))])
+def test_the_test_part_is_written_with_all_columns_and_has_no_training_texts(capsys, tmp_path, suffix, drop):
+    rows = [
+        {"id": str(i), "text": text, "label": label} for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    rows = [*rows[:5], *([{"id": "empty", "text": "", "label": "good"}] if drop else []), *rows[5:]]
+    file, out = tmp_path / "films.jsonl", tmp_path / f"test{suffix}"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["train", file, "--out", tmp_path / "model", *OPTIONS, *drop, "--test-out", out]
+    ended = commands.run(capsys, *command)
+    assert (ended.code, "add --test-share 0.2" in ended.err) == (2, True), ended.err
+    ended = commands.run(capsys, *command, "--test-share", "0.2")
+    assert ended.code == 0, ended.err
+    assert (
+        f"steadygaze audit {tmp_path / 'model'} --data {out} --text text --label label --html audit.html" in ended.err
+    )
+    lines = out.read_text().splitlines()
+    written = list(csv.DictReader(lines)) if suffix == ".csv" else list(map(json.loads, lines))
+    expected = set(texts(hold_out_test(corpus(), 0.2).splits["test"]))
+    assert written == [row for row in rows if row["text"] in expected]
+    model = sg.load(tmp_path / "model")
+    evaluated = sg.evaluate(model, [row["text"] for row in written], [row["label"] for row in written])
+    assert (evaluated.training_texts, evaluated.overlap_warning) == (0, None)
+    ended = commands.run(capsys, "evaluate", tmp_path / "model", "--data", file, "--drop-empty")
+    assert "36 of 46 texts were training texts" in ended.out
+    ended = commands.run(capsys, *command, "--test-share", "0.2", "--resume")
+    assert (ended.code, "--replace" in ended.err) == (2, True), ended.err
+    assert commands.run(capsys, *command, "--test-share", "0.2", "--replace").code == 0
+
+
+def test_only_rows_of_a_file_of_a_known_format_can_be_written(capsys, data, tmp_path):
+    options = ["--out", tmp_path / "model", *OPTIONS, "--test-share", "0.2", "--test-out"]
+    ended = commands.run(capsys, "train", "planted-reviews", *options, tmp_path / "test.csv")
+    assert (ended.code, "planted-reviews is not such a file" in ended.err) == (2, True), ended.err
+    ended = commands.run(capsys, "train", data, *options, tmp_path / "test.xlsx")
+    assert (ended.code, "unknown format '.xlsx'" in ended.err) == (2, True), ended.err
     assert not (tmp_path / "model").exists()

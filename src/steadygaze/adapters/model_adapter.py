@@ -76,6 +76,10 @@ class ModelAdapter:
         """The outputs of a multi-label or regression model, for `target=`; empty for other models."""
         return () if self.task == "classification" else tuple(self.classes)
 
+    def training_overlap(self, inputs: Sequence[Any]) -> int | None:
+        """The number of training texts among these texts or pairs; None: unknown."""
+        return None if self.saved is None else self.saved.training_overlap(inputs)
+
     def output_position(self, target: Label | None) -> tuple[Label, int]:
         """Name and position of an output; None: the only one."""
         names = list(map(str, self.classes))

@@ -25,6 +25,8 @@ from steadygaze.audit.verdict_rules import interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.data.token_alignment import coverage
+from steadygaze.estimator.inputs import texts_of
+from steadygaze.results.evaluation import overlap_sentence
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
@@ -66,6 +68,7 @@ def build_report(audited: AuditFindings) -> Report:
     prepared, findings = audited.prepared, audited.findings
     adapter, main = prepared.adapter, audited.explainer
     tokens = coverage(adapter.tokens, prepared.placed.ragged)
+    training_texts = adapter.training_overlap(texts_of(prepared.examples))
     common_settings = {
         **audited.request.facts,
         "model": adapter.fingerprint[:12] or adapter.name,
@@ -83,6 +86,7 @@ def build_report(audited: AuditFindings) -> Report:
         **(tokens.facts if adapter.fingerprint else {}),
         "explanation": main,
         "texts": f"{len(prepared.examples):,}",
+        **({} if training_texts is None else {"training texts": f"{training_texts:,} of {len(prepared.examples):,}"}),
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
@@ -90,7 +94,9 @@ def build_report(audited: AuditFindings) -> Report:
     if not audited.complete:
         notes = (INCOMPLETE, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
+    overlap = overlap_sentence(training_texts, len(prepared.examples))
     notes = (
+        *([] if overlap is None else [f"{overlap}."]),
         *_constant_label(prepared),
         *_below_baseline(prepared),
         *_leakage(rows, selecting_explainers(prepared.case)),

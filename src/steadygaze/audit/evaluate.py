@@ -9,6 +9,7 @@ out; for the correlation also those of equal values v.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def evaluate_adapter(
     rows = [mean_row("accuracy", correctness_measures.accuracy(probs, label).tolist(), settings, seed=seed)]
     for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
         rows.append(Row(measure, value, len(codes), interval, settings))
-    return tabulate(adapter.name, adapter.classes, rows, texts, codes, probabilities, ERRORS)
+    evaluation = tabulate(adapter.name, adapter.classes, rows, texts, codes, probabilities, ERRORS)
+    return replace(evaluation, training_texts=adapter.training_overlap(inputs))
 
 
 def _settings(

@@ -15,7 +15,7 @@ from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import sample_rows
-from steadygaze.estimator.inputs import Split, read_split, texts_of
+from steadygaze.estimator.inputs import read_split, texts_of
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
@@ -23,7 +23,6 @@ from steadygaze.results.report import Report
 if TYPE_CHECKING:
     from steadygaze.adapters.prompt import Prompt
 
-TRAINING_TEXTS = "These are training texts: the scores are optimistic."
 TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
 STREAM = 0xA0D1
 """Separates the audit's random stream from that of training with the same seed."""
@@ -131,16 +130,10 @@ def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tupl
 
 
 def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]:
-    """A warning if the model was, or may have been, trained on these texts."""
-    examples, training_digest = corpus.splits[split], adapter.facts.get("trained on")
-    labels = [example.label for example in examples if example.label is not None]
-    if training_digest and len(labels) == len(examples):
-        questions = [example.question for example in examples if example.question is not None]
-        data = Split([example.text for example in examples], questions or None, labels)
-        if data.fingerprint().startswith(training_digest):
-            return (TRAINING_TEXTS,)
+    """A warning if these texts are a training split, and the model does not know its training texts."""
+    is_known = adapter.training_overlap([]) is not None
     # A single file is always the split "train".
-    return (TRAINING_SPLIT,) if split == "train" and len(corpus.splits) > 1 else ()
+    return (TRAINING_SPLIT,) if split == "train" and len(corpus.splits) > 1 and not is_known else ()
 
 
 def sample_examples(examples: Sequence[Example], limit: int | None, seed: int) -> list[Example]:

@@ -15,6 +15,7 @@ from steadygaze.data.batches import collate
 from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator.explain_texts import rationale_spans
+from steadygaze.estimator.inputs import texts_of
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.explanations import Explanations
@@ -40,6 +41,7 @@ def evaluation_and_explanations(
         scores = [row for row in rows if row.measure in EVALUATED and row.n]
         texts, probs = [example.text for example in prepared.examples], case.probs.numpy()
         evaluation = tabulate(adapter.name, adapter.classes, scores, texts, case.data.label, probs, WRONG)
+        evaluation = replace(evaluation, training_texts=adapter.training_overlap(texts_of(prepared.examples)))
     explained = case.rows(explainer)
     wrong = [] if evaluation is None else [error.row for error in evaluation.errors]
     chosen = np.union1d(explained[:EXPLAINED], np.intersect1d(explained, wrong)).astype(np.int64)

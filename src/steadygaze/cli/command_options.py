@@ -188,7 +188,7 @@ def _toml(value: Any) -> str:
 LONGEST_PREFIX = 1000
 """Characters of an argument in which a path may begin."""
 FOLDERS = ("out", "bundle", "teacher_cache")
-OUTPUTS = ("html", "eraser", "out_file", *FOLDERS)
+OUTPUTS = ("html", "eraser", "out_file", "test_out", *FOLDERS)
 """Options that name an output.  All others can name an input, except NO_INPUTS."""
 NO_INPUTS = ("texts", "text", "label", "rationales")
 

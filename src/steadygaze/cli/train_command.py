@@ -1,8 +1,9 @@
 """The command `train`."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from steadygaze.cli.application import (
     Common,
@@ -21,16 +22,29 @@ from steadygaze.cli.application import (
     common_options,
     data_option,
     model_option,
+    output_file,
     output_option,
     stderr_console,
     training_option,
 )
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, show
 
+if TYPE_CHECKING:
+    from steadygaze.estimator.held_out_test import TestPartFile
+
 TestShare = Annotated[
     float | None,
     data_option(
         "--test-share", min=0.01, max=0.5, metavar="SHARE", help="Share of test texts to hold out.", show_default="none"
+    ),
+]
+TestOut = Annotated[
+    Path | None,
+    output_option(
+        "--test-out",
+        metavar="PATH",
+        parser=output_file,
+        help="With --test-share: file of the test texts, with all columns (.csv, .tsv, .jsonl, .parquet).",
     ),
 ]
 Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
@@ -56,12 +70,12 @@ TeacherCacheFolder = Annotated[
     ),
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
-ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out.")]
+ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]
 
 
 @app.command(
     **command_help(
-        "train reviews.csv --text review --label stars --test-share 0.2 --out model/",
+        "train reviews.csv --text review --label stars --test-share 0.2 --test-out test.csv --out model/",
         "train sst2 --encoder bilstm --vectors glove-50d --epochs 10 --out model/",
         "train reviews.csv --technique consensus --set synonyms=table.jsonl --synonym-groups table.jsonl --out model/",
     )
@@ -87,6 +101,7 @@ def train(
     teacher_cache: TeacherCacheFolder = None,
     resume: Resume = False,
     replace: ReplaceModel = False,
+    test_out: TestOut = None,
     *,
     common: Common,
 ) -> None:
@@ -95,7 +110,6 @@ def train(
     from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
     from steadygaze.estimator.held_out_test import hold_out_test
-    from steadygaze.estimator.model_folder import check_free_folder
     from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
     from steadygaze.results.model_card import training_scores
 
@@ -114,19 +128,46 @@ def train(
         verbose=0 if common.quiet else 1 + common.verbose,
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
-    if not (resume or replace):
-        check_free_folder(out)
+    test_file = _test_file(test_out, data, test_share, text, drop_empty)
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
-    corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
-    corpus = corpus if test_share is None else hold_out_test(corpus, test_share)
-    test = () if test_share is None else corpus.splits["test"]
+    whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
+    corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
     print_line(stderr_console(common), resumable_training.describe(corpus))
-    kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs"
-    with interruptible(stderr_console(common), lambda: f"{kept}: add --resume to the command to continue"):
-        clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, test)
-    scores = training_scores(asdict(clf.stored_.description))
-    _show(resumable_training.summary(clf, corpus, out), scores, out, common)
+    kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
+    with interruptible(stderr_console(common), lambda: kept):
+        clf = resumable_training.train(
+            clf, corpus, out, resume, reference, teacher_cache, replace, test_share is not None
+        )
+    if test_file is not None:
+        test_file.write(whole_corpus)
+    _show(resumable_training.summary(clf, corpus, out), training_scores(asdict(clf.stored_.description)), out, common)
+    _show_next(out, test_out, columns, common)
+
+
+def _test_file(
+    out: Path | None, data: str, share: float | None, text: list[str] | None, drop_empty: bool
+) -> "TestPartFile | None":
+    from steadygaze.core.errors import UserError
+    from steadygaze.estimator.held_out_test import TestPartFile
+
+    if out is None:
+        return None
+    if share is None:
+        raise UserError("--test-out writes the texts that --test-share holds out: add --test-share 0.2")
+    return TestPartFile(out, Path(data), share, text or ["text"], drop_empty)
+
+
+def _show_next(out: Path, test_out: Path | None, columns: dict[str, Any], common: Common) -> None:
+    """Print the commands to try next."""
+    if common.json:
+        return
+    console = stderr_console(common)
+    print_line(console, f'next:  steadygaze explain {out} "a text of your own"')
+    if test_out is not None:
+        texts = "".join(f" --text {shlex.quote(name)}" for name in columns["text"])
+        options = f"{texts} --label {shlex.quote(columns['label'])} --html audit.html"
+        print_line(console, f"next:  steadygaze audit {out} --data {test_out}{options}")
 
 
 def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Common) -> None:
@@ -145,4 +186,3 @@ def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Com
     if (covered := result["token_coverage"]) is not None:
         few = ": low; the other tokens start from random vectors" if covered < LOW_COVERAGE else ""
         show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
-    print_line(stderr_console(common), f'next:  steadygaze explain {out} "a text of your own"')

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from steadygaze.core.errors import ConstantLabelWarning, CoverageWarning, LeakageWarning, UserError
@@ -18,9 +19,11 @@ from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import LOW_COVERAGE
 from steadygaze.estimator import small_data
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
-from steadygaze.estimator.inputs import Split, hold_out_validation
+from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
+from steadygaze.estimator.model_config import ModelConfig
 from steadygaze.estimator.model_folder import SavedModel, fingerprint
 from steadygaze.estimator.train_config import TrainConfig
+from steadygaze.estimator.training_hashes import Hashes, hash_texts
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
 from steadygaze.explainers.rationale import fit_reader, rationale_readings
@@ -144,7 +147,14 @@ def fit(
         watcher.warn(ConstantLabelWarning(f"{sentence}: {description.constant_label}.  It has learned nothing"))
     if (remark := small_data.advice(config, validation, description.best_epoch["macro-f1"])) is not None:
         watcher.say(remark)
-    return SavedModel(description, model, plan.tokenizer)
+    return SavedModel(description, model, plan.tokenizer, _training_hashes(config, description, train, validation))
+
+
+def _training_hashes(config: TrainConfig, description: ModelConfig, *splits: Split) -> Hashes | None:
+    if not config.text.text_hashes:
+        return None
+    inputs = [item for split in splits for item in join_questions(split.texts, split.questions)]
+    return np.unique(hash_texts(inputs, description.corpus))
 
 
 def prepare(

@@ -1,18 +1,24 @@
 """A test part for `steadygaze train`: texts held out before training, and the scores of the model on them.
 
 The validation score can be optimistic, because it selects the epoch.  The test part selects nothing: training, the
-vocabulary and the choice of the epoch do not read it.
+vocabulary and the choice of the epoch do not read it.  `TestPartFile` writes it for later audits.
 """
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpus import Corpus
+from steadygaze.data.eraser import is_eraser
 from steadygaze.data.splits import hold_out
+from steadygaze.data.table_writers import check_format, write_rows
+from steadygaze.data.tables import column_types
+from steadygaze.data.user_files import CHUNK, stream_rows
 from steadygaze.estimator.inputs import read_labels
 from steadygaze.estimator.model_config import HeldOutScore
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -27,12 +33,44 @@ def hold_out_test(corpus: Corpus, share: float) -> Corpus:
             f"{corpus.name} already has a test split: remove --test-share, and measure the model with "
             f"steadygaze evaluate MODEL --data {corpus.name} --split test"
         )
-    examples = corpus.training
-    train, test = hold_out(len(examples), [example.label for example in examples], share=share)
-    if not test:
-        raise UserError(f"{corpus.name} has too few texts for a test part ({len(examples)}): remove --test-share")
-    parts = {name: [examples[row] for row in sorted(rows)] for name, rows in (("train", train), ("test", test))}
+    parts = {name: [corpus.training[row] for row in rows] for name, rows in _part_rows(corpus, share).items()}
+    if not parts["test"]:
+        count = len(corpus.training)
+        raise UserError(f"{corpus.name} has too few texts for a test part ({count}): remove --test-share")
     return dataclasses.replace(corpus, splits={**corpus.splits, **parts})
+
+
+def _part_rows(corpus: Corpus, share: float) -> dict[str, list[int]]:
+    """Positions in the training split of the texts that stay there, and of the test part."""
+    train, test = hold_out(len(corpus.training), [example.label for example in corpus.training], share=share)
+    return {"train": sorted(train), "test": sorted(test)}
+
+
+@dataclass(frozen=True)
+class TestPartFile:
+    """A file of the test part: its rows in the user's file, with all columns."""
+
+    __test__ = False  # not a test of pytest
+
+    out: Path
+    file: Path
+    share: float
+    text: Sequence[str]
+    drop_empty: bool
+
+    def __post_init__(self) -> None:
+        check_format(self.out)
+        if not self.file.is_file() or (tuple(self.text) == ("text",) and is_eraser(self.file)):
+            raise UserError(
+                f"--test-out copies rows of one .csv, .tsv, .jsonl or .parquet file, and {self.file} is not such a "
+                "file: remove --test-out"
+            )
+
+    def write(self, corpus: Corpus) -> int:
+        """Write the rows that `hold_out_test` moves from this corpus to the test split; return their number."""
+        types, test = column_types(self.file, CHUNK), set(_part_rows(corpus, self.share)["test"])
+        rows = stream_rows(self.file, list(types), self.text, self.drop_empty)
+        return write_rows(self.out, types, (row for position, row in enumerate(rows) if position in test))
 
 
 def measure(clf: TextClassifier, inputs: Sequence[Any], labels: Sequence[Any]) -> dict[str, HeldOutScore]:

@@ -4,6 +4,7 @@ config.json          schema, labels, encoder, technique and its fields, seed, da
 model.safetensors    the weights
 tokenizer.json       the vocabulary
 synonym_groups.json  groups of words with one id; only of a model with synonym groups
+training_texts.safetensors  hashes of the training texts, unless the setting text_hashes is false
 README.md            a model card
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -38,6 +40,7 @@ from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
+from steadygaze.estimator.training_hashes import TENSOR, Hashes, hash_texts, read_hashes
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import selects
@@ -61,6 +64,7 @@ READER = "reader.safetensors"
 """The independent reader of a rationalizer, in a separate file that version 0.1.0 ignores."""
 PREFIX = "reader."
 """Prefix of its tensor names in the model."""
+TRAINING_TEXTS = "training_texts.safetensors"
 CARD = "README.md"
 MODEL_KINDS = {
     "image-classifier": "classifies images, and a text classifier is needed here.  In Python load it with "
@@ -81,6 +85,14 @@ class SavedModel:
     description: ModelConfig
     model: Model
     tokenizer: TextTokenizer
+    training_hashes: Hashes | None = None
+    """Sorted hashes of the texts for training and validation; None: not stored."""
+
+    def training_overlap(self, inputs: Sequence[Any]) -> int | None:
+        """The number of training texts among these texts or pairs; None: unknown."""
+        if self.training_hashes is None:
+            return None
+        return int(np.isin(hash_texts(inputs, self.description.corpus), self.training_hashes).sum())
 
     def data(self, texts: Sequence[str], questions: Sequence[str] | None) -> Data:
         """Encode texts for this model."""
@@ -107,7 +119,10 @@ def save(folder: Path, saved: SavedModel) -> None:
     texts = {"tokenizer.json": saved.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}
     if saved.tokenizer.synonym_groups is not None:
         texts[GROUPS] = saved.tokenizer.synonym_groups.to_json()
-    write_network_folder(folder, values, {**({READER: reader} if reader else {}), WEIGHTS: weights}, texts)
+    tensors = {**({READER: reader} if reader else {}), WEIGHTS: weights}
+    if saved.training_hashes is not None:
+        tensors[TRAINING_TEXTS] = {TENSOR: torch.from_numpy(saved.training_hashes)}
+    write_network_folder(folder, values, tensors, texts)
 
 
 def export_encoder(folder: Path, saved: SavedModel) -> None:
@@ -136,7 +151,7 @@ def check_model_folder(folder: Path) -> None:
         return
     if "steadygaze" not in read_object_or_empty(folder / "config.json"):
         raise UserError(f"{folder} exists and is not a steadygaze model; choose another folder")
-    if extra := unknown_entries(folder, (*FILES, READER, GROUPS, CARD)):
+    if extra := unknown_entries(folder, (*FILES, READER, GROUPS, TRAINING_TEXTS, CARD)):
         raise UserError(f"{folder} contains {extra[0]!r} besides a model, which would be lost; choose another folder")
 
 
@@ -176,7 +191,7 @@ def load(folder: Path) -> SavedModel:
         _check_layout(reader, read_layout(file), file)
         reader.load_state_dict(read_tensors(file))
         reader.accuracy = description.reader_accuracy
-    return SavedModel(description, model.eval(), tokenizer)
+    return SavedModel(description, model.eval(), tokenizer, read_hashes(folder / TRAINING_TEXTS))
 
 
 def _read_groups(folder: Path, description: ModelConfig) -> SynonymGroups | None:

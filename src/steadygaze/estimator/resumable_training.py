@@ -14,7 +14,7 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
 from steadygaze.estimator.held_out_test import measure
 from steadygaze.estimator.inputs import read_split, read_validation, texts_of
-from steadygaze.estimator.model_folder import check_model_folder
+from steadygaze.estimator.model_folder import check_free_folder, check_model_folder
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config
 from steadygaze.training.checkpoint import has_run
@@ -59,6 +59,8 @@ def check_train(
             pass
     if run.exists() and not (resume or replace):
         raise UserError(f"{run} contains an interrupted run: resume it with --resume, or start over with --replace")
+    if not (resume or replace):
+        check_free_folder(out)
 
 
 def check_place(out: Path) -> None:
@@ -78,11 +80,11 @@ def train(
     reference: Sequence[TextClassifier] = (),
     teacher_cache: Path | None = None,
     replace: bool = False,
-    test: Sequence[Example] = (),
+    measure_test: bool = False,
 ) -> TextClassifier:
     """Fit and save.  An interrupted run can be resumed with resume=True, with the same result to the byte.
 
-    `test`: texts to measure the finished model on; its scores are saved with it.
+    `measure_test`: measure the finished model on the split `test`; its scores are saved with it.
     `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
     """
     run, data = unfinished_folder(out), columns(corpus.training)
@@ -114,8 +116,9 @@ def train(
             with suppress(OSError):  # fails if it contains an epoch
                 run.rmdir()
             raise
-        if test:
-            description = dataclasses.replace(clf.stored_.description, test_scores=measure(clf, *columns(test)))
+        if measure_test:
+            scores = measure(clf, *columns(corpus.splits["test"]))
+            description = dataclasses.replace(clf.stored_.description, test_scores=scores)
             clf.stored_ = dataclasses.replace(clf.stored_, description=description)
         clf.save(out)
         remove_folder(run)

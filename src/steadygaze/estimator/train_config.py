@@ -45,6 +45,8 @@ class TextConfig:
     """Leave out words of synonym groups that lower macro-F1 of a logistic regression on the validation texts."""
     group_vectors: Literal["representative", "mean"] = "representative"
     """Pre-trained vector of a synonym group: that of its representative, or the mean of its words."""
+    text_hashes: bool = True
+    """Save hashes of the training texts, so that audit and evaluate can count training texts."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Group
 
+OVERLAP = (
+    "{} of {} texts were training texts: the scores are optimistic.  Use other texts; "
+    "steadygaze train --test-share 0.2 --test-out test.csv writes some"
+)
 LABEL = 24
 """Longest class name in a table, in characters."""
 
@@ -67,6 +71,8 @@ class Evaluation(JsonResult):
     """Number of texts by label (row) and predicted class (column)."""
     errors: tuple[WrongPrediction, ...]
     """Wrong predictions, the most confident first; `evaluate` lists at most 100 of all `wrong`."""
+    training_texts: int | None = None
+    """Number of training texts among the texts; None: unknown."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -82,6 +88,11 @@ class Evaluation(JsonResult):
     def wrong(self) -> int:
         """Number of wrong predictions."""
         return sum(map(sum, self.confusion)) - sum(line[i] for i, line in enumerate(self.confusion))
+
+    @property
+    def overlap_warning(self) -> str | None:
+        """A sentence about training texts among the texts; None: there are none, or it is unknown."""
+        return overlap_sentence(self.training_texts, max((row.n for row in self.rows), default=0))
 
     @property
     def per_class(self) -> tuple[ClassScores, ...]:
@@ -102,6 +113,7 @@ class Evaluation(JsonResult):
             "per_class": [{name: plain(getattr(item, name)) for name in item.__slots__} for item in self.per_class],
             "confusion": list(map(list, self.confusion)),
             "errors": [error.to_dict() for error in self.errors],
+            "training_texts": self.training_texts,
         }
 
     def to_pandas(self) -> "DataFrame":
@@ -125,16 +137,18 @@ class Evaluation(JsonResult):
         scores = Table("measure", "value", "95 % interval", "n", box=None)
         for row in self.rows:
             scores.add_row(row.measure, number(row.value), interval(row), f"{row.n:,}")
-        heading = Text(f"Evaluation of {one_line(self.model)}", "bold")
+        heading = [Text(f"Evaluation of {one_line(self.model)}", "bold")]
+        if self.overlap_warning is not None:
+            heading.append(Text(f"{self.overlap_warning}.", "yellow"))
         if not self.classes:
-            return Group(heading, scores)
+            return Group(*heading, scores)
         classes = Table("class", "precision", "recall", "F1", "n", box=None)
         for name, item in zip(names, self.per_class, strict=True):
             classes.add_row(name, *(number(value) for value in (item.precision, item.recall, item.f1)), f"{item.n:,}")
         counts = Table("label \\ predicted", *names, box=None)
         for name, line in zip(names, self.confusion, strict=True):
             counts.add_row(name, *(f"{count:,}" for count in line))
-        return Group(heading, scores, Text(), classes, Text(), counts)
+        return Group(*heading, scores, Text(), classes, Text(), counts)
 
     def __str__(self) -> str:
         console = Console(width=100, no_color=True)
@@ -144,6 +158,11 @@ class Evaluation(JsonResult):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def overlap_sentence(training_texts: int | None, n: int) -> str | None:
+    """A sentence about training texts among n texts, without a period; None: there are none, or it is unknown."""
+    return OVERLAP.format(f"{training_texts:,}", f"{n:,}") if training_texts else None
 
 
 def macro_f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:

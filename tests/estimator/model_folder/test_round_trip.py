@@ -88,7 +88,7 @@ def test_config_says_what_the_model_is(folder):
     assert config["technique_settings"] == {}
     assert config["training"]["learning_rate"] == 0.05
     defaults = {"label_vectors": False, "small_data": None, "synonyms": None}
-    groups = {"group_rule": "star", "learn_groups": False, "group_vectors": "representative"}
+    groups = {"group_rule": "star", "learn_groups": False, "group_vectors": "representative", "text_hashes": True}
     assert config["text"] == {"min_df": 2, **defaults, **groups}
     assert config["architecture"]["hidden"] == 4
     assert re.fullmatch(r"[0-9a-f]{64}", config["corpus"])
@@ -133,7 +133,7 @@ def test_two_saves_are_the_same_bytes(folder, tmp_path):
     fitted().save(tmp_path / "again")
     load(folder).save(tmp_path / "loaded")
     assert contents(folder) == contents(tmp_path / "again") == contents(tmp_path / "loaded")
-    assert set(contents(folder)) == {*FILES, "README.md"}
+    assert set(contents(folder)) == {*FILES, "training_texts.safetensors", "README.md"}
 
 
 def test_two_trainings_are_the_same_bytes(tmp_path):

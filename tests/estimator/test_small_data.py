@@ -58,6 +58,9 @@ def test_an_explicit_setting_is_kept():
     found = small_data.resolve(order(settings={"min_df": 4, "select": "best"}), read_split(*corpus(140)))
     assert (found.text.min_df, found.training.select) == (4, "best")
     assert (found.training.schedule, found.architecture.word_dropout) == ("linear", 0.3)
+    assert (found.training.batch_size, found.architecture.hidden) == (8, 64)
+    found = small_data.resolve(order(batch_size=32, settings={"hidden": 128}), read_split(*corpus(140)))
+    assert (found.training.batch_size, found.architecture.hidden) == (32, 128)
 
 
 @pytest.mark.parametrize("technique", ["rnp", "a2r"])
@@ -93,7 +96,9 @@ def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
     assert description.architecture.dimension == 100
     assert description.best_epoch["epoch"] == len(fitted.history_) == 12
     fitted.save(tmp_path / "model")
-    repeated = clone(load_classifier(tmp_path / "model", device="cpu")).fit(texts, labels)
+    loaded = load_classifier(tmp_path / "model", device="cpu")
+    assert "'small_data': True" in repr(loaded)
+    repeated = clone(loaded).fit(texts, labels)
     assert repeated.stored_.description.text["min_df"] == 2
     np.testing.assert_array_equal(repeated.predict_proba(texts), fitted.predict_proba(texts))
 

@@ -119,7 +119,7 @@ class Common:
             min=1,
             metavar="N",
             help="Texts per batch.",
-            show_default="32 to train, 256 to audit, else 128",
+            show_default="32 to train (8 for small datasets), 256 to audit, else 128",
         ),
     ] = None
     config: Annotated[

@@ -75,7 +75,7 @@ ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the mode
 
 @app.command(
     **command_help(
-        "train reviews.csv --text review --label stars --test-share 0.2 --test-out test.csv --out model/",
+        "train reviews.csv --text review --label stars --test-share 0.2 --test-out held-out.csv --out model/",
         "train sst2 --encoder bilstm --vectors glove-50d --epochs 10 --out model/",
         "train reviews.csv --technique consensus --set synonyms=table.jsonl --synonym-groups table.jsonl --out model/",
     )
@@ -136,9 +136,7 @@ def train(
     print_line(stderr_console(common), resumable_training.describe(corpus))
     kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
     with interruptible(stderr_console(common), lambda: kept):
-        clf = resumable_training.train(
-            clf, corpus, out, resume, reference, teacher_cache, replace, test_share is not None
-        )
+        clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     if test_file is not None:
         test_file.write(whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), training_scores(asdict(clf.stored_.description)), out, common)

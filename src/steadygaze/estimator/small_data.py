@@ -7,6 +7,8 @@ small to select an epoch.  From 100 to 1,999 texts the defaults therefore change
     train_vectors = false     word vectors are fixed
     min_df = 1                all words of the training texts are known
     word_dropout = 0.3        hidden words train the vector of unknown words
+    hidden = 64               units of the encoder, instead of 128
+    batch_size = 8            instead of 32: the same number of steps reads the texts less often
     schedule = linear         the learning rate decays to zero
     select = last             the last epoch is selected
     vectors = glove-50d       if the extra `glove` is installed and has 80 % of the words; not with small_data=True
@@ -27,6 +29,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.word_tokenizer import document_frequency
 from steadygaze.data.word_vectors import LOW_COVERAGE, PACKAGED, packaged_coverage
 from steadygaze.estimator.inputs import Split
+from steadygaze.estimator.model_config import ModelConfig
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders import TRANSFORMER
@@ -34,8 +37,8 @@ from steadygaze.models.encoders import TRANSFORMER
 LEAST, SMALL = 100, 2000
 """The settings apply from LEAST texts to fewer than SMALL.  They were measured on 200 to 1,000 texts."""
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "architecture": {"train_vectors": False, "word_dropout": 0.3},
-    "training": {"schedule": "linear", "select": "last"},
+    "architecture": {"train_vectors": False, "word_dropout": 0.3, "hidden": 64},
+    "training": {"schedule": "linear", "select": "last", "batch_size": 8},
     "text": {"min_df": 1, "label_vectors": True},
 }
 NEAR = 0.1
@@ -54,6 +57,12 @@ def resolve(config: TrainConfig, train: Split) -> TrainConfig:
     }
     parts["text"] = dataclasses.replace(parts["text"], small_data=True)
     return dataclasses.replace(config, **parts, vectors=_vectors(config, train))
+
+
+def saved_settings(config: ModelConfig) -> dict[str, Any]:
+    """Explicit values of all settings for small datasets, so that a loaded model repeats its training."""
+    parts = {"architecture": dataclasses.asdict(config.architecture), "training": config.training, "text": config.text}
+    return {name: parts[part][name] for part, values in SETTINGS.items() for name in values}
 
 
 def _vectors(config: TrainConfig, train: Split) -> str | Path | None:

@@ -15,7 +15,7 @@ from steadygaze.core.errors import SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.token_alignment import coverage, truncation
-from steadygaze.estimator import fit, model_folder
+from steadygaze.estimator import fit, model_folder, small_data
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import (
     Split,
@@ -59,7 +59,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `set_params(hidden=64)` and the grid of a search take the same names.  With 100 to 1,999 texts the defaults
         differ; {"small_data": False} keeps those of large datasets.
     batch_size : int, default=None
-        Texts per step; None: 32.
+        Texts per step; None: 32, or 8 with 100 to 1,999 texts.
     max_length : int, default=None
         Most tokens per text; None: 512, or the limit of a transformer, or whole texts with the setting `window`.
     class_weight : "balanced" or dict of label to weight, default=None
@@ -311,7 +311,7 @@ def from_saved(saved: model_folder.SavedModel, device: str) -> TextClassifier:
         config.architecture, config.training, config.text, config.technique, config.technique_settings
     )
     if values.get("small_data"):
-        values["small_data"] = False  # the other settings are already those of the small dataset
+        values |= small_data.saved_settings(config)  # the user may have changed some of them
     loaded = TextClassifier(
         config.encoder,
         config.technique,

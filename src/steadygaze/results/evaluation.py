@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OVERLAP = (
     "{} of {} texts were training texts: the scores are optimistic.  Use other texts; "
-    "steadygaze train --test-share 0.2 --test-out test.csv writes some"
+    "steadygaze train --test-share 0.2 --test-out held-out.csv writes some"
 )
 LABEL = 24
 """Longest class name in a table, in characters."""

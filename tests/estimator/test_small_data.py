@@ -59,6 +59,8 @@ def test_an_explicit_setting_is_kept():
     assert (found.text.min_df, found.training.select) == (4, "best")
     assert (found.training.schedule, found.architecture.word_dropout) == ("linear", 0.3)
     assert (found.training.batch_size, found.architecture.hidden) == (8, 64)
+    found = small_data.resolve(order(), read_split(*corpus(small_data.FEW)))
+    assert (found.training.batch_size, found.architecture.hidden) == (32, 128)
     found = small_data.resolve(order(batch_size=32, settings={"hidden": 128}), read_split(*corpus(140)))
     assert (found.training.batch_size, found.architecture.hidden) == (32, 128)
 

@@ -201,11 +201,11 @@ def write_record(path: Path, record: dict[str, Json]) -> None:
 
 
 def hash_tensors(folder: Path) -> Tensors:
-    """Hash each tensor of each .safetensors file below a folder."""
+    """Hash each tensor of each .safetensors file below a folder, except the hashes of the training texts."""
     from safetensors import safe_open
 
     hashes: Tensors = {}
-    for path in sorted(folder.rglob("*.safetensors")):
+    for path in sorted(set(folder.rglob("*.safetensors")) - set(folder.rglob("training_texts.safetensors"))):
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
             hashes[str(path.relative_to(folder))] = {name: describe_tensor(file.get_tensor(name)) for name in names}

@@ -59,7 +59,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `set_params(hidden=64)` and the grid of a search take the same names.  With 100 to 1,999 texts the defaults
         differ; {"small_data": False} keeps those of large datasets.
     batch_size : int, default=None
-        Texts per step; None: 32, or 8 with 100 to 1,999 texts.
+        Texts per step; None: 32, or 8 with 100 to 599 texts.
     max_length : int, default=None
         Most tokens per text; None: 512, or the limit of a transformer, or whole texts with the setting `window`.
     class_weight : "balanced" or dict of label to weight, default=None

@@ -149,8 +149,10 @@ def test_what_a_yes_lacks_is_said_and_why():
     missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, why)
     good, doubtful, bad = (row("jensen-shannon/noise", value) for value in (0.0, 0.01, 0.02))
     for noise in (good, doubtful):
-        assert of(STILL, noise, missing).why.endswith(f"; a yes also needs jensen-shannon/1-synonym, which is {why}.")
-        assert of(STILL, noise).why.endswith("; a yes also needs jensen-shannon/1-synonym, which is missing.")
+        label = "shift when one word is substituted by a synonym (jensen-shannon/1-synonym)"
+        needs = f"; a yes also needs the {label}, which is"
+        assert of(STILL, noise, missing).why.endswith(f"{needs} {why}.")
+        assert of(STILL, noise).why.endswith(f"{needs} missing.")
     assert "a yes also needs" not in of(STILL, bad, missing).why
     assert "a yes also needs" not in of(STILL, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
 

@@ -27,7 +27,7 @@ from report.audited import (
 )
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
-from steadygaze.report.audit_page import OTHER, SUBTITLES, _section
+from steadygaze.report.audit_page import OTHER, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.verdict import Fact, Shift, Verdict
@@ -90,30 +90,36 @@ def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not measured)</span>', first) == ANSWERS
     said = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in said
-    assert "~ partly Stability Some small perturbations may shift the attention to other words." in said
-    assert "✓ yes Faithfulness The model uses the highlighted words: without them the prediction changes." in said
-    assert "– not measured Plausibility Nobody marked words in these texts." in said
+    assert "~ partly Is it stable? Some small perturbations may shift the attention to other words." in said
+    assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in said
+    assert "– not measured Do people agree? Nobody marked words in these texts." in said
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1"}).to_html())
 
 
 def test_every_answer_leads_to_its_card(html):
     asked = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
-    assert asked == re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+)</h3>', html)
-    assert [title for _, title in asked] == [verdict.title for verdict in VERDICTS]
+    cards = re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+) <span', html)
+    assert [place for place, _ in asked] == [place for place, _ in cards]
+    assert [question for _, question in asked] == [SHORT_QUESTIONS[verdict.key] for verdict in VERDICTS]
+    assert [question for _, question in cards] == [QUESTIONS[verdict.key] for verdict in VERDICTS]
     cards = html[html.index('id="verdicts"') :]
-    assert all(f'<p class="aside">{SUBTITLES[verdict.key]}</p>' in cards for verdict in VERDICTS)
+    assert all(f'<span class="aside">{verdict.title}</span>' in cards for verdict in VERDICTS)
 
 
 def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
     cards = html[html.index('id="verdicts"') :]
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not measured)</span>', cards) == ANSWERS
     assert (
-        "jensen-shannon/3-synonyms 0.071 0.060 to 0.082 0 yes up to 0.05 no from 0.1 up 0.14 … "
-        "How far the explanation moved, in nats (Lin 1991). "
+        "Shift when three words are substituted by synonyms 0.071 0.060 to 0.082 "
+        "(0: the same words, 0.69: entirely different words) 0 yes up to 0.05 no from 0.1 up 0.14 … "
+        "jensen-shannon/3-synonyms How far the explanation moved, in nats (Lin 1991). "
         "Three words were exchanged for synonyms. Range 0 to 0.693; ↓ lower is better."
     ) in text
     assert 'aria-label="0.071 (0.060 to 0.082) on an axis from 0 to 0.14: yes up to 0.05, no from 0.1 up."' in html
-    assert "… −0.1 yes from 0.05 up no up to 0.02 0.5 … What the predicted class loses" in text
+    assert (
+        "… −0.1 yes from 0.05 up no up to 0.02 0.5 … comprehensiveness/above-random What the predicted class loses"
+        in text
+    )
 
 
 def test_a_number_that_has_no_axis_says_its_bounds_in_words():
@@ -193,7 +199,7 @@ def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
     text = Outline(full_report(plots={}, sections={}).to_html()).text
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
-    assert text.count(STILL) == 3  # the summary, a card, a heading
+    assert text.count(STILL) == 2  # a card, a heading
 
 
 def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():

@@ -15,6 +15,7 @@ from steadygaze.audit.measures import check_name
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import explainer_name, measure_noun, number
 from steadygaze.results.leakage_warnings import MARGIN
+from steadygaze.results.plain_labels import plain_label
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Verdict
@@ -175,7 +176,8 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:
     if answer == "partly" and incomplete:
         name = rule.required[0]
         note = rows[name].note if name in rows else ""
-        reasons.append(f"a yes also needs {name}, which is {note or 'missing'}")
+        label = plain_label(name)
+        reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     return Verdict(
         rule.title, answer, _sentence(reasons), tuple(rows[name].signature for name in answers), rule.key, limits
     )

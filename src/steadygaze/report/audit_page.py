@@ -17,20 +17,33 @@ from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend
+from steadygaze.results.plain_labels import plain_label, scale
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row
 from steadygaze.results.verdict import Answer, Shift, Verdict
 
 COLLAPSED = "collapsed"
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
-SUBTITLES = {
-    "stability": "Does the explanation stay the same under small perturbations of the text?",
+QUESTIONS = {
+    "stability": "Does the explanation stay the same under small changes of the text?",
     "faithfulness": "Do the highlighted words matter to the prediction?",
     "seed-consistency": "Is the explanation the same after retraining with another seed?",
-    "shortcut-leakage": "Does the explanation depend on more than positions and shortcuts?",
+    "shortcut-leakage": "Is the explanation free of shortcuts, such as word positions and punctuation?",
     "plausibility": "Does the explanation agree with human rationales?",
 }
-"""Key of a verdict -> what it is about."""
+"""Key of a verdict -> the question that it answers."""
+SHORT_QUESTIONS = {
+    "stability": "Is it stable?",
+    "faithfulness": "Do the words matter?",
+    "seed-consistency": "Is it the same after retraining?",
+    "shortcut-leakage": "Is it free of shortcuts?",
+    "plausibility": "Do people agree?",
+}
+"""The same in the list at the top, where all answers fit on the first screen of a phone."""
+IN_HEADER = ("model", "explanation", "texts", "truncated texts", "unknown tokens")
+"""Facts in the header of the page."""
+WIDE = 40
+"""Characters from which a fact takes a wide cell."""
 MEANS: Mapping[str, Mapping[Answer, str]] = {
     "stability": {
         "yes": "Small perturbations leave the highlighted words unchanged.",
@@ -202,7 +215,12 @@ def render(report: Report) -> str:
             lead=_lead(report),
             summary=_summary(report),
             cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
-            subtitles=SUBTITLES,
+            questions=QUESTIONS,
+            short_questions=SHORT_QUESTIONS,
+            facts=_facts(report),
+            wide=WIDE,
+            plain_label=plain_label,
+            scale=scale,
             noun=noun,
             collapsed=collapsed,
             aloud=axis_sentence,
@@ -273,6 +291,11 @@ def _summary(report: Report) -> dict[str, str]:
         summary["Accuracy"] = number(row.value) + ("" if row.interval is None else f" ({interval(row)})")
     shares = ("truncated texts", "unknown tokens")
     return summary | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}
+
+
+def _facts(report: Report) -> dict[str, str]:
+    """The facts that the header does not show."""
+    return {name: value for name, value in report.facts.items() if not _lead(report) or name not in IN_HEADER}
 
 
 def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:

@@ -27,7 +27,7 @@ from report.audited import (
 )
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
-from steadygaze.report.audit_page import OTHER, _section
+from steadygaze.report.audit_page import OTHER, QUESTIONS, SHORT_QUESTIONS, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.verdict import Fact, Shift, Verdict

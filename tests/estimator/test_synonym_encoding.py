@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -19,6 +20,7 @@ from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator.model_folder import read_tokenizer
 from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.training.technique_loop import TechniqueLoop
 
 TABLE = {"good": ["fine", "splendid"], "film": ["movie"], "bad": ["dreadful"]}
 QUESTIONS = ["was the movie good ?", "a lousy plot"]
@@ -237,6 +239,25 @@ def test_a_run_is_resumed_with_the_same_groups_only(tmp_path: Path) -> None:
     tiny(synonym_groups=GROUPS).fit(TEXTS, LABELS, checkpoint=tmp_path)
     with pytest.raises(UserError, match="synonym_groups"):
         tiny().fit(TEXTS, LABELS, checkpoint=tmp_path, resume=True)
+
+
+def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tiny(synonym_groups=GROUPS, epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "whole")
+    start_epoch = TechniqueLoop.start_epoch
+
+    def interrupt(loop: TechniqueLoop) -> None:
+        if loop.state.epoch == 1:
+            raise KeyboardInterrupt
+        start_epoch(loop)
+
+    monkeypatch.setattr(TechniqueLoop, "start_epoch", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        tiny(synonym_groups=GROUPS, epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
+    monkeypatch.setattr(TechniqueLoop, "start_epoch", start_epoch)
+    resumed = tiny(synonym_groups=GROUPS, epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "run", resume=True)
+    expected = whole.stored_.model.state_dict()
+    assert len(resumed.history_) == len(whole.history_) > 1
+    assert all(torch.equal(value, expected[name]) for name, value in resumed.stored_.model.state_dict().items())
 
 
 def test_a_reference_needs_the_same_groups(grouped: TextClassifier) -> None:

@@ -9,6 +9,7 @@ import torch
 from captum._utils.models.linear_model import SkLearnLinearRegression
 from captum.attr import LimeBase
 
+import steadygaze as sg
 from contract.tiny import CLASSES, batch, cached_classifier, split
 from explainers.worked import WORTH, Line, game, random_texts, row, subsets_of, texts
 from steadygaze.core.errors import UserError
@@ -151,3 +152,13 @@ def test_words_that_chance_never_told_apart_are_still_solved():
 def test_too_few_samples_are_refused():
     with pytest.raises(UserError, match="'samples'"):
         build(KernelShap, {"samples": 10})
+
+
+@pytest.mark.parametrize("explainer", ["kernel-shap", "lime", "random"])
+def test_a_negative_seed_is_refused(explainer):
+    def model(texts):
+        return [[0.4, 0.6] for _ in texts]
+
+    for options in ({"seed": -1}, {"settings": {"seed": -1}}):
+        with pytest.raises(UserError, match="seed"):
+            sg.explain(model, "a fine film", explainer=explainer, classes=["no", "yes"], **options)

@@ -72,7 +72,7 @@ def load(
     return adapter.fitted or resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
 
 
-@validated(settings=optional(instance(Mapping, "a dict")), classes=optional(sequence_of))
+@validated(settings=optional(instance(Mapping, "a dict")), seed=integer(0), classes=optional(sequence_of))
 def explain(
     model: Any,
     texts: Any,

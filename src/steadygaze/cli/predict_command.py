@@ -209,18 +209,20 @@ def explain(
         else:
             show(f"{count_text(counts['explained'], 'text')} explained, {counts['drawn']:,} drawn in {html}")
     else:
-        _print_explanations(explanations, common)
+        _print_explanations(explanations, model, common)
     if wrong:
         print_line(stderr_console(common), f"{wrong['wrong']:,} of {wrong['labeled']:,} predictions are wrong")
 
 
-def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:
+def _print_explanations(explanations: "Iterator[Explanation]", model: str, common: Common) -> None:
     if common.json:
         print_json_lines(explanation.to_json() for explanation in explanations)
         return
     console = stdout_console()
     for explanation in until_closed(explanations):
         console.print(explanation, end="\n\n")
+    steps = f"steadygaze audit {model} --data FILE tests explanations; steadygaze list explainers shows other methods"
+    print_line(stderr_console(common), f"next:  {steps}")
 
 
 def _write_eraser(

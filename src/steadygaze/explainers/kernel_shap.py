@@ -211,7 +211,7 @@ class KernelShap(Explainer):
     """Words that are removed; in a text of more, segments of consecutive words."""
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     """Random seed."""
 
     def explain(

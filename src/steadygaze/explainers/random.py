@@ -1,12 +1,12 @@
 """Random weights, drawn per text: the baseline of explanations."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
 from steadygaze.core.random_key import RandomKey
-from steadygaze.core.settings import settings
+from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import saliency
@@ -20,7 +20,7 @@ class Random(Explainer):
 
     class_specific: ClassVar[bool] = False
 
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     """Random seed."""
 
     def explain(

@@ -132,6 +132,8 @@ def from_hub(name: str, subject: str, more: str = "") -> Path:
     from huggingface_hub.errors import HFValidationError
 
     try:
+        if name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") > 1 or "\\" in name:
+            raise HFValidationError("a path")  # a local folder: do not wait for the hub
         return Path(snapshot_download(name, allow_patterns=FILES))
     except Exception as error:  # the client raises many types: bad name, missing model, no network
         failure = f"the download from the hub failed ({type(error).__name__})"

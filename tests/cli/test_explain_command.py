@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import steadygaze
 from adapters.folders import save
 from commands import Ended, run
+from steadygaze.adapters.black_box import black_box
+from steadygaze.cli import streaming
+from steadygaze.core.errors import UserError
 
 LONG = "a good film was not bad and the cast was good and the film was not the bad cast"
 
@@ -150,3 +154,18 @@ def test_labels_need_a_file_and_classes_of_the_model(explained, tmp_path):
     ended = explained("--file", other, "--label", "rating")
     assert ended.code == 2
     assert "the data have the label 'lukewarm', which is not a class of" in ended.err
+
+
+def test_lists_of_labels_give_the_class_of_one_output(tmp_path):
+    def predict(texts):
+        return np.full((len(texts), 2), 0.5)
+
+    rows = [("a", ["toxic"]), ("b", []), ("c", ["rude", "toxic"]), ("d", ["rude"])]
+    file = tmp_path / "texts.jsonl"
+    file.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+    adapter = black_box(predict, ["rude", "toxic"], "model", "multi-label")
+    classes = streaming.labels(adapter, "toxic", file, ["text"], "label", False)
+    assert list(classes) == ["toxic", "not toxic", "toxic", "not toxic"]
+    file.write_text('{"text": "a", "label": ["kind"]}\n')
+    with pytest.raises(UserError, match="'kind', which is not an output of the model"):
+        list(streaming.labels(adapter, "toxic", file, ["text"], "label", False))

@@ -196,7 +196,7 @@ def explain(
     explanations = explain_chunks(texts or [], file, columns, drop_empty, pair)
     wrong: Counter[str] = Counter()
     if label is not None and file is not None:
-        true_labels = streaming.labels(adapter.for_output(target), file, columns, label, drop_empty)
+        true_labels = streaming.labels(adapter, target, file, columns, label, drop_empty)
         explanations = streaming.with_true_labels(explanations, true_labels, wrong)
     if eraser is not None and file is not None:
         _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.data.token_alignment import Coverage, truncation
@@ -121,15 +122,20 @@ def read(
             yield texts_of(examples)
 
 
-def labels(adapter: ModelAdapter, file: Path, text: Sequence[str], label: str, drop_empty: bool) -> "Iterator[Label]":
-    """Yield the class of every row of a file."""
+def labels(
+    adapter: ModelAdapter, target: Label | None, file: Path, text: Sequence[str], label: str, drop_empty: bool
+) -> "Iterator[Label]":
+    """Yield the class of every row of a file; `target`: the output of a multi-label model."""
     from steadygaze.data.user_files import stream
 
-    for examples in stream(file, text=text, label=label, drop_empty=drop_empty, chunk=CHUNK):
-        if "threshold" in adapter.facts:
-            raise UserError(f"--label marks wrong classes, and {adapter.name} predicts numbers: use evaluate")
-        codes = adapter.label_codes([example.label for example in examples if example.label is not None])
-        yield from (adapter.classes[code] for code in codes)
+    if adapter.task == "regression":
+        raise UserError(f"--label marks wrong classes, and {adapter.name} predicts numbers: use evaluate")
+    classifier = adapter.for_output(target)
+    for examples in stream(file, text=text, label=label, drop_empty=drop_empty, chunk=CHUNK, task=adapter.task):
+        values = [example.label for example in examples if example.label is not None]
+        if adapter.outputs:
+            values = binary_labels(values, adapter.outputs, adapter.output_position(target)[1])
+        yield from (classifier.classes[code] for code in classifier.label_codes(values))
 
 
 def with_true_labels(

@@ -76,12 +76,13 @@ def stream(
     rationales: str | None = None,
     drop_empty: bool = False,
     chunk: int = CHUNK,
+    task: Task = "classification",
 ) -> Iterator[list[Example]]:
     """Yield at most `chunk` examples at a time; also from a .txt file with one text per line.
 
     Labels are read only if their column is named.  Labels of a csv stay strings: a later row may not be a number.
     """
-    columns = ColumnNames(text, label, rationales)
+    columns = ColumnNames(text, label, rationales, task)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk)
     return _streamed(read_columns(Path(path), columns.names, chunk), columns, drop_empty)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -411,6 +412,11 @@ def test_claims_about_the_smoothed_model_are_counted_separately() -> None:
     assert "cannot change by any number of substitutions: 2 of 3" in str(certificates)
     assert "cannot change in the smoothed model: 1 of 3" in str(certificates)
     assert "sampled texts with another label of the model itself: 1 of 1" in str(certificates)
+    undecided = replace(certificates, rows=tuple(replace(row, certified=False) for row in certificates.rows))
+    assert "sampled texts that are undecided: 1 of 1" in str(undecided)
+    assert "more samples (--samples N, samples=)" in undecided.confidence_note()
+    decided = replace(certificates, rows=tuple(replace(row, certified=True) for row in certificates.rows))
+    assert "undecided" not in str(decided)
     assert "a (smoothed; model: b)" in certificates[1].line()
     assert certificates.summary()["smoothed_label_differs"] == 1
 

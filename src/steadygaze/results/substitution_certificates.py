@@ -191,6 +191,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
                 ("texts whose label cannot change in the smoothed model", _share(count, total)),
                 ("  sampled texts with another label of the model itself", f"{others:,} of {methods['sampling']:,}"),
             ]
+            if undecided := methods["sampling"] - count:
+                lines.append(("  sampled texts that are undecided", f"{undecided:,} of {methods['sampling']:,}"))
         if methods["none"]:
             lines.append(("texts without any statement: too many rewrites, sets differ", f"{methods['none']:,}"))
         lines.append(("texts with a rewrite that changes the label", f"{summary['counterexamples']:,}"))
@@ -215,7 +217,14 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     def confidence_note(self) -> str:
         """The meaning of the confidence level."""
         level = f"{self.config.confidence:.1%}"
-        return f"Claims about the smoothed model hold for each text with a confidence of {level}; others always."
+        note = f"Claims about the smoothed model hold for each text with a confidence of {level}; others always."
+        undecided = sum(row.method == "sampling" and not row.certified for row in self.rows)
+        if not undecided:
+            return note
+        return (
+            f"{note}  A sampled text is undecided if too few of its {self.config.samples:,} samples have the label "
+            "to exclude another after the worst substitutions: more samples (--samples N, samples=) can decide some."
+        )
 
     def __rich__(self) -> "Group":
         from rich.console import Group

@@ -147,7 +147,7 @@ def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
 
 
 def test_resuming_without_a_checkpoint_starts_a_new_run(tmp_path: Path) -> None:
-    assert Checkpoint(tmp_path / "new", IDENTITY, resume=True).load() is None
+    assert Checkpoint(tmp_path / "new", IDENTITY, resume=True).load() == {}
     assert not (tmp_path / "new").exists()
 
 

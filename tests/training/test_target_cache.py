@@ -131,7 +131,7 @@ def test_a_technique_that_remembers_nothing_costs_nothing(monkeypatch: pytest.Mo
         raise AssertionError("the texts were read")
 
     monkeypatch.setattr(remembering, "by_length", never)
-    monkeypatch.setattr(TargetCache, "_positions", never)
+    monkeypatch.setattr(TargetCache, "positions", never)
     store = cache_targets(Distil(), {"teacher": classifier()}, DATA, CPU)
     assert store.get(batch(DATA)) == CachedTargets()
 

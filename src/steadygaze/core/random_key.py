@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,8 @@ _GOLDEN, _FIRST, _SECOND = (_signed(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1
 
 @dataclass(frozen=True)
 class RandomKey:
-    key: int = 0
+    key: Any = 0
+    """An integer, or a tensor (B,): one key for each row."""
 
     def child(self, *parts: int) -> "RandomKey":
         """Return a separate key for a purpose, step or probe."""
@@ -84,8 +86,10 @@ def _fraction(bits: Tensor, digits: int, dtype: torch.dtype) -> Tensor:
     return bits.to(torch.float64 if dtype == torch.float64 else torch.float32).mul_(2.0**-digits)
 
 
-def _mixed(z: int) -> int:
-    """Mix one Python integer, without the overhead of a tensor."""
+def _mixed(z: int | Tensor) -> Any:
+    """Mix one Python integer, without the overhead of a tensor; or a tensor of them."""
+    if isinstance(z, Tensor):
+        return _mix(z)
     z %= _WORD
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % _WORD
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % _WORD

@@ -46,13 +46,19 @@ def placed_data(text: TokenizedTexts, question: TokenizedTexts | None = None, *,
     return Data(text.ragged, question_ids, word_starts=starts[0], question_word_starts=starts[1])
 
 
-def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
-    """Rows of each batch of one epoch: sorted by noisy length, split into batches, batches shuffled."""
+def shuffled(
+    data: Data, batch_size: int, seed: tuple[int, ...], order_seed: tuple[int, ...] | None = None
+) -> list[NDArray[np.int64]]:
+    """Rows of each batch of one epoch: sorted by noisy length, split into batches, batches shuffled.
+
+    `order_seed`: seed of the last part.  Batches of several models then have about the same length in each step.
+    """
     random = np.random.default_rng(seed)
     lengths = data.text.lengths * random.uniform(1 - NOISE, 1 + NOISE, len(data))
     order = np.argsort(lengths, kind="stable")
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    return [batches[i] for i in random.permutation(len(batches))]
+    order_random = random if order_seed is None else np.random.default_rng(order_seed)
+    return [batches[i] for i in order_random.permutation(len(batches))]
 
 
 def by_length(data: Data, batch_size: int, max_tokens: int = MAX_TOKENS) -> Iterator[NDArray[np.int64]]:

@@ -57,7 +57,7 @@ class ScaledDot(nn.Module):
             self.key = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
 
     def forward(self, encoded: Encoded) -> Tensor:
-        key = self.key(encoded.question) if isinstance(self.key, nn.Linear) else self.key  # (B,H) or (H,)
+        key = self.key if isinstance(self.key, nn.Parameter) else self.key(encoded.question)  # (H,) or (B,H)
         scores: Tensor = (encoded.hidden @ key.unsqueeze(-1)).squeeze(-1) / encoded.hidden.shape[-1] ** 0.5
         return scores
 
@@ -112,10 +112,18 @@ ATTENTIONS: dict[str, type[nn.Module]] = {
 }
 
 
+class Logits(nn.Linear):
+    """The last layer of the linear decoder."""
+
+    def product(self, values: Tensor) -> Tensor:
+        """Return xΘᵀ, without the bias.  (…,H) -> (…,C)"""
+        return values @ self.weight.T
+
+
 class Linear(nn.Module):
     def __init__(self, size: int, classes: int, pair: bool) -> None:
         super().__init__()
-        self.output = nn.Linear(size, classes)
+        self.output = Logits(size, classes)
         self.ask = nn.Linear(size, classes, bias=False) if pair else None
 
     def forward(self, encoded: Encoded, weights: Tensor) -> Tensor:
@@ -124,7 +132,7 @@ class Linear(nn.Module):
 
     def reach(self, encoded: Encoded) -> Tensor:
         """Return HΘᵀ: the change of each logit per unit of attention on each token.  (B,T,H) -> (B,T,C)"""
-        return encoded.hidden @ self.output.weight.T
+        return self.output.product(encoded.hidden)
 
 
 class MLP(nn.Module):

@@ -32,7 +32,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.perturbations.closed_form import Divergence
-from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std
+from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std, widen
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.seat import WeightBall, cached_reference, top_k_distance, worst_change
 from steadygaze.techniques.synonym_augmentation import substitute_synonyms
@@ -121,7 +121,8 @@ class AnchoringTechnique(WeightBall, Technique):
             return close + self.overlap * top_k_distance(w, weights, batch.mask, self.k)
 
         size = (self.noise_radius * context.epoch_tables["sigma"]).to(embedded.dtype)
-        start = size * (2 * context.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        uniform = context.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype)
+        start = widen(size, uniform) * (2 * uniform - 1)
         return ascend(
             distance, start, center=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask
         )

@@ -115,6 +115,8 @@ class Technique(ABC):
     """Class of the model that `build` returns."""
     filled: ClassVar[tuple[str, ...]] = ()
     """Fields that training sets, not the user."""
+    stacks: ClassVar[bool] = True
+    """Whether its loss is correct for a stack of models: nothing but its numbers per text depends on the model."""
 
     @abstractmethod
     def loss(self, model: Any, batch: Batch, context: LossContext) -> Terms:

@@ -25,7 +25,7 @@ from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm, loss_gradient
+from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm, loss_gradient, widen
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 
@@ -45,7 +45,8 @@ class WordAT(Technique):
         embedded = embedding_leaf(model.embed(batch))
         clean = task_loss(model, batch, embedded)
         g = loss_gradient(clean, embedded, batch.mask)
-        r = self.epsilon * context.epoch_tables["unit"] * self.direction(g, embedded, model, batch, context)
+        length = widen(self.epsilon * context.epoch_tables["unit"], g)
+        r = length * self.direction(g, embedded, model, batch, context)
         return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
 
     def direction(self, g: Tensor, embedded: Tensor, model: Classifier, batch: Batch, context: LossContext) -> Tensor:

@@ -24,7 +24,7 @@ text is perturbed.  Tested by tests/techniques/test_word_iat.py.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
@@ -41,6 +41,8 @@ from steadygaze.techniques.word_at import WordAT
 @settings
 class WordIAT(WordAT):
     """Adversarial training toward other words (Sato et al. 2018)."""
+
+    stacks: ClassVar[bool] = False
 
     neighbors: Annotated[int, Field(ge=1, le=100)] = 10
     """Number of nearest words of each word."""

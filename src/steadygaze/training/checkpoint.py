@@ -1,6 +1,7 @@
 """Checkpoints of a training run: one file, replaced after every epoch, and one per finished stage.
 
     checkpoint.safetensors        tensors of the current stage; the rest of its state in the header, as JSON
+    checkpoint-<n>.safetensors    the same of stage n, if several stages are trained at once
     finished-<n>.safetensors      final weights of stage n, if another stage follows
 
 A checkpoint stores the identity of its run.  Loading fails for another run, or if an older version stored less.
@@ -24,7 +25,7 @@ from steadygaze.core.settings import difference
 from steadygaze.core.tensor_files import read_metadata, read_tensors
 from steadygaze.training.training_state import TrainingState
 
-NAMES = r"(checkpoint|finished-[0-9]+)\.safetensors"
+NAMES = r"(checkpoint|checkpoint-[0-9]+|finished-[0-9]+)\.safetensors"
 OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last is from version 0.1.0
 
 
@@ -53,26 +54,33 @@ class Checkpoint:
     def file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
+    def stage_file(self, stage: int) -> Path:
+        """Return the checkpoint of a stage that is trained at the same time as others."""
+        return self.folder / f"checkpoint-{stage}.safetensors"
+
     @property
     def _advice(self) -> str:
         return f"delete {self.folder} to start over"
 
-    def load(self) -> SavedStage | None:
-        """Return the saved state of this run; None without a checkpoint."""
-        exists = os.path.lexists(self.file)  # also a broken link
-        if exists and not self.resume:
+    def load(self) -> dict[int, SavedStage]:
+        """Return the saved state of each unfinished stage of this run; empty without a checkpoint."""
+        files = [self.file] if os.path.lexists(self.file) else []  # also a broken link
+        files += sorted(self.folder.glob("checkpoint-*.safetensors"))
+        if files and not self.resume:
             raise UserError(
                 f"{self.folder} contains a training run: "
                 "continue it with resume=True (--resume), or delete the folder to start over"
             )
         remove_named_leftovers(self.folder, NAMES)
-        if not exists:
-            return None
-        tensors, plain = self._read(self.file)
+        saved = map(self._load_file, files)
+        return {stage.stage: stage for stage in saved}
+
+    def _load_file(self, file: Path) -> SavedStage:
+        tensors, plain = self._read(file)
         self._require(["identity", "stage"], plain)
         identity, stage = plain.pop("identity"), plain.pop("stage")
         if not isinstance(identity, dict) or type(stage) is not int or stage < 0:
-            raise UserError(f"{self.file} is damaged: its identity or stage is invalid; {self._advice}")
+            raise UserError(f"{file} is damaged: its identity or stage is invalid; {self._advice}")
         self._check_identity(identity)
         return SavedStage(stage, tensors, plain)
 
@@ -87,9 +95,14 @@ class Checkpoint:
         except UserError as error:
             raise UserError(f"{self.file} is damaged: {error} {self._advice}") from None
 
-    def save(self, stage: int, state: TrainingState) -> None:
+    def save(self, stage: int, state: TrainingState, among_others: bool = False) -> None:
+        """Save the state of a stage; `among_others`: other stages are trained at the same time."""
         tensors, plain = state.pack()
-        self._write(self.file, tensors, {"identity": self.identity, "stage": stage, **plain})
+        file = self.stage_file(stage) if among_others else self.file
+        self._write(file, tensors, {"identity": self.identity, "stage": stage, **plain})
+        if not among_others:  # earlier stages are finished
+            for other in self.folder.glob("checkpoint-*.safetensors"):
+                other.unlink()
 
     def finish(self, stage: int, weights: dict[str, Tensor], best_epoch: dict[str, Any]) -> None:
         self._write(self._finished(stage), weights, {"stage": stage, "best_epoch": best_epoch})

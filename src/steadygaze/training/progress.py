@@ -53,6 +53,9 @@ class Watcher(Protocol):
     def say(self, message: str) -> None:
         """Show a message."""
 
+    def detail(self, message: str) -> None:
+        """Show a message that only `-v` prints."""
+
     def warn(self, message: str | Warning) -> None:
         """Show a warning; its class is UserWarning if `message` is a string."""
 
@@ -67,6 +70,7 @@ class SilentWatcher:
     def epoch(self, record: Mapping[str, Any]) -> None: ...
     def skip(self, epochs: int) -> None: ...
     def say(self, message: str) -> None: ...
+    def detail(self, message: str) -> None: ...
     def stop(self) -> None: ...
     def warn(self, message: str | Warning) -> None:
         warnings.warn(message, stacklevel=4)
@@ -131,6 +135,10 @@ class ProgressBar:
         self.console.print(one_line(message), highlight=False, markup=False)
 
     warn = say
+
+    def detail(self, message: str) -> None:
+        if self.details:
+            self.say(message)
 
     def stop(self) -> None:
         self.bar.stop()

@@ -42,30 +42,35 @@ class TargetCache:
     def __init__(self, data: Data, device: torch.device) -> None:
         self._starts = torch.from_numpy(data.text.starts).to(device)
         self._total = int(data.text.starts[-1])
-        self._texts: dict[str, Tensor] = {}
-        self._tokens: dict[str, Tensor] = {}
+        self.texts: dict[str, Tensor] = {}
+        self.tokens: dict[str, Tensor] = {}
+        self.is_complete = True
+        """False if a target was too large."""
 
     def put(self, batch: Batch, targets: CachedTargets) -> None:
-        positions = self._positions(batch)[batch.present]
+        positions = self.positions(batch)[batch.present]
         total = self._total
         for name, value in targets.tokens.items():
-            if total * value[0, :1].nbytes <= ROOM:
-                table = self._tokens.setdefault(name, value.new_zeros((total + 1, *value.shape[2:])))
+            if total * value[0, :1].nbytes > ROOM:
+                self.is_complete = False
+            else:
+                table = self.tokens.setdefault(name, value.new_zeros((total + 1, *value.shape[2:])))
                 table[positions] = value[batch.present]
         for name, value in targets.texts.items():
-            table = self._texts.setdefault(name, value.new_empty((len(self._starts) - 1, *value.shape[1:])))
+            table = self.texts.setdefault(name, value.new_empty((len(self._starts) - 1, *value.shape[1:])))
             table[batch.index] = value
 
     def get(self, batch: Batch) -> CachedTargets:
-        if not self._texts and not self._tokens:
+        if not self.texts and not self.tokens:
             return CachedTargets()
-        positions = self._positions(batch).masked_fill(~batch.present, self._total)  # the last row is 0
-        tokens = {name: table[positions] for name, table in self._tokens.items()}
-        return CachedTargets({name: table[batch.index] for name, table in self._texts.items()}, tokens)
+        positions = self.positions(batch)
+        tokens = {name: table[positions] for name, table in self.tokens.items()}
+        return CachedTargets({name: table[batch.index] for name, table in self.texts.items()}, tokens)
 
-    def _positions(self, batch: Batch) -> Tensor:
-        """Return the position of each token of the batch among all tokens.  (B,T)"""
-        return self._starts[batch.index].unsqueeze(1) + torch.arange(batch.ids.shape[1], device=self._starts.device)
+    def positions(self, batch: Batch) -> Tensor:
+        """Return the row of each token of the batch in `tokens`; padding has the last row, which is 0.  (B,T)"""
+        positions = torch.arange(batch.ids.shape[1], device=self._starts.device)
+        return (self._starts[batch.index].unsqueeze(1) + positions).masked_fill(~batch.present, self._total)
 
 
 def cache_targets(technique: Technique, models: Mapping[str, Model], data: Data, device: torch.device) -> TargetCache:

@@ -42,6 +42,12 @@ class TrainingJob:
     accelerator: Accelerator
     watcher: Watcher
     synonyms: Synonyms | None = None
+    stacks: bool | None = None
+    """Whether several models are trained as one program, and one model in a CUDA graph; None: on a GPU."""
+
+    @property
+    def uses_stacks(self) -> bool:
+        return self.accelerator.device.type == "cuda" if self.stacks is None else self.stacks
 
 
 class Objective(nn.Module):
@@ -78,12 +84,19 @@ class TechniqueLoop(StageLoop):
         return longest(self.job, self.stage)
 
     def start_epoch(self) -> None:
-        training_mode(self.state)
+        training_mode(self.state.networks, self.state.model, self.state.modules)
         tables = self.state.technique.on_epoch_start(self.state.model, self.context.synonyms)
         self.context = replace(self.context, epoch_tables=tables)
 
     def batches(self) -> list[Rows]:
-        return shuffled(self.job.train, self.job.training.batch_size, (*self.state.stream, self.state.epoch))
+        """Return the batches of the current epoch.
+
+        In a stack, a step has batches of about the same length for all models.  Their order depends on the epoch alone,
+        also for one model, so that a model does not depend on the others.
+        """
+        epoch = self.state.step // steps(self.job)
+        order_seed = (epoch,) if self.job.uses_stacks else None
+        return shuffled(self.job.train, self.job.training.batch_size, (*self.state.stream, epoch), order_seed)
 
     def losses(self, rows: Rows) -> tuple[Terms, Tensor | None]:
         state = self.state
@@ -180,10 +193,10 @@ def attention_of(models: Mapping[str, Model], data: Data) -> Tensor | None:
     return None if total is None else total / len(models)
 
 
-def training_mode(state: TrainingState) -> None:
-    """Set trained parts to training mode and frozen parts to evaluation mode, without dropout."""
-    state.networks.train()
-    for part in (*state.model.children(), *state.modules.children()):
+def training_mode(whole: nn.Module, *networks: nn.Module) -> None:
+    """Set trained parts of the networks to training mode and frozen parts to evaluation mode, without dropout."""
+    whole.train()
+    for part in (part for network in networks for part in network.children()):
         trained = [parameter.requires_grad for parameter in part.parameters()]
         part.train(any(trained) or not trained)  # parts without parameters: training mode
 

@@ -98,14 +98,22 @@ class StageLoop(ABC):
 
     def execute(self) -> dict[str, Any]:
         """Train until the stage is over; load the weights of the selected epoch and return its record."""
-        state = self.state
         while not self.is_over():
-            terms = self.train_epoch()
-            record = {"stage": self.stage.name, "epoch": state.epoch, "terms": terms, **self.validate()}
-            state.history.append(record)
-            if self.save is not None:
-                self.save()
-            self.watcher.epoch(record)
+            self.finish_epoch(self.train_epoch())
+        return self.selected_epoch()
+
+    def finish_epoch(self, terms: dict[str, float]) -> None:
+        """Validate, and save a checkpoint; `terms`: the mean of each term."""
+        state = self.state
+        record = {"stage": self.stage.name, "epoch": state.epoch, "terms": terms, **self.validate()}
+        state.history.append(record)
+        if self.save is not None:
+            self.save()
+        self.watcher.epoch(record)
+
+    def selected_epoch(self) -> dict[str, Any]:
+        """Load the weights of the selected epoch and return its record."""
+        state = self.state
         self.watcher.skip(self.longest - state.epoch)
         if self.stage.select == "last":
             return state.history[-1]

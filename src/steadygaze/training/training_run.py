@@ -23,6 +23,7 @@ from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
 from steadygaze.training.checkpoint import Checkpoint, SavedStage
+from steadygaze.training.stacked_loop import train_loops
 from steadygaze.training.teacher_cache import TeacherCache, cache_targets
 from steadygaze.training.technique_loop import (
     Objective,
@@ -38,6 +39,7 @@ from steadygaze.training.training_state import TrainingState, under
 
 RESULT = "model"
 """Name of the resulting model; all others are auxiliary."""
+ANY_SEED = {"seed": None}
 FEWEST = 20
 """Fewest validation texts that can show that a model has learned nothing."""
 NOTHING_LEARNED = (
@@ -81,38 +83,73 @@ class TrainingRun:
             return self._copy(RESULT).eval()
 
     def _run_stages(self, stages: tuple[Stage, ...]) -> None:
-        saved, trained_models = self.checkpoint.load() if self.checkpoint else None, set(self.models)
-        for number, stage in enumerate(stages):
-            if stage.model in trained_models:
-                self.job.watcher.skip(longest(self.job, stage))
-            elif self.checkpoint and saved and number < saved.stage:
-                self._load_finished(stage, *self.checkpoint.finished(number))
-            else:
-                self._run_stage(number, stages, saved if saved and number == saved.stage else None)
+        saved, provided = self.checkpoint.load() if self.checkpoint else {}, set(self.models)
+        for numbers in self._groups(stages):
+            loops: dict[int, TechniqueLoop] = {}
+            cacheable = {number for number in numbers if self.teacher_cache and self._is_separable(stages[number])}
+            for number in numbers:
+                stage = stages[number]
+                if stage.model in provided:
+                    self.job.watcher.skip(longest(self.job, stage))
+                elif self.checkpoint and saved and number < min(saved):
+                    self._load_finished(stage, *self.checkpoint.finished(number))
+                # An interrupted stage continues even if the teacher cache has it: its history is in the checkpoint.
+                elif number in saved or number not in cacheable or not self._from_teacher_cache(number, stage):
+                    loops[number] = self._prepare(number, stages, saved.get(number), len(numbers) > 1)
+            self._train(stages, loops, cacheable)
 
-    def _run_stage(self, number: int, stages: tuple[Stage, ...], saved: SavedStage | None) -> None:
-        """Run one stage: from its checkpoint, from the teacher cache, or from its beginning."""
+    def _groups(self, stages: tuple[Stage, ...]) -> list[list[int]]:
+        """Return the numbers of the stages that are trained at the same time: teachers of one technique."""
+        groups: list[list[int]] = []
+        for number, stage in enumerate(stages):
+            earlier = stages[groups[-1][-1]] if groups else None
+            if earlier is not None and self.job.uses_stacks and self._are_alike(stage, earlier):
+                groups[-1].append(number)
+            else:
+                groups.append([number])
+        return groups
+
+    def _are_alike(self, stage: Stage, other: Stage) -> bool:
+        """True if two stages are separable and differ in their seed alone."""
+        return (
+            all(map(self._is_separable, (stage, other))) and self._key(stage) | ANY_SEED == self._key(other) | ANY_SEED
+        )
+
+    def _prepare(
+        self, number: int, stages: tuple[Stage, ...], saved: SavedStage | None, among_others: bool
+    ) -> TechniqueLoop:
+        """Return the loop of a stage at its beginning or at its checkpoint."""
         stage = stages[number]
-        teacher_cache = self.teacher_cache if self._is_separable(stage) else None
-        # An interrupted stage continues even if the teacher cache has it: its history is in the checkpoint.
-        if teacher_cache and not saved and self._from_teacher_cache(teacher_cache, number, stage):
-            return
         visits = sum(earlier.model == stage.model for earlier in stages[:number])
         state = self._begin(stage, (self._seed(stage), visits))
+        if among_others:
+            state.history = list(self.history)
         if self.checkpoint and saved:
             self.checkpoint.restore(state, saved)
-            self.history = state.history
             self.job.watcher.skip(state.epoch)
-        self._finish(stage, state, self._loop(number, stage, state).execute())
-        self._check_learned(stage, self.history[-state.epoch :])
-        if teacher_cache:
-            failure = teacher_cache.put(self._key(stage), state.weights(), self.history[-state.epoch :])
-            if failure is not None:
-                self.job.watcher.warn(failure)
-        if number + 1 < len(stages):
-            self._save_finished(number, state)
+            if not among_others:
+                self.history = state.history
+        return self._loop(number, stage, state, among_others)
 
-    def _loop(self, number: int, stage: Stage, state: TrainingState) -> TechniqueLoop:
+    def _train(self, stages: tuple[Stage, ...], loops: dict[int, TechniqueLoop], cacheable: set[int]) -> None:
+        """Train stages at the same time, and provide their models to later stages."""
+        for (number, loop), record in zip(loops.items(), train_loops(list(loops.values())), strict=True):
+            stage, state = stages[number], loop.state
+            if record is None:  # diverged
+                continue
+            own_history = state.history[-state.epoch :]
+            if state.history is not self.history:
+                self.history.extend(own_history)
+            self._finish(stage, state, record)
+            self._check_learned(stage, own_history)
+            if self.teacher_cache and number in cacheable:
+                failure = self.teacher_cache.put(self._key(stage), state.weights(), own_history)
+                if failure is not None:
+                    self.job.watcher.warn(failure)
+            if number + 1 < len(stages):
+                self._save_finished(number, state)
+
+    def _loop(self, number: int, stage: Stage, state: TrainingState, among_others: bool = False) -> TechniqueLoop:
         """Return the loop of one stage, with a checkpoint after each epoch."""
         # Sorted: the last bit of a mean depends on the order.
         earlier_models = (
@@ -125,12 +162,12 @@ class TrainingRun:
         reference = attention_of(earlier_models, self.job.validation)
         loop = TechniqueLoop(self.job, stage, state, context, targets, reference)
         if self.checkpoint:
-            loop.save = partial(self.checkpoint.save, number, state)
+            loop.save = partial(self.checkpoint.save, number, state, among_others)
         return loop
 
-    def _from_teacher_cache(self, teacher_cache: TeacherCache, number: int, stage: Stage) -> bool:
+    def _from_teacher_cache(self, number: int, stage: Stage) -> bool:
         """Load the stage's model from the cache; return True on success."""
-        teacher = teacher_cache.get(self._key(stage))
+        teacher = self.teacher_cache.get(self._key(stage)) if self.teacher_cache else None
         if teacher is None:
             return False
         weights, history = teacher
@@ -174,6 +211,8 @@ class TrainingRun:
         training, accelerator = self.job.training, self.job.accelerator
         technique = stage.technique or self.technique
         source = stage.start or stage.model
+        if stage.start and source not in self.models and self.models:
+            source = min(self.models)  # the model to start from diverged
         model = self._copy(source) if stage.start or source in self.models else self.make_model()
         modules = nn.ModuleDict(technique.modules(model))
         for name in modules.keys() & self.modules.keys():

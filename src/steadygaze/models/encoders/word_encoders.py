@@ -159,6 +159,7 @@ class Recurrent(nn.Module):
 
     def __init__(self, cell: str, dimension: int, hidden: int, both: bool) -> None:
         super().__init__()
+        self.kind = cell
         self.forwards = CELLS[cell](dimension, hidden, batch_first=True)
         self.backwards = CELLS[cell](dimension, hidden, batch_first=True) if both else None
         self.size = hidden * (2 if both else 1)

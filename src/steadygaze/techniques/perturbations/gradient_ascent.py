@@ -58,10 +58,10 @@ def ascend(
     best
         Return the δ with the highest loss of each example, instead of the last.
     """
-    variable = torch.ones_like(start, dtype=torch.bool) if keep is None else _widen(keep, start).expand_as(start)
+    variable = torch.ones_like(start, dtype=torch.bool) if keep is None else widen(keep, start).expand_as(start)
     center = center.detach()  # no gradient flows through the search
     step = 2 * radius / max(steps, 1) if step_size is None else step_size
-    step = _widen(step, start) if isinstance(step, Tensor) else step
+    step = widen(step, start) if isinstance(step, Tensor) else step
     delta = project(start.detach().masked_fill(~variable, 0.0), radius, norm)
     best_delta, highest = delta, torch.full(start.shape[:1], -torch.inf, dtype=start.dtype, device=start.device)
     for _ in range(steps):
@@ -90,13 +90,13 @@ def _loss_and_gradient(loss: Callable[[Tensor], Tensor], point: Tensor) -> tuple
 def _keep_higher(delta: Tensor, values: Tensor, best_delta: Tensor, highest: Tensor) -> tuple[Tensor, Tensor]:
     """Return the perturbation with the higher loss for each example, and that loss."""
     is_higher = values > highest
-    return torch.where(_widen(is_higher, delta), delta, best_delta), torch.where(
+    return torch.where(widen(is_higher, delta), delta, best_delta), torch.where(
         is_higher, values.to(highest.dtype), highest
     )
 
 
-def _widen(value: Tensor, target: Tensor) -> Tensor:
-    """Reshape a tensor of the leading dimensions of `target` to broadcast with it."""
+def widen(value: Tensor, target: Tensor) -> Tensor:
+    """Reshape a tensor of the leading dimensions of `target`, or a single number, to broadcast with it."""
     return value.reshape(value.shape + (1,) * (target.ndim - value.ndim))
 
 

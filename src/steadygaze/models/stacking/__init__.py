@@ -1,0 +1,1 @@
+"""Several models of one architecture as one network."""

@@ -1,0 +1,352 @@
+"""One stage of several runs as one program: K models, each with its own batches, random keys and best epoch.
+
+    static step    batch, loss, gradients, clipping and optimizer, with inputs that are already on the device
+    CUDA graph     the static step, captured once for each width of a batch, and then replayed without Python
+    stack          K models as one network (models/stacking): one program trains all of them
+
+A step reads its inputs from tables of the whole epoch: rows, random keys, progress.  A counter on the device selects
+the entry, so that a replay needs no input from the host.
+On a CPU the same step runs without a graph.  K = 1 is the model itself, with cuDNN.
+
+A model that diverges is left out with a warning; it cannot affect the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.random_key import RandomKey, forked_generators
+from steadygaze.core.types import Batch, Terms
+from steadygaze.models.stacking.stacked_layers import is_stackable, stack, unstack
+from steadygaze.techniques.technique import CachedTargets, Player, Technique
+from steadygaze.training.device_batches import DeviceData
+from steadygaze.training.optimizers import named_parameters
+from steadygaze.training.teacher_cache import TargetCache
+from steadygaze.training.technique_loop import TechniqueLoop, steps, training_mode
+
+EXCESS = 1e-6
+"""Added to a norm before division, as in torch.nn.utils.clip_grad_norm_."""
+
+
+def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
+    """Train stages of one technique, as stacks where possible; return the records of the selected epochs.
+
+    None: the model diverged, but another did not.
+    """
+    if not loops or not loops[0].job.uses_stacks:
+        return [loop.execute() for loop in loops]
+    if (reason := why_not_static(loops[0])) is not None:
+        technique = type(loops[0].state.technique).__name__
+        loops[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
+        return [loop.execute() for loop in loops]
+    if len(loops) > 1 and not can_stack(loops):
+        return [record for loop in loops for record in _train_stack([loop])]
+    records: dict[int, dict[str, Any] | None] = {}
+    for step in sorted({loop.state.step for loop in loops}):  # a resumed stage can be an epoch behind
+        numbers = [i for i, loop in enumerate(loops) if loop.state.step == step]
+        records |= zip(numbers, _train_stack([loops[i] for i in numbers]), strict=True)
+    return [records[i] for i in range(len(loops))]
+
+
+def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
+    """Train loops as one stack, or as two if they do not fit into the memory of the device."""
+    try:
+        stack = StackedLoop(loops)
+        stack.rehearse()
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        if len(loops) == 1:
+            raise UserError(
+                "the GPU has too little memory for this model: use a smaller batch_size (--set batch_size=16), "
+                "a smaller max_length, or --device cpu"
+            ) from None
+        half = len(loops) // 2
+        loops[0].watcher.detail(f"{len(loops)} models do not fit into the memory of the GPU: {half} at a time")
+        return [*_train_stack(loops[:half]), *_train_stack(loops[half:])]
+    return stack.execute()
+
+
+def why_not_static(loop: TechniqueLoop) -> str | None:
+    """Return why the step of a loop cannot be repeated without Python; None if it can."""
+    technique, job = loop.state.technique, loop.job
+    if job.training.precision != "no":
+        return f"precision is {job.training.precision}"
+    if technique.players() != (Player(),):
+        return "it has several players"
+    if type(technique).after_step is not Technique.after_step:
+        return "its settings change with every step"
+    if not is_stackable(loop.state.model):
+        return "its model has layers of other kinds"
+    return None
+
+
+def can_stack(loops: Sequence[TechniqueLoop]) -> bool:
+    """Return True if these loops can be trained as one program."""
+    first = loops[0]
+    return all(
+        why_not_static(loop) is None
+        and not loop.state.modules
+        and loop.stage.trains == first.stage.trains
+        and loop.state.technique == first.state.technique
+        and loop.state.technique.stacks
+        and loop.targets.is_complete
+        and loop.longest == first.longest
+        and loop.state.schedule == first.state.schedule
+        and loop.job.train is first.job.train
+        for loop in loops
+    )
+
+
+class StackedTargets:
+    """The cached targets of K runs."""
+
+    def __init__(self, caches: Sequence[TargetCache]) -> None:
+        self.first, self.count = caches[0], len(caches)
+        self.texts = {name: torch.stack([cache.texts[name] for cache in caches]) for name in self.first.texts}
+        self.tokens = {name: torch.stack([cache.tokens[name] for cache in caches]) for name in self.first.tokens}
+
+    def get(self, batch: Batch) -> CachedTargets:
+        model = torch.arange(len(batch), device=batch.index.device) % self.count
+        texts = {name: table[model, batch.index] for name, table in self.texts.items()}
+        positions = self.first.positions(batch)
+        return CachedTargets(texts, {name: table[model.unsqueeze(1), positions] for name, table in self.tokens.items()})
+
+
+class StackedLoop:
+    """Trains the loops of one stage, each to its own end."""
+
+    def __init__(self, loops: Sequence[TechniqueLoop], graphs: bool | None = None) -> None:
+        """`graphs`: use CUDA graphs; None: on CUDA."""
+        self.loops, self.count, self.job = list(loops), len(loops), loops[0].job
+        self.device = self.job.accelerator.device
+        self.graphs = self.device.type == "cuda" if graphs is None else graphs
+        self.data = DeviceData(self.job.train, self.device)
+        self.models: list[Any] = [loop.state.model for loop in loops]
+        self.model: Any = stack(self.models) if self.count > 1 else self.models[0]
+        self.targets = StackedTargets([loop.targets for loop in loops]) if self.count > 1 else loops[0].targets
+        self.optimizer = self._make_optimizer()
+        size, count = self.job.training.batch_size * self.count, steps(self.job)
+        self.rows = torch.zeros((count, size), dtype=torch.long, device=self.device)
+        self.real = torch.zeros((count, size), device=self.device)
+        self.keys = torch.zeros((count, self.count), dtype=torch.long, device=self.device)
+        self.progress = torch.zeros(count, dtype=torch.float64, device=self.device)
+        self.counter = torch.zeros(1, dtype=torch.long, device=self.device)
+        self.tables: dict[str, Tensor] = {}
+        self.sums: dict[str, Tensor] = {}  # (K,): over the epoch so far
+        self.latest: dict[str, Tensor] = {}  # (B,K): of the last batch
+        self.captured: dict[tuple[int, ...], torch.cuda.CUDAGraph | None] = {}
+        self.diverged: set[int] = set()
+
+    def execute(self) -> list[dict[str, Any] | None]:
+        """Train all loops; return the record of each selected epoch, None for a model that diverged."""
+        self._load_moments()
+        while active := [i for i, loop in enumerate(self.loops) if i not in self.diverged and not loop.is_over()]:
+            terms = self.train_epoch(active)
+            if self.count > 1:
+                unstack(self.model, self.models)
+            for i in active:
+                self.loops[i].state.epoch += 1
+                self._finish_epoch(i, {name: float(values[i]) for name, values in terms.items()})
+        return [None if i in self.diverged else loop.selected_epoch() for i, loop in enumerate(self.loops)]
+
+    def rehearse(self) -> None:
+        """Compute the gradients of the longest batch, so that a lack of memory is known before the first step."""
+        if self.device.type != "cuda":
+            return
+        with forked_generators():
+            self._start_epoch()
+            longest = self.data.widths(np.arange(len(self.job.train)))
+            self._loss(longest)[0].backward()  # type: ignore[no-untyped-call]
+        self.optimizer.zero_grad()
+
+    def _finish_epoch(self, number: int, terms: dict[str, float]) -> None:
+        """Finish the epoch of one model."""
+        loop = self.loops[number]
+        try:
+            for name, value in terms.items():
+                loop.finite(name, value)
+        except UserError as error:
+            if len(self.diverged) + 1 == self.count:
+                raise
+            self.diverged.add(number)
+            loop.watcher.warn(f"{loop.stage.name}, seed {loop.state.stream[0]}: {error}  The other models go on.")
+            return
+        if loop.save is not None:
+            self._store_moments(number)
+        loop.finish_epoch(terms)
+
+    def train_epoch(self, active: Sequence[int]) -> dict[str, Tensor]:
+        """Train one epoch; return the mean of each term for each model.  (K,)
+
+        `active`: the models that have not ended; the others are trained without effect.
+        """
+        widths = self._start_epoch()
+        for width in widths:
+            self._run_step(width)
+            for number in active:
+                terms = {name: values[:, number] for name, values in self.latest.items()}
+                loop = self.loops[number]
+                loop.watcher.step(loop.stage.name, loop.state.epoch, terms)
+        for loop in self.loops:
+            loop.state.step += len(widths)
+        return {name: values.cpu() / len(self.job.train) for name, values in self.sums.items()}
+
+    def _start_epoch(self) -> list[tuple[int, ...]]:
+        """Fill the tables of the epoch; return the widths of each step."""
+        for loop in self.loops:
+            loop.start_epoch()
+        if self.count > 1:
+            training_mode(self.model, self.model)
+        self._set_tables([loop.context.epoch_tables for loop in self.loops])
+        batches = [loop.batches() for loop in self.loops]
+        widths = []
+        rows, real = (np.zeros(tuple(self.rows.shape), kind) for kind in (np.int64, np.float32))
+        for step, parts in enumerate(zip(*batches, strict=True)):
+            joined = np.stack(parts, 1).ravel()  # rows of the models alternate
+            rows[step, : len(joined)], real[step, : len(joined)] = joined, 1
+            widths.append(self.data.widths(joined))
+        self.rows.copy_(torch.from_numpy(rows))
+        self.real.copy_(torch.from_numpy(real))
+        first = self.loops[0].state
+        numbers = range(first.step, first.step + len(widths))
+        keys = [[loop.state.key.child(step).key for loop in self.loops] for step in numbers]
+        self.keys.copy_(torch.tensor(keys))
+        self.progress.copy_(torch.tensor([step / first.steps for step in numbers], dtype=torch.float64))
+        self.counter.zero_()
+        for values in self.sums.values():
+            values.zero_()
+        return widths
+
+    def _set_tables(self, tables: Sequence[Mapping[str, Tensor]]) -> None:
+        """Copy the tables of the epoch to fixed addresses; a number of each model becomes one of each row."""
+        texts = self.job.training.batch_size
+        for name, first in tables[0].items():
+            value = torch.stack([table[name] for table in tables]).repeat(texts) if self.count > 1 else first
+            if name in self.tables:
+                self.tables[name].copy_(value)
+            else:
+                self.tables[name] = value.clone()
+
+    def _run_step(self, widths: tuple[int, ...]) -> None:
+        """Run one step: directly for the first batch of these widths, then as a graph."""
+        graph = None
+        if self.graphs and widths in self.captured:
+            graph = self.captured[widths] = self.captured[widths] or self._capture(widths)
+        else:  # the first time: allocates memory and compiles kernels
+            self.captured[widths] = None
+        if graph is None:
+            self.step(widths)
+        else:
+            graph.replay()
+
+    def _capture(self, widths: tuple[int, ...]) -> torch.cuda.CUDAGraph | None:
+        """Return the step as a graph; None, and no further graphs, if the device or the step does not support it."""
+        pool = next((other.pool() for other in self.captured.values() if other is not None), None)
+        self.optimizer.zero_grad()
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                self.step(widths)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self.graphs = False
+            technique = type(self.loops[0].state.technique).__name__
+            self.loops[0].watcher.detail(f"{technique} trains without a CUDA graph: {str(error).splitlines()[0]}")
+            return None
+        return graph
+
+    def step(self, widths: tuple[int, ...]) -> None:
+        """Train one step on the next entry of the epoch's tables."""
+        self.optimizer.zero_grad()
+        loss, terms = self._loss(widths)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._clip()
+        if self.loops[0].state.schedule == "linear":
+            for group in self.optimizer.param_groups:
+                group["lr"].copy_(group["rate"] * (1 - self._entry(self.progress)))
+        self.optimizer.step()
+        for name, by_model in terms.items():
+            if name in self.sums:
+                self.sums[name] += by_model.sum(0)
+                self.latest[name].copy_(by_model)
+            else:
+                self.sums[name], self.latest[name] = by_model.sum(0), by_model.clone()
+        self.counter += 1
+
+    def _loss(self, widths: tuple[int, ...]) -> tuple[Tensor, Terms]:
+        """Return the sum over the models of the mean loss of each, and the terms of each text.  (), (B,K)"""
+        rows, real, keys = (self._entry(table) for table in (self.rows, self.real, self.keys))
+        batch = self.data.batch(rows, widths)
+        context = replace(
+            self.loops[0].context,
+            key=RandomKey(keys.repeat(len(rows) // self.count)),
+            progress=self._entry(self.progress),  # type: ignore[arg-type]
+            cached_targets=self.targets.get(batch),
+            epoch_tables=self.tables,
+        )
+        terms: Terms = self.loops[0].state.technique.loss(self.model, batch, context)
+        weight = real if batch.weight is None else real * batch.weight
+        total = (torch.stack(list(terms.values())).sum(0) * weight).sum() * self.count / real.sum()
+        return total, {name: (values.detach() * real).view(-1, self.count) for name, values in terms.items()}
+
+    def _entry(self, table: Tensor) -> Tensor:
+        """Return the entry of the current step; the number of the step stays on the device."""
+        return table.index_select(0, self.counter)[0]
+
+    @torch.no_grad()
+    def _clip(self) -> None:
+        """Clip the gradient of each model to the maximum norm."""
+        gradients = [p.grad for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
+        by_model = [gradient.view(self.count, -1) for gradient in gradients]
+        norm = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in by_model]).norm(dim=0)  # (K,)
+        factor = (self.job.training.clip / (norm + EXCESS)).clamp(max=1.0)
+        for gradient in by_model:
+            gradient.mul_(factor.unsqueeze(1))
+
+    def _make_optimizer(self) -> torch.optim.Adam:
+        """Return Adam with the groups of the first loop, for the parameters of all models."""
+        first, training = self.loops[0].state, self.job.training
+        modules = dict(first.modules.items())
+        names = {parameter: name for name, parameter in named_parameters(first.model, modules).items()}
+        parameters = named_parameters(self.model, modules)
+        rate_type = torch.float32 if self.device.type == "cuda" else torch.float64  # as the fused optimizer reads it
+        groups = [
+            {
+                **{key: group[key] for key in ("player", "rate", "weight_decay")},
+                "params": [parameters[names[parameter]] for parameter in group["params"]],
+                "lr": torch.tensor(group["rate"], device=self.device, dtype=rate_type),
+            }
+            for group in first.optimizer.param_groups
+        ]
+        return torch.optim.Adam(groups, amsgrad=training.amsgrad, fused=True, capturable=self.device.type == "cuda")
+
+    def _pairs(self, number: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        """Return the parameters of the stacked optimizer and those of one model's optimizer, in pairs."""
+        groups = zip(self.optimizer.param_groups, self.loops[number].state.optimizer.param_groups, strict=True)
+        return [pair for both in groups for pair in zip(*(group["params"] for group in both), strict=True)]
+
+    def _load_moments(self) -> None:
+        """Load the state of each model's optimizer, which is empty unless a run is resumed."""
+        for pairs in zip(*(self._pairs(number) for number in range(self.count)), strict=True):
+            entries = [loop.state.optimizer.state.get(own) for loop, (_, own) in zip(self.loops, pairs, strict=True)]
+            if not all(entries):
+                continue
+            state = self.optimizer.state[pairs[0][0]]
+            for name, value in entries[0].items():
+                values = [entry[name].to(self.device) for entry in entries]
+                state[name] = value.to(self.device) if name == "step" or self.count == 1 else torch.stack(values)
+
+    def _store_moments(self, number: int) -> None:
+        """Copy the state of the optimizer to that of one model, for its checkpoint."""
+        optimizer = self.loops[number].state.optimizer
+        for stacked, own in self._pairs(number):
+            state = self.optimizer.state[stacked]
+            optimizer.state[own] = {
+                name: value if name == "step" or self.count == 1 else value[number] for name, value in state.items()
+            }

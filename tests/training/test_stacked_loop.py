@@ -1,0 +1,237 @@
+"""Stacked training against the ordinary loop, one model at a time, with the same batches."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contract.tiny import assert_close
+from steadygaze.core.errors import UserError
+from steadygaze.data.batches import Data
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.technique import Technique
+from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training.stacked_loop import StackedLoop, can_stack, train_loops, why_not_static
+from steadygaze.training.teacher_cache import TeacherCache
+from steadygaze.training.technique_loop import TechniqueLoop
+from steadygaze.training.training_run import TrainingRun
+from training.toys import TOYS, Recorder, corpus, make_run, model_for, outcome, weights
+
+STATIC = [
+    "vanilla",
+    "word-at",
+    "word-iat",
+    "attention-at",
+    "attention-rp",
+    "attention-iat",
+    "seat",
+    "anchored",
+    "adversary",
+]
+EXACT = {"dtype": torch.float64, "dropout": 0.0}
+
+
+def loop_of(technique: Technique, seed: int, data: Data, stacks: bool = True, **settings: Any) -> TechniqueLoop:
+    """The last stage of a technique, ready to train; earlier stages have untrained models."""
+    make = partial(model_for, technique, **EXACT)
+    run = make_run(technique, make, data=data, seed=seed, validation=data, **{"epochs": 2, **settings})
+    run.job = replace(run.job, stacks=stacks)
+    names = sorted({stage.model for stage in technique.stages(seed)} - {"model"})
+    for number, name in enumerate(names):
+        torch.manual_seed(seed * 100 + number)
+        run.models[name] = make().eval().requires_grad_(False)
+    stage = technique.stages(seed)[-1]
+    state = run._begin(stage, (run._seed(stage), 0))
+    return run._loop(0, stage, state)
+
+
+def assert_same_weights(loops: list[TechniqueLoop], others: list[TechniqueLoop]) -> None:
+    for loop, other in zip(loops, others, strict=True):
+        for name, value in loop.state.model.state_dict().items():
+            assert_close(value, other.state.model.state_dict()[name])
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_one_model_trains_as_in_the_ordinary_loop(name):
+    technique, data = TECHNIQUES[name](), corpus()
+    ordinary, static = (loop_of(technique, 1, data) for _ in range(2))
+    record = ordinary.execute()
+    (static_record,) = StackedLoop([static]).execute()
+    assert_same_weights([ordinary], [static])
+    assert static_record["epoch"] == record["epoch"]
+    assert {k: pytest.approx(v) for k, v in record["terms"].items()} == static_record["terms"]
+
+
+@pytest.mark.parametrize("name", [name for name in STATIC if TECHNIQUES[name].stacks])
+def test_each_model_of_a_stack_trains_as_if_alone(name):
+    technique, data = TECHNIQUES[name](), corpus()
+    alone = [loop_of(technique, seed, data) for seed in (0, 1, 2)]
+    stacked = [loop_of(technique, seed, data) for seed in (0, 1, 2)]
+    assert can_stack(stacked)
+    records = [loop.execute() for loop in alone]
+    stacked_records = StackedLoop(stacked).execute()
+    assert_same_weights(alone, stacked)
+    for record, other in zip(records, stacked_records, strict=True):
+        assert {k: pytest.approx(v) for k, v in record["terms"].items()} == other["terms"]
+        assert record["macro-f1"] == other["macro-f1"]
+
+
+def test_example_weights_and_a_small_last_batch_count_as_alone():
+    data = corpus(weight=np.linspace(0.2, 3, 44).astype(np.float32))
+    alone = [loop_of(Vanilla(), seed, data) for seed in (0, 1)]
+    stacked = [loop_of(Vanilla(), seed, data) for seed in (0, 1)]
+    for loop in alone:
+        loop.execute()
+    StackedLoop(stacked).execute()
+    assert_same_weights(alone, stacked)
+
+
+def test_every_model_stops_by_itself(monkeypatch):
+    """Validation scores are scripted: the first model stops after two epochs, the second trains four."""
+    data = corpus()
+    scores = {0: [0.9, 0.8, 0.7, 0.6], 1: [0.6, 0.7, 0.8, 0.9]}
+    loops = [loop_of(Vanilla(), seed, data, epochs=4, patience=1) for seed in scores]
+    for seed, loop in enumerate(loops):
+
+        def validate(loop=loop, seed=seed):
+            score = scores[seed][loop.state.epoch - 1]
+            loop.state.keep_if_best(score)
+            return {"macro-f1": score}
+
+        monkeypatch.setattr(loop, "validate", validate)
+    records = StackedLoop(loops).execute()
+    assert [record["epoch"] for record in records] == [1, 4]
+    assert [len(loop.state.history) for loop in loops] == [2, 4]
+
+
+def test_a_model_that_diverges_is_left_out_and_the_others_go_on():
+    data = corpus()
+    alone = loop_of(Vanilla(), 1, data)
+    loops = [loop_of(Vanilla(), seed, data) for seed in (0, 1)]
+    with torch.no_grad():
+        next(loops[0].state.model.parameters())[2:] = torch.nan
+    with pytest.warns(UserWarning, match=r"seed 0: training diverged.*The other models go on"):
+        records = StackedLoop(loops).execute()
+    assert records[0] is None
+    alone.execute()
+    assert_same_weights([alone], loops[1:])
+
+
+def test_all_models_diverging_is_an_error():
+    data = corpus()
+    loops = [loop_of(Vanilla(), seed, data) for seed in (0, 1)]
+    for loop in loops:
+        with torch.no_grad():
+            next(loop.state.model.parameters())[2:] = torch.nan
+    with pytest.warns(UserWarning, match="seed 0"), pytest.raises(UserError, match="training diverged"):
+        StackedLoop(loops).execute()
+
+
+@pytest.mark.parametrize(
+    ("technique", "reason"),
+    [(TOYS["duel"], "several players"), (TOYS["anneal"], "change with every step"), (TECHNIQUES["rnp"](), "players")],
+)
+def test_a_step_that_is_not_static_is_named(technique, reason):
+    assert reason in why_not_static(loop_of(technique, 0, corpus()))
+
+
+def consensus_run(folder: Path | None = None, watcher: Recorder | None = None) -> TrainingRun:
+    technique = TECHNIQUES["consensus"](teachers=3)
+    make = partial(model_for, technique, **EXACT)
+    run = make_run(technique, make, folder=folder, resume=folder is not None, watcher=watcher, validation=corpus(12, 1))
+    run.job = replace(run.job, stacks=True)
+    return run
+
+
+def test_teachers_are_trained_at_once_and_each_equals_its_own_run():
+    run = consensus_run()
+    run.execute()
+    stages = [record["stage"] for record in run.history]
+    assert stages == [f"teacher {i} of 3" for i in (1, 2, 3) for _ in range(2)] + ["student"] * 2
+    for seed in range(3):
+        alone = make_run(Vanilla(), partial(model_for, Vanilla(), **EXACT), seed=seed, validation=corpus(12, 1))
+        alone.job = replace(alone.job, stacks=True)
+        model = alone.execute()
+        for name, value in model.state_dict().items():
+            assert_close(value, run.models[f"teacher-{seed}"].state_dict()[name])
+
+
+@pytest.mark.parametrize("epochs", range(1, 8))
+def test_a_run_with_stacked_teachers_resumes_after_any_epoch(epochs, tmp_path):
+    """Between the checkpoints of two teachers, one is an epoch ahead: it then trains in a stack of its own."""
+    whole, resumed = consensus_run(), consensus_run(tmp_path)
+    expected = whole.execute()
+    with pytest.raises(KeyboardInterrupt):
+        consensus_run(tmp_path, Recorder(epochs=epochs)).execute()
+    model = resumed.execute()
+    for name, value in model.state_dict().items():
+        assert_close(value, expected.state_dict()[name])
+    assert [record["stage"] for record in resumed.history] == [record["stage"] for record in whole.history]
+    assert [record["epoch"] for record in resumed.history] == [record["epoch"] for record in whole.history]
+    if epochs in (3, 6, 7):  # all teachers at the same epoch
+        assert weights(model) == weights(expected)
+
+
+def test_teachers_of_a_stack_are_cached_and_found_again(tmp_path):
+    first, second = consensus_run(), consensus_run()
+    for run in (first, second):
+        run.teacher_cache = TeacherCache(tmp_path / "cache", {"data": "toy"})
+    expected = outcome(first)
+    assert len(list((tmp_path / "cache").iterdir())) == 3
+    watcher = Recorder()
+    second.job = replace(second.job, watcher=watcher)
+    assert outcome(second) == expected
+    assert {record["stage"] for record in watcher.epochs} == {"student"}
+
+
+def test_a_diverged_teacher_is_left_out(monkeypatch):
+    run = consensus_run()
+    begin = run._begin
+
+    def damaged(stage, stream):
+        state = begin(stage, stream)
+        if stage.model == "teacher-0":
+            with torch.no_grad():
+                next(state.model.parameters())[2:] = torch.nan
+        return state
+
+    monkeypatch.setattr(run, "_begin", damaged)
+    with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0: training diverged"):
+        run.execute()
+    assert sorted(run.models) == ["model", "teacher-1", "teacher-2"]
+
+
+def test_a_technique_that_cannot_be_stacked_says_why_once():
+    class Talkative(Recorder):
+        def detail(self, message: str) -> None:
+            messages.append(message)
+
+    messages: list[str] = []
+    run = make_run(TOYS["anneal"], watcher=Talkative())
+    run.job = replace(run.job, stacks=True)
+    run.execute()
+    assert messages == ["Anneal trains without a CUDA graph: its settings change with every step"]
+
+
+def test_too_little_memory_halves_the_stack_and_then_is_an_error(monkeypatch):
+    data = corpus()
+
+    def rehearse(stack: StackedLoop) -> None:
+        if stack.count > most:
+            raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr(StackedLoop, "rehearse", rehearse)
+    most = 2
+    loops, alone = ([loop_of(Vanilla(), seed, data) for seed in range(4)] for _ in range(2))
+    records = train_loops(loops)
+    for loop in alone:
+        loop.execute()
+    assert len(records) == 4
+    assert_same_weights(loops, alone)
+    most = 0
+    with pytest.raises(UserError, match=r"too little memory.*--set batch_size=16"):
+        train_loops([loop_of(Vanilla(), 0, data)])

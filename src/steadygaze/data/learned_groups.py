@@ -15,7 +15,7 @@ words first.  Merges of words that occur in no text are accepted.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,4 +132,4 @@ def _counts(tokenizer: WordTokenizer, texts: Sequence[str]) -> csr_matrix:
 def _without(groups: SynonymGroups, words: set[str]) -> SynonymGroups:
     """The groups without these words; groups of one word are left out."""
     remaining = (tuple(word for word in group if word not in words) for group in groups.groups)
-    return SynonymGroups(tuple(group for group in remaining if len(group) > 1))
+    return replace(groups, groups=tuple(group for group in remaining if len(group) > 1))

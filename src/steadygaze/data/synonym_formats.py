@@ -66,7 +66,7 @@ def read_wordnet(folder: Path, words: Collection[str] = ()) -> Rows:
     for part in INFLECTIONS:
         if not (folder / f"data.{part}").is_file() or not (folder / f"index.{part}").is_file():
             raise ValueError(f"it has no data.{part} or index.{part}; a WordNet database has both")
-        irregular = _exceptions(folder / f"{part}.exc")
+        irregular = exceptions(folder / f"{part}.exc")
         for word, synonyms in _wordnet_pairs(folder, part):
             table.setdefault(word, {}).update(dict.fromkeys(synonyms))
             for word_form, synonym_form in _inflected_pairs(word, synonyms, part, irregular, words):
@@ -96,7 +96,13 @@ def _database_lines(file: Path) -> Iterator[str]:
     return (line for line in read_text(file).splitlines() if line and not line.startswith(" "))
 
 
-def _exceptions(file: Path) -> dict[str, list[str]]:
+def database_words(folder: Path, part: str) -> frozenset[str]:
+    """The words of a part of speech with an entry in WordNet."""
+    lines = _database_lines(folder / f"index.{part}")
+    return frozenset(word for word in (line.split(" ", 1)[0] for line in lines) if word.isalpha())
+
+
+def exceptions(file: Path) -> dict[str, list[str]]:
     """Word -> its irregular forms."""
     forms: dict[str, list[str]] = {}
     for line in read_text(file).split("\n") if file.is_file() else ():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from steadygaze.data.class_frequencies import (
     ClassFrequencies,
@@ -9,9 +10,12 @@ from steadygaze.data.class_frequencies import (
     suspicious_pairs,
     suspicious_pairs_in_groups,
 )
-from steadygaze.data.substitutable_pairs import substitutable_pairs
-from steadygaze.data.synonym_groups import Rule, SynonymGroups, build_groups
+from steadygaze.data.lemmas import inflected_forms
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, substitutable_pairs
+from steadygaze.data.synonym_groups import Rule, SynonymGroups, build_groups, fold_word
 from steadygaze.data.synonym_tables import clean_table
+from steadygaze.data.typos import TypoIndex
+from steadygaze.data.vocabulary_lexicon import representative_table
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,78 @@ def group_synonyms(
     """
     rows = clean_table(table).rows
     pairs = substitutable_pairs(rows)
-    suspicious = [] if frequencies is None else suspicious_pairs(pairs, frequencies)
     # A word whose synonyms are all left out keeps its empty row: it agrees with nobody.
-    neighbors = {**dict.fromkeys(rows, ()), **pairs}
+    return _separated({**dict.fromkeys(rows, ()), **pairs}, pairs, frequencies, rule, keep_suspicious)
+
+
+def group_inflections(frequencies: ClassFrequencies, wordnet: Path, *, keep_suspicious: bool = False) -> Grouping:
+    """Group the forms of each lemma of the training texts; `wordnet`: a database folder."""
+    forms = inflected_forms(frequencies.total, wordnet)
+    families = [(lemma, *row) for lemma, row in forms.items()]
+    pairs = {word: [name for name in family if name != word] for family in families for word in family}
+    return _separated(pairs, pairs, frequencies, "clique", keep_suspicious)
+
+
+def group_inflected_synonyms(
+    table: Mapping[str, Sequence[str]],
+    inflections: Grouping,
+    frequencies: ClassFrequencies,
+    rule: Rule = "star",
+    *,
+    keep_suspicious: bool = False,
+) -> Grouping:
+    """Group synonyms after inflected forms: two words share a group if the representatives of their forms do."""
+    first = inflections.groups
+    rows = representative_table(clean_table(table).rows, first)
+    synonyms = group_synonyms(rows, _merged(frequencies, first), rule, keep_suspicious=keep_suspicious)
+    second = synonyms.groups
+    words = dict.fromkeys([*second.representatives, *first.representatives])
+    groups: dict[str, list[str]] = {}
+    for word in words:
+        groups.setdefault(second.representative(first.representative(word)), []).append(word)
+    suspicious = sorted([*inflections.suspicious, *synonyms.suspicious], key=lambda pair: pair.p_value)
+    return Grouping(
+        SynonymGroups(tuple((name, *(w for w in row if w != name)) for name, row in groups.items())), suspicious
+    )
+
+
+def group_typos(frequencies: ClassFrequencies, *, keep_suspicious: bool = False) -> Grouping:
+    """Group words of the training texts that are one typo apart: a word joins the most frequent one by the star rule.
+
+    Groups have function words as representatives only of unknown words: they are not merged.
+    """
+    spellings = frequent_words(frequencies)
+    index = TypoIndex(spellings)
+    content = [word for word in spellings if word not in FUNCTION_WORDS]
+    pairs = {word: [name for name in index.neighbors(word) if name not in FUNCTION_WORDS] for word in content}
+    return _separated(pairs, pairs, frequencies, "star", keep_suspicious)
+
+
+def frequent_words(frequencies: ClassFrequencies, least: int = 2) -> tuple[str, ...]:
+    """The words that typos are read as: those in at least `least` training texts, the most frequent first."""
+    total = frequencies.total
+    words = (word for word, number in total.items() if number >= least and fold_word(word) == word)
+    return tuple(sorted(words, key=lambda word: (-total[word], word)))
+
+
+def _merged(frequencies: ClassFrequencies, groups: SynonymGroups) -> ClassFrequencies:
+    """Numbers of texts with each representative: the sums over its group."""
+    counts: dict[str, tuple[int, ...]] = {}
+    for word, row in frequencies.counts.items():
+        name = groups.representative(word)
+        counts[name] = tuple(a + b for a, b in zip(counts.get(name, (0,) * len(row)), row, strict=True))
+    return ClassFrequencies(frequencies.classes, counts)
+
+
+def _separated(
+    neighbors: Mapping[str, Sequence[str]],
+    pairs: Mapping[str, Sequence[str]],
+    frequencies: ClassFrequencies | None,
+    rule: Rule,
+    keep_suspicious: bool,
+) -> Grouping:
+    """Groups of neighbors, without suspicious pairs."""
+    suspicious = [] if frequencies is None else suspicious_pairs(pairs, frequencies)
     if frequencies is None or keep_suspicious:
         return Grouping(build_groups(neighbors, None if frequencies is None else frequencies.total, rule), suspicious)
     while True:

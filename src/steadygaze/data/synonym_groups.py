@@ -28,6 +28,7 @@ from typing import Any, Literal, get_args
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.untrusted_files import digest_json, parse_json, read_object_or_empty, read_text
+from steadygaze.data.typos import TypoIndex
 from steadygaze.data.word_segmentation import LETTER
 
 Rule = Literal["star", "half", "clique"]
@@ -48,10 +49,13 @@ class SynonymGroups:
 
     groups: tuple[tuple[str, ...], ...]
     """Words of each group in lower case, the representative first."""
+    spellings: tuple[str, ...] = ()
+    """Words by falling frequency.  A word outside of them and of the groups is read as the most frequent one that is
+    one typo away (typos.py); empty: every word is read as it is written."""
 
     def __post_init__(self) -> None:
         words = [word for group in self.groups for word in group]
-        for word in words:
+        for word in (*words, *self.spellings):
             if fold_word(word) != word:
                 raise UserError(
                     f"synonym groups: {word!r:.40} cannot be in a group; words are in lower case and have at least two "
@@ -60,6 +64,9 @@ class SynonymGroups:
         if len(set(words)) < len(words):
             duplicate = Counter(words).most_common(1)[0][0]
             raise UserError(f"synonym groups: {duplicate!r} is in two groups, or twice in one; remove one of them")
+        if len(set(self.spellings)) < len(self.spellings):
+            duplicate = Counter(self.spellings).most_common(1)[0][0]
+            raise UserError(f"synonym groups: {duplicate!r} is twice in the spellings; remove one of them")
         if any(len(group) < 2 for group in self.groups):
             raise UserError("synonym groups: a group needs at least two words; remove groups of one word")
 
@@ -72,9 +79,22 @@ class SynonymGroups:
     def _members(self) -> dict[str, tuple[str, ...]]:
         return {group[0]: group for group in self.groups}
 
+    @cached_property
+    def _typos(self) -> TypoIndex:
+        return TypoIndex(self.spellings)
+
     def representative(self, word: str) -> str:
-        """The representative of the word's group in lower case; the word itself if it is in no group."""
-        return self.representatives.get(fold_word(word) or "", word)
+        """The representative of the word's group in lower case; the word itself if it is in no group.
+
+        With `spellings`, an unknown word counts as the word that it is a typo of.
+        """
+        folded = fold_word(word)
+        if folded is None:
+            return word
+        name = self.representatives.get(folded)
+        if name is None and self.spellings and (spelling := self._typos.nearest(folded)) is not None:
+            name = self.representatives.get(spelling, spelling)
+        return word if name is None else name
 
     def members(self, word: str) -> tuple[str, ...]:
         """The words of the word's group, the representative first; only the word itself if it is in no group."""
@@ -83,25 +103,28 @@ class SynonymGroups:
     @property
     def digest(self) -> str:
         """SHA-256 of the groups."""
-        return digest_json([self.groups])
+        return digest_json([self.groups, *([self.spellings] if self.spellings else [])])
 
     @property
     def summary(self) -> str:
         """Number of groups and words, and the digest."""
-        return f"{len(self.groups):,} groups of {len(self.representatives):,} words, SHA-256 {self.digest}"
+        typos = f", typos of {len(self.spellings):,} words" if self.spellings else ""
+        return f"{len(self.groups):,} groups of {len(self.representatives):,} words{typos}, SHA-256 {self.digest}"
 
     def to_json(self) -> str:
         rows = ",\n".join(f"  {json.dumps(group, ensure_ascii=False)}" for group in self.groups)
-        return f'{{"format": "{FORMAT}", "groups": [\n{rows}\n]}}\n'
+        spellings = f', "spellings": {json.dumps(self.spellings, ensure_ascii=False)}' if self.spellings else ""
+        return f'{{"format": "{FORMAT}", "groups": [\n{rows}\n]{spellings}}}\n'
 
     @staticmethod
     def from_json(text: str | bytes, name: object = "synonym groups") -> "SynonymGroups":
         """Groups of a JSON text; errors name the file `name`."""
         values = parse_json(text, name)
         groups: Any = values.get("groups") if isinstance(values, dict) and values.get("format") == FORMAT else None
-        if not isinstance(groups, list) or not all(map(_is_list_of_strings, groups)):
+        spellings: Any = values.get("spellings", []) if isinstance(values, dict) else None
+        if not isinstance(groups, list) or not all(map(_is_list_of_strings, [*groups, spellings])):
             raise UserError(f'{name} has no synonym groups: it needs {{"format": "{FORMAT}", "groups": [["good", …]]}}')
-        return SynonymGroups(tuple(map(tuple, groups)))
+        return SynonymGroups(tuple(map(tuple, groups)), tuple(spellings))
 
 
 def read_group_file(file: Path) -> SynonymGroups | None:

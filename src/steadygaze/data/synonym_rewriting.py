@@ -48,6 +48,7 @@ class SynonymRewriter:
     """Replaces words of synonym groups by their representatives."""
 
     def __init__(self, groups: SynonymGroups) -> None:
+        self._groups = groups
         words = list(groups.representatives)
         self._tokenizer = tokenizer_of_words(words, max_length=LONGEST)
         self._representatives = list(groups.representatives.values())
@@ -56,7 +57,8 @@ class SynonymRewriter:
         tokenized = self._tokenizer.place(texts)
         ids = tokenized.ragged.ids - len(SPECIALS)
         starts = tokenized.ragged.starts.tolist()
-        grouped = np.flatnonzero(tokenized.ragged.words & (ids >= 0))
+        # With spellings, a word outside of the groups can be a typo.
+        grouped = np.flatnonzero(tokenized.ragged.words & ((ids >= 0) | bool(self._groups.spellings)))
         bounds = np.searchsorted(grouped, starts).tolist()
         return [
             self._rewritten(text, tokenized.spans[row], ids, grouped[bounds[row] : bounds[row + 1]], starts[row] + 1)
@@ -66,12 +68,14 @@ class SynonymRewriter:
     def _rewritten(
         self, text: str, spans: list[Span], ids: NDArray[np.int32], grouped: NDArray[np.int64], first: int
     ) -> RewrittenText:
-        """`grouped`: positions of words in a group; `first`: the position of the text's first word."""
+        """`grouped`: positions of words to look up; `first`: the position of the text's first word."""
         parts, edges, end, shift = [], [(0, 0)], 0, 0
         for position in grouped.tolist():
             start, stop = spans[position - first]
-            name = match_case(text[start:stop], self._representatives[ids[position]])
-            if name == text[start:stop]:
+            index, word = ids[position], text[start:stop]
+            representative = self._representatives[index] if index >= 0 else self._groups.representative(word)
+            name = word if representative == word else match_case(word, representative)
+            if name == word:
                 continue
             parts += [text[end:start], name]
             edges.append((start + shift, start))

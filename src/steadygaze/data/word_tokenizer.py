@@ -20,11 +20,11 @@ zero-width space is white space.  In other scripts, a token cut out of its text 
 Composed and decomposed accents are the same word.
 
 With synonym groups, all words of a group have the id of its representative.  A word outside the training texts has it
-too, if any word of its group is in the vocabulary.
+too, if any word of its group is in the vocabulary.  With spellings, a typo has the id of its word (typos.py).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 from threading import Lock
 from typing import ClassVar, NamedTuple
@@ -86,7 +86,7 @@ def build_word_tokenizer(
 
     The words of a synonym group count as one word, the representative.
     """
-    frequency = document_frequency(texts, {} if synonym_groups is None else synonym_groups.representatives)
+    frequency = document_frequency(texts, None if synonym_groups is None else synonym_groups.representative)
     words = sorted((word for word, n in frequency.items() if n >= min_df), key=lambda word: (-frequency[word], word))
     return tokenizer_of_words(words, max_length=max_length, synonym_groups=synonym_groups)
 
@@ -99,14 +99,14 @@ def tokenizer_of_words(
     return WordTokenizer(engine, max_length=max_length, pad_id=0, synonym_groups=synonym_groups)
 
 
-def document_frequency(texts: Sequence[str], names: Mapping[str, str] | None = None) -> dict[str, int]:
-    """Number of texts with each word; `names`: word -> the word that it counts as."""
+def document_frequency(texts: Sequence[str], name: Callable[[str], str] | None = None) -> dict[str, int]:
+    """Number of texts with each word; `name`: word -> the word that it counts as."""
     engine = _engine({})
     trainer = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
     engine.train_from_iterator(chain.from_iterable(map(_segmented, chunks(texts))), trainer)
     index_of = engine.get_vocab()
     found = sorted(index_of, key=index_of.__getitem__)
-    count_as = {word: NUMBER if _DIGIT.search(word) else (names or {}).get(word, word) for word in found}
+    count_as = {word: NUMBER if _DIGIT.search(word) else name(word) if name else word for word in found}
     words = list(dict.fromkeys([*found, NUMBER, *count_as.values()]))
     position = {word: index for index, word in enumerate(words)}
     canonical = np.array([position[count_as.get(word, word)] for word in words])
@@ -174,17 +174,22 @@ class WordTokenizer(TextTokenizer):
         ids, spans = encoding.ids, align_spans(text.replace(SEPARATOR, " "), encoding.offsets)
         if self._representative is not None:
             ids = [self._representative[index] for index in ids]
-        if self._has_number(text, ids):
+        if self._unknown in ids:
             # Not by a Replace of the normalizer, because that loses the offsets.
             ids = [
-                self._number if index == self._unknown and _DIGIT.search(text, start, end) else index
+                self._unknown_word(text, start, end) if index == self._unknown else index
                 for index, (start, end) in zip(ids, spans, strict=True)
             ]
         return ids, spans, range(len(ids))
 
-    def _has_number(self, text: str, ids: list[int]) -> bool:
-        """Words of the vocabulary have no digits: numbers are looked up as unknown words first."""
-        return self._unknown in ids and _DIGIT.search(text) is not None
+    def _unknown_word(self, text: str, start: int, end: int) -> int:
+        """The id of a number or of a typo; words of the vocabulary have no digits."""
+        if _DIGIT.search(text, start, end):
+            return self._number
+        if self.synonym_groups is None or not self.synonym_groups.spellings:
+            return self._unknown
+        index = self._engine.token_to_id(self.synonym_groups.representative(text[start:end]))
+        return self._unknown if index is None else index
 
     def _encodings(self, texts: list[str]) -> list[Encoding]:
         """Encode each text with the engine for its characters; the order is kept."""

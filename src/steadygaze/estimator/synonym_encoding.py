@@ -33,7 +33,7 @@ def resolve_groups(config: TrainConfig, train: Split, validation: Split, watcher
     grouping = read_groups(config.synonym_groups, config.text.group_rule, frequencies)
     groups, total = grouping.groups, frequencies.total
     grouped = sum(number for word, number in total.items() if word in groups.representatives)
-    if not grouped:
+    if not grouped and not groups.spellings:
         raise UserError(
             "synonym_groups: no word of the training texts is in a group.  Check the language of the table, or train "
             "without it"
@@ -41,6 +41,7 @@ def resolve_groups(config: TrainConfig, train: Split, validation: Split, watcher
     watcher.say(
         f"synonym groups: {len(groups.groups):,} groups of {len(groups.representatives):,} words; "
         f"{grouped / sum(total.values()):.0%} of the words in the training texts are in a group"
+        + (f"; typos of {len(groups.spellings):,} words are recognized" if groups.spellings else "")
     )
     if grouping.suspicious:
         treatment = "merged in the given groups" if grouping.given else "not merged"
@@ -57,7 +58,7 @@ def _learned(groups: SynonymGroups, train: Split, validation: Split, watcher: Wa
         f"regression on the validation texts {learned.score_without:.3f} without groups, {learned.score:.3f} with "
         "groups (optimistic: the same texts select the words)"
     )
-    if not learned.groups.groups:
+    if not learned.groups.groups and not groups.spellings:
         raise UserError("synonym_groups: every group lowers macro-F1 on the validation texts: train without them")
     return learned.groups
 

@@ -44,6 +44,42 @@ def test_build_leaves_out_words_that_define_classes(folder: Path, capsys: pytest
     assert "unknown group rule" in run(capsys, *command, "--replace", "--rule", "ring").err
 
 
+def test_build_groups_inflected_forms_and_typos(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("noun", "verb", "adj", "adv"):
+        words = ["film", "movie"] if part == "noun" else []
+        (folder / f"index.{part}").write_text("".join(f"{word} n 1 0 1 0 00000001  \n" for word in words))
+    monkeypatch.setattr("steadygaze.data.synonym_formats.wordnet_folder", lambda: folder)
+    command = ["synonyms", "build", "--data", "reviews.csv", "--inflection", "--typos", "--out", "groups.json"]
+    out = run(capsys, *command).out
+    assert "groups (star): 2 groups of 4 words" in out
+    assert "typos: 4 words are recognized by their typos" in out
+    groups = SynonymGroups.from_json((folder / "groups.json").read_text())
+    assert groups.groups == (("film", "films"), ("movie", "movies"))
+    assert (groups.representative("Moviess"), groups.representative("fiilm")) == ("Moviess", "film")
+    run(capsys, *command, "table.csv", "--replace")
+    groups = SynonymGroups.from_json((folder / "groups.json").read_text())
+    assert set(groups.members("movies")) == {"film", "films", "movie", "movies"}
+    assert groups.representative("moive") == "film"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "groups.json"], "pass a synonym source, --inflection or --typos"),
+        (["--typos", "--out", "groups.json"], "need training texts"),
+        (["--inflection", "--data", "reviews.csv", "--out", "table.jsonl"], "write groups"),
+    ],
+)
+def test_incomplete_options_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    result = run(capsys, "synonyms", "build", *options)
+    assert result.code == 2
+    assert message in result.err
+
+
 def test_show_prints_synonyms_and_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "synonyms", "show", "table.csv", "Movie", "zebra").out.splitlines() == [
         "Movie: film",

@@ -27,6 +27,7 @@ from steadygaze.cli.output_streams import print_json, print_line, show
 
 if TYPE_CHECKING:
     from steadygaze.data.class_frequencies import ClassFrequencies, SuspiciousPair
+    from steadygaze.data.synonym_grouping import Grouping
 
 synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
 
@@ -34,7 +35,7 @@ SOURCE = (
     "Synonym table (.jsonl, .parquet, .json, .csv, .tsv, MyThes .dat), WordNet folder, or wordnet: the installed "
     "database."
 )
-Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCE)]
+Sources = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE)]
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
 Words = Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to show.")]
 OutFile = Annotated[
@@ -43,6 +44,10 @@ OutFile = Annotated[
 ]
 Corpus = Annotated[str | None, data_option("--data", metavar="DATA", help=f"Training texts. {DATA}")]
 GroupRule = Annotated[str, model_option("--rule", help="Rule of groups: star, half or clique.")]
+Inflection = Annotated[
+    bool, model_option("--inflection", help="Group the inflected forms of each word (needs WordNet and --data).")
+]
+Typos = Annotated[bool, model_option("--typos", help="Read unknown words as the word that they are a typo of.")]
 KEEP = "Keep pairs with different class frequencies (nominal false discovery rate: 5 %)."
 KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help=KEEP)]
 
@@ -51,36 +56,35 @@ KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help=KEEP)]
     **command_help(
         "synonyms build wordnet --out synonyms.jsonl",
         "synonyms build wordnet counter_fitted.parquet --data reviews.csv --out groups.json",
-        "synonyms build thesaurus.csv --data sst2 --rule clique --out groups.json",
+        "synonyms build wordnet --data sst2 --inflection --typos --out groups.json",
     )
 )
 @common_options
 def build(
-    sources: Sources,
     out_file: OutFile,
+    sources: Sources = None,
     data: Corpus = None,
     text: TextColumn = None,
     label: LabelColumn = "label",
     drop_empty: DropEmpty = False,
     rule: GroupRule = "star",
+    inflection: Inflection = False,
+    typos: Typos = False,
     keep_suspicious: KeepSuspicious = False,
     replace: Replace = False,
     *,
     common: Common,
 ) -> None:
     """Merge synonym sources into one table, or into groups."""
-    from steadygaze.core.errors import UserError
     from steadygaze.core.output_paths import write_output
     from steadygaze.data.class_frequencies import without_pairs
     from steadygaze.data.substitutable_pairs import substitutable_pairs
-    from steadygaze.data.synonym_grouping import group_synonyms
     from steadygaze.data.synonym_tables import read_tables, table_text
 
-    if out_file.suffix not in (".json", ".jsonl"):
-        raise UserError(f"{out_file} must end in .jsonl for a table, or in .json for groups")
+    _check_build(out_file, sources, data, inflection or typos)
     frequencies = None if data is None else _frequencies(data, text, label, drop_empty, common)
-    table = read_tables(sources, () if frequencies is None else frequencies.counts.keys())
-    grouping = group_synonyms(table.rows, frequencies, rule, keep_suspicious=keep_suspicious)  # type: ignore[arg-type]
+    table = read_tables(sources or [], () if frequencies is None else frequencies.counts.keys())
+    grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
     rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
     content = grouping.groups.to_json() if out_file.suffix == ".json" else table_text(rows)
     write_output(out_file, content, replace=replace)
@@ -90,10 +94,11 @@ def build(
         "pairs": sum(map(len, rows.values())),
         "groups": len(grouping.groups.groups),
         "grouped_words": len(grouping.groups.representatives),
+        "spellings": len(grouping.groups.spellings),
         "left_out": table.left_out,
         "suspicious": [asdict(pair) for pair in grouping.suspicious],
     }
-    if frequencies is not None:
+    if frequencies is not None and sources:
         result["coverage"] = _coverage(substitutable_pairs(rows), frequencies)
     if common.json:
         print_json(result)
@@ -101,10 +106,50 @@ def build(
     show(f"written: {out_file}")
     show(f"table: {result['pairs']:,} pairs of {result['words']:,} words")
     show(f"groups ({rule}): {result['groups']:,} groups of {result['grouped_words']:,} words")
+    if typos:
+        show(f"typos: {result['spellings']:,} words are recognized by their typos")
     _show_left_out(table.left_out)
     _show_check(result.get("coverage"), grouping.suspicious, frequencies, "kept" if keep_suspicious else "left out")
     command = f"train DATA --synonym-groups {out_file} --out model/"
     print_line(stderr_console(common), f"next:  steadygaze {command}")
+
+
+def _check_build(out_file: Path, sources: list[str] | None, data: str | None, forms: bool) -> None:
+    from steadygaze.core.errors import UserError
+
+    if out_file.suffix not in (".json", ".jsonl"):
+        raise UserError(f"{out_file} must end in .jsonl for a table, or in .json for groups")
+    if not sources and not forms:
+        raise UserError("pass a synonym source, --inflection or --typos")
+    if forms and (data is None or out_file.suffix != ".json"):
+        raise UserError("--inflection and --typos need training texts (--data) and write groups (--out FILE.json)")
+
+
+def _grouping(
+    rows: Mapping[str, list[str]],
+    frequencies: "ClassFrequencies | None",
+    rule: str,
+    inflection: bool,
+    typos: bool,
+    keep_suspicious: bool,
+) -> "Grouping":
+    """The groups of synonyms, inflected forms and typos."""
+    from dataclasses import replace
+
+    from steadygaze.data import synonym_grouping
+    from steadygaze.data.synonym_formats import wordnet_folder
+
+    keep: dict[str, Any] = {"keep_suspicious": keep_suspicious}
+    if frequencies is None or not inflection:
+        grouping = synonym_grouping.group_synonyms(rows, frequencies, rule, **keep)  # type: ignore[arg-type]
+    else:
+        grouping = synonym_grouping.group_inflections(frequencies, wordnet_folder(), **keep)
+        if rows:
+            grouping = synonym_grouping.group_inflected_synonyms(rows, grouping, frequencies, rule, **keep)  # type: ignore[arg-type]
+    if frequencies is None or not typos:
+        return grouping
+    spellings = synonym_grouping.frequent_words(frequencies)
+    return replace(grouping, groups=replace(grouping.groups, spellings=spellings))
 
 
 @synonyms.command(

@@ -16,6 +16,7 @@ from steadygaze.data.synonym_groups import Rule, SynonymGroups, build_groups, fo
 from steadygaze.data.synonym_tables import clean_table
 from steadygaze.data.typos import TypoIndex
 from steadygaze.data.vocabulary_lexicon import representative_table
+from steadygaze.data.word_tokenizer import NUMBER
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def group_typos(frequencies: ClassFrequencies, *, keep_suspicious: bool = False)
 def frequent_words(frequencies: ClassFrequencies, least: int = 2) -> tuple[str, ...]:
     """The words that typos are read as: those in at least `least` training texts, the most frequent first."""
     total = frequencies.total
-    words = (word for word, number in total.items() if number >= least and fold_word(word) == word)
+    words = (word for word, n in total.items() if n >= least and word != NUMBER and fold_word(word) == word)
     return tuple(sorted(words, key=lambda word: (-total[word], word)))
 
 

@@ -235,7 +235,7 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     )
     still = report.verdicts[0]
     assert still.answer == "partly"
-    assert still.why.endswith(f"; a yes also needs jensen-shannon/1-synonym, which is {row.note}.")
+    assert still.why.endswith(f"(jensen-shannon/1-synonym), which is {row.note}.")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,206 @@
+"""Rows of bench/synonym_groups.py: techniques of the study, and cheaper forms of consensus.
+
+word-at              8 epochs, constant learning rate
+fast-E-R             word-at for E epochs; the learning rate decays linearly from R × 0.001
+tT-eE                consensus of T word-at teachers, student of E epochs
+E-R-tT-eE            consensus of T teachers of the row fast-E-R
+*-no-swaps           the student substitutes no words
+*-equal-entropy      the attention of all teachers of a text is tempered to their mean entropy before averaging
+snapshots-A-B-eE     teachers from one run of word-at: A epochs, then B more after the learning rate is reset to 0.002
+self-anchor          word-at and substitutions, anchored to the moving average of the own weights; no teachers
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy as label_cross_entropy
+
+from steadygaze.core.maths.distributions import cross_entropy, entropy
+from steadygaze.core.settings import settings
+from steadygaze.core.types import Batch, Terms
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.anchored import AnchoringTechnique
+from steadygaze.techniques.consensus import Consensus
+from steadygaze.techniques.seat import top_k_distance
+from steadygaze.techniques.synonym_augmentation import substitute_synonyms
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage
+from steadygaze.techniques.word_at import WordAT
+
+DECAY = 0.99
+"""Share of the moving average that a step keeps."""
+HALVINGS = 40
+
+
+@settings
+class EqualEntropy(Consensus):
+    """Consensus whose teachers have equal entropy on each text."""
+
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
+        outputs = [model(batch) for model in models.values()]
+        probs = torch.stack([output.logits.softmax(-1) for output in outputs]).mean(0)
+        weights = [output.weights for output in outputs]
+        target = torch.stack([entropy(w, batch.mask) for w in weights]).mean(0)
+        tempered = torch.stack([with_entropy(w, batch.mask, target) for w in weights])
+        return CachedTargets({"probs": probs}, {"weights": tempered.mean(0)})
+
+
+def with_entropy(weights: Tensor, mask: Tensor, target: Tensor) -> Tensor:
+    """Weights to the power 1/T, with T such that their entropy is `target`, by bisection of log T."""
+    logs = weights.clamp_min(1e-30).log().masked_fill(~mask, -torch.inf)
+    low, high = (torch.full_like(target, bound) for bound in (-3.0, 3.0))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        flatter = entropy((logs / middle.exp().unsqueeze(-1)).softmax(-1), mask) > target
+        low, high = torch.where(flatter, low, middle), torch.where(flatter, middle, high)
+    return (logs / low.exp().unsqueeze(-1)).softmax(-1)
+
+
+@settings
+class Snapshots(AnchoringTechnique):
+    """Teachers from one run of word-at, as in snapshot ensembles (Huang et al. 2017, arXiv:1704.00109)."""
+
+    cycles: tuple[int, ...] = (4, 2)
+    """Epochs of each teacher; the learning rate decays to 0 in each."""
+    student: int = 2
+    """Epochs of the student."""
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        options: dict[str, Any] = {"technique": WordAT(), "schedule": "linear", "select": "last"}
+        teachers = [
+            Stage(
+                f"snapshot {i + 1}", model=f"teacher-{i}", start=f"teacher-{i - 1}" if i else None, epochs=e, **options
+            )
+            for i, e in enumerate(self.cycles)
+        ]
+        start = f"teacher-{len(self.cycles) - 1}"
+        return *teachers, Stage("student", start=start, epochs=self.student, select="last", schedule="linear")
+
+
+@settings
+class SelfAnchor(WordAT):
+    """Word-at and substitutions, with the moving average of the weights as the reference."""
+
+    closeness: float = 1.0
+    overlap: float = 14.3
+
+    @property
+    def substitutes_words(self) -> bool:
+        return True
+
+    def modules(self, model: Any) -> dict[str, nn.Module]:
+        return {"average": copy.deepcopy(model).requires_grad_(False)}
+
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+        average: Any = context.modules["average"].eval()
+        with torch.no_grad():
+            for mean, value in zip(average.parameters(), model.parameters(), strict=True):
+                mean.lerp_(value, 1 - DECAY)
+            reference = average(batch)
+        terms = super().loss(model, batch, context)
+        copies = substitute_synonyms(batch, context, context.key.child(2), 1.0)
+        output = model(batch if copies is None else copies)
+        distance = top_k_distance(reference.weights, output.weights, batch.mask, 7)
+        terms["anchor"] = self.closeness * cross_entropy(reference.logits.softmax(-1), output.logits)
+        terms["anchor"] = terms["anchor"] + self.overlap * distance
+        terms["substituted"] = label_cross_entropy(output.logits, batch.gold, reduction="none")
+        return terms
+
+
+@dataclass(frozen=True)
+class Row:
+    technique: Any
+    """A name, or a class."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    teacher: str = ""
+    """Row of the teachers."""
+    teachers: int = 0
+    epochs: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of a class; numbers of epochs."""
+
+
+def _fast(epochs: int, factor: int) -> Row:
+    return Row("word-at", {"learning_rate": factor * 1e-3, "schedule": "linear"}, epochs=epochs)
+
+
+def _students() -> dict[str, Row]:
+    rows = {f"t{t}-e2": Row("consensus", {}, "word-at", t, 2) for t in (1, 2, 3, 5)}
+    for epochs, factor in FAST:
+        for teachers, student in ((2, 2), (3, 2), (2, 1), (2, 4)):
+            name = f"{epochs}-{factor}-t{teachers}-e{student}"
+            rows[name] = Row("consensus", {}, f"fast-{epochs}-{factor}", teachers, student)
+    return rows
+
+
+def _snapshots(student: int, *cycles: int) -> Row:
+    return Row(Snapshots, {"learning_rate": 2e-3}, options={"cycles": cycles, "student": student})
+
+
+FAST = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2))
+ROWS: dict[str, Row] = {
+    "vanilla": Row("vanilla"),
+    "word-at": Row("word-at"),
+    **{f"fast-{epochs}-{factor}": _fast(epochs, factor) for epochs, factor in FAST},
+    **_students(),
+    "4-4-t2-e2-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-4-4", 2, 2),
+    "t2-e2-equal-entropy": Row(EqualEntropy, {}, "word-at", 2, 2),
+    "snapshots-4-2-e2": _snapshots(2, 4, 2),
+    "snapshots-6-3-e1": _snapshots(1, 6, 3),
+    "snapshots-5-3-e2": _snapshots(2, 5, 3),
+    "snapshots-4-2-2-e1": _snapshots(1, 4, 2, 2),
+    "self-anchor": Row(SelfAnchor),
+}
+CHEAPER: dict[str, tuple[str, ...]] = {
+    "vanilla": ("none",),
+    "snapshots-6-3-e1": ("both",),
+    "snapshots-5-3-e2": ("both",),
+    "snapshots-4-2-2-e1": ("both",),
+    "5-2-t2-e1": ("both",),
+    **{f"{e}-{r}-t2-e2": ("both",) for e, r in FAST[:4]},
+    **{f"t{t}-e2": ("both",) for t in (2, 1, 5, 3)},
+    **{f"{e}-{r}-t3-e2": ("both",) for e, r in ((3, 4), (2, 8))},
+    "4-4-t2-e1": ("both",),
+    "4-4-t2-e2-no-swaps": ("both",),
+    "snapshots-4-2-e2": ("both",),
+    "t2-e2-equal-entropy": ("both",),
+    "self-anchor": ("both",),
+}
+"""Row -> its groups."""
+STUDY: dict[str, tuple[str, ...]] = {
+    "vanilla": ("none", "both", "cf", "wn"),
+    "word-at": ("none", "both", "cf", "wn"),
+}
+"""The selected student comes last."""
+SELECTABLE = ("t1-e2", "4-4-t2-e2", "5-2-t2-e1", *(name for name in ROWS if name.startswith("snapshots")))
+"""Students that cost at most three times as much as vanilla."""
+
+
+def seeds_of(name: str, groups: str, corpus: str, cheaper: bool) -> int:
+    if cheaper:
+        return 3 if name in ("vanilla", "t3-e2", *SELECTABLE) or name.endswith("t2-e2") else 2
+    if corpus == "sst2-minilm":
+        return 3
+    return 5 if groups in ("none", "both") else 3
+
+
+@dataclass(frozen=True)
+class Job:
+    corpus: str
+    technique: str
+    groups: str
+    seed: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.corpus}.{self.technique}.{self.groups}.s{self.seed}"
+
+    @property
+    def teachers(self) -> list["Job"]:
+        """Models of other seeds than other students have."""
+        row = ROWS[self.technique]
+        seeds = range(row.teachers * self.seed, row.teachers * (self.seed + 1))
+        return [Job(self.corpus, row.teacher, self.groups, seed) for seed in seeds]

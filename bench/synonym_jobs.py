@@ -1,0 +1,203 @@
+"""Jobs of bench/synonym_groups.py: texts, tables, training."""
+
+import argparse
+import dataclasses
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cheaper_consensus import ROWS, Job
+from steadygaze.training.optimizers import EPOCHS
+from word_rewrites import WORD, Table, delete, misspell, substitute, without
+
+TEMPERATURES = (1.5, 2.0, 3.0, 5.0)
+"""Of vanilla without groups: the control at equal entropy."""
+VALIDATION_PROBES = ("cf3", "wn3")
+
+
+@dataclass(frozen=True)
+class Setting:
+    corpus: str
+    encoder: str = "bilstm"
+    every: int = 1
+    """Keeps every n-th text."""
+    characters: int | None = None
+    """Keeps the first words of a text."""
+    epochs: int | None = None
+    """Epochs instead of the default of 8; those of other rows in proportion."""
+    long: int = 0
+    """Jobs of a higher number run first."""
+
+
+CORPORA = {
+    "sst2": Setting("sst2"),
+    "rotten_tomatoes": Setting("rotten_tomatoes"),
+    "tweet_emotion": Setting("tweet_emotion"),
+    "imdb": Setting("imdb", every=10, characters=1200, long=1),
+    "sst2-minilm": Setting("sst2", "transformer:minilm", epochs=3, long=2),
+}
+
+
+class Study:
+    """Texts, tables and rewrites, read once per process."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.tables = {name: _read_table(options.tables / f"{name}.jsonl") for name in ("cf", "wn")}
+        self.splits: dict[str, dict[str, list[Any]]] = {}
+        self.rewritten: dict[tuple[str, str], dict[str, list[str]]] = {}
+        self.grouped: dict[tuple[str, str], Any] = {}
+
+    def split(self, corpus: str, name: str) -> list[Any]:
+        from steadygaze.data.corpora import load_corpus
+
+        if corpus not in self.splits:
+            setting, limit = CORPORA[corpus], self.options.limit
+            splits = dict(load_corpus(setting.corpus, data_dir=self.options.data_dir).splits)
+            splits = {
+                key: [_cut(e, setting.characters) for e in rows[:: setting.every]] for key, rows in splits.items()
+            }
+            splits["test"] = splits["test"][:: 2 if setting.every > 1 else 1]
+            if "validation" not in splits:
+                train = splits["train"]
+                splits["validation"] = train[::5]
+                splits["train"] = [example for i, example in enumerate(train) if i % 5]
+            self.splits[corpus] = {
+                key: rows[:: max(1, len(rows) // limit) if limit else 1] for key, rows in splits.items()
+            }
+        return self.splits[corpus][name]
+
+    def rewrites(self, corpus: str, split: str) -> dict[str, list[str]]:
+        """Probe -> the texts after it, the same for every model."""
+        if (corpus, split) not in self.rewritten:
+            words = Counter(w.lower() for e in self.split(corpus, "train") for w in WORD.findall(e.text))
+            known = {word for word, count in words.items() if count >= 2}
+            cf, wn = (
+                {w: [s for s in row if s in known] for w, row in t.items() if w in known} for t in self.tables.values()
+            )
+            tables = {"cf3": cf, "wn3": wn, "cf-only3": without(cf, wn), "wn-only3": without(wn, cf)}
+            texts = [example.text for example in self.split(corpus, split)]
+            rewritten = {
+                **{
+                    name: [substitute(text, table, i) for i, text in enumerate(texts)] for name, table in tables.items()
+                },
+                "typo3": [misspell(text, i) for i, text in enumerate(texts)],
+                "deletion3": [delete(text, i) for i, text in enumerate(texts)],
+            }
+            names = VALIDATION_PROBES if split == "validation" else tuple(rewritten)
+            self.rewritten[corpus, split] = {name: rewritten[name] for name in names}
+        return self.rewritten[corpus, split]
+
+    def groups(self, corpus: str, name: str) -> Any:
+        """The groups of the default rule, built once per corpus; training would build the same."""
+        from steadygaze.data.class_frequencies import class_frequencies
+        from steadygaze.data.synonym_groups import SynonymGroups
+        from steadygaze.estimator.synonym_encoding import read_groups
+
+        if name == "none":
+            return None
+        if (corpus, name) not in self.grouped:
+            file = self.options.out / "groups" / f"{corpus}.{name}.json"
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                cf, wn = self.tables["cf"], self.tables["wn"]
+                both = {word: list(dict.fromkeys([*cf.get(word, []), *wn.get(word, [])])) for word in {**cf, **wn}}
+                train = self.split(corpus, "train")
+                frequencies = class_frequencies([e.text for e in train], [e.label for e in train])
+                table = {"cf": cf, "wn": wn, "both": both}[name]
+                new = file.with_suffix(f".{time.time_ns()}")
+                new.write_text(read_groups(table, "star", frequencies).groups.to_json())
+                new.replace(file)
+            self.grouped[corpus, name] = SynonymGroups.from_json(file.read_text())
+        return self.grouped[corpus, name]
+
+    def do(self, job: Job) -> dict[str, Any]:
+        from synonym_measures import distance_to_seeds, measures, tempered
+
+        started = time.perf_counter()
+        clf = self._trained(job)
+        record: dict[str, Any] = {"training seconds": round(time.perf_counter() - started, 2)}
+        record["history"] = [(e["stage"], round(e["macro-f1"], 4)) for e in clf.stored_.description.history]
+        for split in ("validation", "test"):
+            examples, rewrites = self.split(job.corpus, split), self.rewrites(job.corpus, split)
+            seen = self._seen(job, split)
+            record[split] = measures(clf, examples, rewrites, seen)
+            others = [self._seen(Job(job.corpus, job.technique, job.groups, s), split) for s in range(job.seed)]
+            record[split]["seeds"] = distance_to_seeds(seen, others)
+            if (job.technique, job.groups, split) == ("vanilla", "none", "test"):
+                for temperature in TEMPERATURES:
+                    warm = [file.with_suffix(f".{temperature}.npz") for file in (seen, *others)]
+                    with tempered(clf, temperature):
+                        result = measures(clf, examples, rewrites, warm[0])
+                    record[f"temperature {temperature}"] = result | {"seeds": distance_to_seeds(warm[0], warm[1:])}
+        if not ROWS[job.technique].teachers:
+            clf.save(self.options.out / "models" / job.id)
+        return record
+
+    def _trained(self, job: Job) -> Any:
+        import torch
+
+        import steadygaze as sg
+
+        torch.set_num_threads(1)
+        row, setting = ROWS[job.technique], CORPORA[job.corpus]
+        encoder = setting.encoder
+        if encoder == "transformer:minilm" and self.options.minilm:
+            encoder = f"transformer:{self.options.minilm}"
+        named = isinstance(row.technique, str)
+        settings = dict(row.settings)
+        if encoder.startswith("transformer:"):
+            settings.pop("learning_rate", None)
+        if row.teachers or not named:
+            settings["synonyms"] = str(self.options.tables / "cf.jsonl")
+        own = {"teachers": row.teachers} if row.teachers else _scaled(row.options, setting)
+        if named:
+            settings |= own
+        clf = sg.TextClassifier(
+            encoder,
+            row.technique if named else row.technique(**own),
+            seed=job.seed,
+            epochs=self.options.epochs or _scaled({"epochs": row.epochs or EPOCHS}, setting)["epochs"],
+            vectors=None if encoder.startswith("transformer:") else self.options.glove,
+            settings=settings,
+            synonym_groups=self.groups(job.corpus, job.groups),
+            device=self.options.device,
+            verbose=False,
+        )
+        folders = [self.options.out / "models" / teacher.id for teacher in job.teachers]
+        train, validation = self.split(job.corpus, "train"), self.split(job.corpus, "validation")
+        return clf.fit(
+            [e.text for e in train],
+            [e.label for e in train],
+            validation=([e.text for e in validation], [e.label for e in validation]),
+            reference=[sg.load(folder, device=self.options.device) for folder in folders] or None,
+        )
+
+    def _seen(self, job: Job, split: str) -> Path:
+        folder: Path = self.options.out / "seen" / split
+        return folder / f"{job.id}.npz"
+
+
+def _scaled(epochs: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+    """Numbers of epochs, or tuples of them, in proportion to the epochs of a setting."""
+    share = (setting.epochs or EPOCHS) / EPOCHS
+
+    def scaled(value: Any) -> Any:
+        return tuple(map(scaled, value)) if isinstance(value, tuple) else max(1, round(value * share))
+
+    return {name: scaled(value) for name, value in epochs.items()}
+
+
+def _cut(example: Any, characters: int | None) -> Any:
+    """The example with the first words of its text, of at most so many characters."""
+    if characters is None or len(example.text) <= characters:
+        return example
+    return dataclasses.replace(example, text=example.text[:characters].rpartition(" ")[0])
+
+
+def _read_table(file: Path) -> Table:
+    return {row["word"]: row["synonyms"] for row in map(json.loads, file.read_text().splitlines())}

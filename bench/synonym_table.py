@@ -1,0 +1,162 @@
+"""Tables of bench/synonym_groups.py.
+
+    python bench/synonym_table.py RECORDS... [--split validation] [--corpora sst2,imdb]
+                                             [--by-corpus | --tempered | --select]
+
+The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
+entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
+temperature divides its attention scores; measures between two temperatures are interpolated.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import geometric_mean, mean, stdev
+from typing import Any
+
+import job_queue
+
+PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
+SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
+BASE = ("vanilla", "none")
+Row = tuple[str, str]
+
+
+class Records:
+    """The measures of all models, by corpus and row."""
+
+    def __init__(self, places: Sequence[str], split: str, corpora: Sequence[str]) -> None:
+        self.cells: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
+        self.full: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
+        for record in job_queue.read_records(places):
+            if split in record and (not corpora or record["corpus"] in corpora):
+                key = record["corpus"], (record["technique"], record["groups"])
+                self.full[key].append(record)
+                self.cells[key].append(record[split] | {"training seconds": record["training seconds"]})
+        self.corpora = list(dict.fromkeys(corpus for corpus, _ in self.cells))
+        self.rows = sorted({row for _, row in self.cells}, key=lambda row: (row != BASE, row))
+
+    def present(self, row: Row) -> list[str]:
+        return [corpus for corpus in self.corpora if self.cells.get((corpus, row))]
+
+    def average(self, corpus: str, row: Row, measure: str) -> float:
+        values = [cell[measure] for cell in self.cells[corpus, row] if cell.get(measure) is not None]
+        return mean(values) if values else float("nan")
+
+    def level(self, row: Row, measure: str) -> float:
+        return mean(self.average(corpus, row, measure) for corpus in self.present(row))
+
+    def ratio(self, row: Row, measure: str) -> float:
+        """Geometric mean of the ratios to vanilla without groups."""
+        pairs = [(self.average(c, row, measure), self.average(c, BASE, measure)) for c in self.present(row)]
+        ratios = [max(a, 1e-6) / b for a, b in pairs if b > 0 and a == a]
+        return geometric_mean(ratios) if ratios else float("nan")
+
+    def gain(self, row: Row) -> float:
+        return mean(self.average(c, row, "macro-f1") - self.average(c, BASE, "macro-f1") for c in self.present(row))
+
+
+def main_table(records: Records) -> list[list[str]]:
+    probes = [p for p in PROBES if records.level(BASE, f"label-flip/{p}") == records.level(BASE, f"label-flip/{p}")]
+    heading = ["technique", "groups", "models", "Δ macro-F1", *(f"{p} JSD / flips / Δp" for p in probes), "deletion"]
+    table = [[*heading, "seeds", "comp.", "entropy", "top-7 cf3", "τ cf3", "time"]]
+    for row in records.rows:
+        count = min(len(records.cells[corpus, row]) for corpus in records.present(row))
+        shifts = [" / ".join(f"{records.ratio(row, f'{m}/{p}'):.2f}" for m in SHIFTS) for p in probes]
+        ratios = [records.ratio(row, m) for m in ("label-flip/deletion3", "seeds", "comprehensiveness")]
+        levels = [records.level(row, m) for m in ("normalized-entropy", "top-7-overlap/cf3", "kendall/cf3")]
+        numbers = [f"{value:.2f}" for value in (*ratios, *levels, records.ratio(row, "training seconds"))]
+        missing = [] if records.present(row) == records.corpora else [f" ({', '.join(records.present(row))})"]
+        table.append(["".join([row[0], *missing]), row[1], str(count), f"{records.gain(row):+.3f}", *shifts, *numbers])
+    return table
+
+
+def corpus_table(records: Records) -> list[list[str]]:
+    measures = ("macro-f1", "label-flip/cf3", "label-flip/wn3", "label-flip/wn-only3")
+    table = [["corpus", "technique", "groups", "models", "macro-F1", "flips cf3", "flips wn3", "flips wn-only3"]]
+    for corpus in records.corpora:
+        for row in records.rows:
+            if cells := records.cells.get((corpus, row)):
+                values = [[100 * cell[measure] for cell in cells] for measure in measures]
+                shown = [f"{mean(v):.1f} ± {stdev(v) if len(v) > 1 else 0:.1f}" for v in values]
+                table.append([corpus, *row, str(len(cells)), *shown])
+    return table
+
+
+def tempered_table(records: Records, split: str) -> list[list[str]]:
+    """Every row beside vanilla at its entropy, as ratios to vanilla at temperature 1."""
+    measures = [f"{m}/{p}" for p in ("cf3", "wn3", "wn-only3") for m in SHIFTS]
+    measures += ["seeds", "top-7-overlap/cf3", "kendall/cf3"]
+    table = [["row", "groups", "entropy", *measures]]
+    for row in records.rows:
+        own: dict[str, list[float]] = defaultdict(list)
+        control: dict[str, list[float]] = defaultdict(list)
+        for corpus in records.present(row):
+            target = records.average(corpus, row, "normalized-entropy")
+            for measure in measures:
+                base = records.average(corpus, BASE, measure)
+                own[measure].append(records.average(corpus, row, measure) / base)
+                control[measure].append(_at_entropy(records.full[corpus, BASE], split, measure, target) / base)
+        level = f"{records.level(row, 'normalized-entropy'):.2f}"
+        for name, values in ((row[0], own), ("vanilla, tempered", control)):
+            table.append([name, row[1], level, *(f"{geometric_mean(values[m]):.2f}" for m in measures)])
+    return table
+
+
+BARS = {
+    "jensen-shannon/cf3": 0.15,
+    "label-flip/cf3": 0.30,
+    "prediction-change/cf3": 0.30,
+    "label-flip/wn3": 0.50,
+    "seeds": 0.20,
+}
+"""Largest ratios to vanilla; macro-F1 and comprehensiveness: below."""
+
+
+def shortfall(records: Records, row: Row) -> float:
+    """Sum of the relative amounts by which a row misses the bars."""
+    ratios = [records.ratio(row, measure) / bar for measure, bar in BARS.items()]
+    ratios += [0.93 / records.ratio(row, "comprehensiveness"), 2 - records.gain(row) / 0.015]
+    return sum(max(0.0, ratio - 1) for ratio in ratios)
+
+
+def _at_entropy(models: list[dict[str, Any]], split: str, measure: str, target: float) -> float:
+    """The measure of vanilla at a normalized entropy, interpolated between temperatures; constant beyond them."""
+    import numpy as np
+
+    names = [split, *sorted(name for name in models[0] if name.startswith("temperature "))]
+    models = [model for model in models if len([n for n in model if n in names]) == len(names)]
+
+    def average(name: str, key: str) -> float:
+        return mean(model[name][key] for model in models if model[name].get(key) is not None)
+
+    points = [(average(name, "normalized-entropy"), average(name, measure)) for name in names]
+    return float(np.interp(target, *zip(*points, strict=True)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("records", nargs="+")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--corpora", default="")
+    parser.add_argument("--by-corpus", action="store_true")
+    parser.add_argument("--tempered", action="store_true")
+    parser.add_argument("--select", action="store_true", help="print the student with the least shortfall")
+    options = parser.parse_args()
+    records = Records(options.records, options.split, [c for c in options.corpora.split(",") if c])
+    if options.select:
+        from cheaper_consensus import SELECTABLE
+
+        rows = [(name, "both") for name in SELECTABLE if records.present((name, "both")) == records.corpora]
+        print(min(rows, key=lambda row: shortfall(records, row))[0])
+        return
+    if options.by_corpus:
+        table = corpus_table(records)
+    else:
+        table = tempered_table(records, options.split) if options.tempered else main_table(records)
+    table.insert(1, ["---"] * len(table[0]))
+    print("\n".join(f"| {' | '.join(line)} |" for line in table))
+
+
+if __name__ == "__main__":
+    main()

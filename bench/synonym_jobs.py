@@ -121,7 +121,7 @@ class Study:
         started = time.perf_counter()
         clf = self._trained(job)
         record: dict[str, Any] = {"training seconds": round(time.perf_counter() - started, 2)}
-        record["history"] = [(e["stage"], round(e["macro-f1"], 4)) for e in clf.stored_.description.history]
+        record["epochs"] = Counter(epoch["stage"] for epoch in clf.stored_.description.history)
         for split in ("validation", "test"):
             examples, rewrites = self.split(job.corpus, split), self.rewrites(job.corpus, split)
             seen = self._seen(job, split)

@@ -8,6 +8,7 @@ Distances of attention need texts of equal length: a transformer may read a syno
 for labels and probabilities only.
 """
 
+import os
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,7 +56,9 @@ def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], s
         "comprehensiveness": comprehensiveness(clf, texts),
     }
     seen.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(seen, weights=before.weights.float().numpy(), mask=before.mask.numpy())
+    new = seen.with_suffix(f".{os.getpid()}.npz")  # other jobs read complete files only
+    np.savez_compressed(new, weights=before.weights.float().numpy(), mask=before.mask.numpy())
+    os.replace(new, seen)
     for probe, rewritten in rewrites.items():
         changed = torch.tensor([a != b for a, b in zip(rewritten, texts, strict=True)])
         result |= {f"{name}/{probe}": value for name, value in shifts(before, outputs(clf, rewritten), changed).items()}

@@ -19,6 +19,8 @@ import job_queue
 PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
 BASE = ("vanilla", "none")
+STEP = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
+"""Cost of a step on a GPU, over that of vanilla: docs/techniques.md."""
 Row = tuple[str, str]
 
 
@@ -32,7 +34,7 @@ class Records:
             if split in record and (not corpora or record["corpus"] in corpora):
                 key = record["corpus"], (record["technique"], record["groups"])
                 self.full[key].append(record)
-                self.cells[key].append(record[split] | {"training seconds": record["training seconds"]})
+                self.cells[key].append(record[split])
         self.corpora = list(dict.fromkeys(corpus for corpus, _ in self.cells))
         self.rows = sorted({row for _, row in self.cells}, key=lambda row: (row != BASE, row))
 
@@ -55,17 +57,39 @@ class Records:
     def gain(self, row: Row) -> float:
         return mean(self.average(c, row, "macro-f1") - self.average(c, BASE, "macro-f1") for c in self.present(row))
 
+    def cost(self, row: Row) -> float:
+        """Epochs × cost of a step, with the teachers, over that of vanilla; NaN if no model has epochs."""
+        from cheaper_consensus import ROWS
+
+        if row[0] not in ROWS or row[0] == "self-anchor":
+            return float("nan")
+        costs, plan = [], ROWS[row[0]]
+        for corpus in self.present(row):
+            own, vanilla = (self._steps(corpus, key) for key in (row, BASE))
+            teachers = plan.teachers * self._steps(corpus, (plan.teacher, row[1])) if plan.teachers else 0.0
+            costs.append((own + teachers) / vanilla)
+        return mean(costs)
+
+    def _steps(self, corpus: str, row: Row) -> float:
+        """Mean cost of one run in epochs of vanilla."""
+        from cheaper_consensus import ROWS
+
+        own = STEP.get(str(ROWS[row[0]].technique), STEP["word-at"])
+        runs = [record["epochs"] for record in self.full[corpus, row] if "epochs" in record]
+        costs = [sum(n * (STEP["consensus"] if s == "student" else own) for s, n in run.items()) for run in runs]
+        return mean(costs) if costs else float("nan")
+
 
 def main_table(records: Records) -> list[list[str]]:
     probes = [p for p in PROBES if records.level(BASE, f"label-flip/{p}") == records.level(BASE, f"label-flip/{p}")]
     heading = ["technique", "groups", "models", "Δ macro-F1", *(f"{p} JSD / flips / Δp" for p in probes), "deletion"]
-    table = [[*heading, "seeds", "comp.", "entropy", "top-7 cf3", "τ cf3", "time"]]
+    table = [[*heading, "seeds", "comp.", "entropy", "top-7 cf3", "τ cf3", "cost"]]
     for row in records.rows:
         count = min(len(records.cells[corpus, row]) for corpus in records.present(row))
         shifts = [" / ".join(f"{records.ratio(row, f'{m}/{p}'):.2f}" for m in SHIFTS) for p in probes]
         ratios = [records.ratio(row, m) for m in ("label-flip/deletion3", "seeds", "comprehensiveness")]
         levels = [records.level(row, m) for m in ("normalized-entropy", "top-7-overlap/cf3", "kendall/cf3")]
-        numbers = [f"{value:.2f}" for value in (*ratios, *levels, records.ratio(row, "training seconds"))]
+        numbers = [f"{value:.2f}" for value in (*ratios, *levels, records.cost(row))]
         missing = [] if records.present(row) == records.corpora else [f" ({', '.join(records.present(row))})"]
         table.append(["".join([row[0], *missing]), row[1], str(count), f"{records.gain(row):+.3f}", *shifts, *numbers])
     return table

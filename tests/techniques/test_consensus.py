@@ -1,6 +1,7 @@
 """Consensus: anchoring to a mean; students have separate teachers unless `first_teacher` is set."""
 
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -75,6 +76,25 @@ def test_teachers_are_trained_as_asked_and_the_student_starts_from_the_first():
     assert (student.model, student.start, student.seed, student.technique) == ("model", "teacher-0", None, None)
     steady = Consensus(teacher="word-at", teacher_epsilon=0.4, teachers=2).stages(0)
     assert [stage.technique for stage in steady[:-1]] == [WordAT(epsilon=0.4)] * 2
+
+
+def test_short_teachers_train_a_share_of_the_epochs_at_a_decaying_rate():
+    """Of 8 epochs: half for each teacher, a quarter for the student.  A separate run gives the same teacher."""
+    technique = Consensus(teachers=2, teacher="word-at", teacher_epochs=0.5, teacher_rate=4.0, student_epochs=0.25)
+    run = make_run(technique, seed=3, epochs=8, learning_rate=1e-3)
+    run.execute()
+    counts = Counter(record["stage"] for record in run.history)
+    assert counts["student"] == 2
+    assert all(counts[f"teacher {i} of 2"] <= 4 for i in (1, 2))
+    alone = make_run(WordAT(), seed=6, epochs=4, learning_rate=4e-3, schedule="linear").execute()
+    for name, value in alone.state_dict().items():
+        assert torch.equal(value, run.models["teacher-0"].state_dict()[name])
+
+
+def test_a_share_of_few_epochs_is_at_least_one():
+    run = make_run(Consensus(teachers=1, teacher_epochs=0.1, student_epochs=0.1), epochs=2)
+    run.execute()
+    assert [(record["stage"], record["epoch"]) for record in run.history] == [("teacher 1 of 1", 1), ("student", 1)]
 
 
 def test_of_one_teacher_it_is_anchored_to_that_reference_bit_for_bit():

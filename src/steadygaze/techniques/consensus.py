@@ -32,6 +32,12 @@ class Consensus(AnchoringTechnique):
     """Technique that trains the teachers; word-at gives the most stable students."""
     teacher_epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
     """Length of word-at's perturbation, relative to the mean norm of a word vector."""
+    teacher_epochs: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the epochs that a teacher trains; below 1, its learning rate decays linearly."""
+    teacher_rate: Annotated[float, Field(gt=0, le=100)] = 1.0
+    """Factor of the learning rate of teachers, except for a transformer."""
+    student_epochs: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the epochs that the student trains."""
     first_teacher: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     """Seed of the first teacher; the others follow in order; None: seed × teachers."""
 
@@ -45,7 +51,11 @@ class Consensus(AnchoringTechnique):
                 model=f"teacher-{i}",
                 seed=first + i,
                 must_learn=True,
+                share=self.teacher_epochs,
+                rate_factor=self.teacher_rate,
+                schedule="linear" if self.teacher_epochs < 1 else None,
             )
             for i in range(self.teachers)
         ]
-        return *group, Stage("student", start="teacher-0", select="last", schedule="linear")
+        student = Stage("student", start="teacher-0", select="last", schedule="linear", share=self.student_epochs)
+        return *group, student

@@ -75,7 +75,11 @@ class Stage:
     trains: tuple[str, ...] = ("model.", "modules.")
     """Prefixes of the trained parameters: model.encoder, model.scorer, model.decoder, modules.<name>."""
     epochs: int | None = None
-    """At least 1; None: the epochs of the run."""
+    """At least 1; None: the share of the epochs of the run."""
+    share: float = 1.0
+    """Share of the epochs of the run, rounded to at least 1; ignored if `epochs` is set."""
+    rate_factor: float = 1.0
+    """Factor of `learning_rate`; the learning rates of transformers and players do not change."""
     select: Literal["best", "last"] = "best"
     """Select the epoch with the best validation macro-F1, or the last; applies to the model and its modules."""
     schedule: Literal["constant", "linear"] | None = None
@@ -86,6 +90,8 @@ class Stage:
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 1:
             raise ValueError(f"stage {self.name!r} has {self.epochs} epochs: set at least 1, or None")
+        if self.share <= 0 or self.rate_factor <= 0:
+            raise ValueError(f"stage {self.name!r}: share and rate_factor must be positive")
 
 
 @dataclass(frozen=True)

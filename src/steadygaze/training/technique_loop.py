@@ -208,7 +208,7 @@ def steps(job: TrainingJob) -> int:
 
 def longest(job: TrainingJob, stage: Stage) -> int:
     """Return the maximum number of epochs."""
-    return job.training.longest(steps(job)) if stage.epochs is None else stage.epochs
+    return stage.epochs or max(1, round(stage.share * job.training.longest(steps(job))))
 
 
 def report_longer_training(job: TrainingJob) -> None:

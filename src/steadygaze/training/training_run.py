@@ -191,6 +191,7 @@ class TrainingRun:
             "epochs": longest(self.job, stage),
             "select": stage.select,
             "schedule": self._schedule(stage),
+            "rate_factor": stage.rate_factor,
         }
 
     def _is_separable(self, stage: Stage) -> bool:
@@ -209,6 +210,7 @@ class TrainingRun:
         """Return weights, optimizer and generators before the first step."""
         torch.manual_seed(derive_seed(*stream))
         training, accelerator = self.job.training, self.job.accelerator
+        training = dataclasses.replace(training, learning_rate=training.learning_rate * stage.rate_factor)
         technique = stage.technique or self.technique
         source = stage.start or stage.model
         if stage.start and source not in self.models and self.models:

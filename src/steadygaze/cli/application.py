@@ -145,6 +145,13 @@ class CorpusOptions:
     label: LabelIfAny = None
     drop_empty: DropEmpty = False
 
+    def check(self, *, labeled: bool = False) -> None:
+        """Refuse a missing file or column before a model is loaded."""
+        from steadygaze.data.corpora import check_columns
+
+        label = self.label or ("label" if labeled else None)
+        check_columns(self.data, text=tuple(self.text or ("text",)), label=label)
+
     def load(self, common: Common, *, task: "Task" = "classification") -> "Corpus":
         from steadygaze.data.corpora import load_corpus
 

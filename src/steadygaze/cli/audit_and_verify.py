@@ -66,9 +66,8 @@ class AuditOutputs:
         return None if self.sign is None else partial(sign, key=self.sign)
 
 
-def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Common) -> None:
-    config, console = build(AuditConfig, options), stderr_console(common)
-    policy, replaced = outputs.required, _check(outputs)
+def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common) -> None:
+    console, policy, replaced = stderr_console(common), outputs.required, _check(outputs)
     settings = reproduction.portable_settings(asdict(config), outputs.base)
     with nullcontext() if outputs.out is None else exclusive_output(outputs.out, "auditing"):
         with audit_runtime(common, console, True) as runtime:

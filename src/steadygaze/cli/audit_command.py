@@ -81,28 +81,32 @@ def audit(
     common: Common,
 ) -> None:
     """Measure how far the explanations of a model can be trusted."""
-    from steadygaze.cli.audit_and_verify import AuditOutputs
-
     settings = {"model": model, "data": data, **settings, "seed": common.seed}
+    config = _check_settings(settings, (signers, signer)) if verify is None else None
+    from steadygaze.cli.audit_and_verify import AuditOutputs, run_audit_command
+
     outputs = AuditOutputs(tuple(require or ()), policy, bundle, html, card, replace, sign)
-    if verify is None:
-        _audit(settings, outputs, (signers, signer), common)
-    else:
+    if config is not None:
+        run_audit_command(config, outputs, common)
+    elif verify is not None:
         _verify(verify, settings, outputs, (signers, signer), common)
 
 
-def _audit(
-    settings: dict[str, Any], outputs: "AuditOutputs", signature: tuple[Path | None, str | None], common: Common
-) -> None:
-    """`signature`: --signers and --signer, which require --verify."""
-    from steadygaze.cli.audit_and_verify import run_audit_command
+def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str | None]) -> AuditConfig:
+    """Check settings and columns before torch is imported; `signature`: --signers and --signer."""
     from steadygaze.core.errors import UserError
+    from steadygaze.core.settings import build
+    from steadygaze.data.corpora import check_columns
 
     if any(signature):
         raise UserError("--signers and --signer check the signature of a bundle: name it with --verify")
     if settings["model"] is None or settings["data"] is None:
         raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify BUNDLE")
-    run_audit_command(settings, outputs, common)
+    config = build(AuditConfig, settings)
+    check_columns(config.data, text=config.text, label=config.label, rationales=config.rationales)
+    if config.train is not None:
+        check_columns(config.train, text=config.text, label=config.label or "label")
+    return config
 
 
 def _verify(

@@ -80,22 +80,23 @@ def certify(
     common: Common,
 ) -> None:
     """Certify labels and top words against changes of attention weights, or substitutions of words."""
-    from steadygaze.audit.certify import certify
     from steadygaze.core.errors import UserError
     from steadygaze.data.corpora import load_corpus
-    from steadygaze.estimator.inputs import texts_of
-    from steadygaze.models.inference import BATCH
 
     if radius is None and substitutions is None:
         raise UserError("pass --radius R (changes of attention weights) or --substitutions FILE (changes of words)")
+    corpus = load_corpus(
+        data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
+    )
+    from steadygaze.audit.certify import certify
+    from steadygaze.estimator.inputs import texts_of
+    from steadygaze.models.inference import BATCH
+
     subject: Any
     if substitutions is None:
         subject = load_model(Path(model), common)
     else:
         subject = load_adapter(model, common, classes, prompt, label_words)
-    corpus = load_corpus(
-        data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
-    )
     certificates = certify(
         subject,
         texts_of(corpus.splits[corpus.choose(split)]),

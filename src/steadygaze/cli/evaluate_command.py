@@ -56,6 +56,7 @@ def evaluate(
     common: Common,
 ) -> None:
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
+    corpus.check(labeled=True)
     from steadygaze.audit.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
     from steadygaze.estimator.inputs import texts_of

@@ -82,6 +82,7 @@ def fit_explainer(
     common: Common,
 ) -> None:
     """Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`."""
+    corpus.check()
     from steadygaze.adapters import resumable_fit
     from steadygaze.core.settings import parse
     from steadygaze.estimator import resumable_training

@@ -105,6 +105,8 @@ def predict(
     common: Common,
 ) -> None:
     """Predict the labels of texts."""
+    if file is not None:
+        _check_file(file, text)
     from steadygaze.cli import streaming
 
     if out_file is not None:
@@ -128,6 +130,13 @@ def predict(
     else:
         for record in until_closed(records):
             print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
+
+
+def _check_file(file: Path, text: Sequence[str] | None, label: str | None = None) -> None:
+    """Refuse a missing file or column before the model is loaded."""
+    from steadygaze.data.user_files import ColumnNames, check_files
+
+    check_files(file, ColumnNames(tuple(text or ("text",)), label))
 
 
 def _check_out(out: Path, file: Path | None, texts: Sequence[str] | None) -> None:
@@ -182,7 +191,6 @@ def explain(
     common: Common,
 ) -> None:
     """Show the weight of each word in a prediction."""
-    from steadygaze.cli import streaming
     from steadygaze.core.errors import UserError
     from steadygaze.core.settings import parse
 
@@ -190,6 +198,10 @@ def explain(
         raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
     if label is not None and (file is None or texts or eraser is not None):
         raise UserError("--label names a column of the file: give --file FILE, without other texts or --eraser")
+    if file is not None:
+        _check_file(file, text, label)
+    from steadygaze.cli import streaming
+
     options = {"target": target, "granularity": granularity, "output": output, "settings": parse(settings or [])}
     adapter, columns = load_adapter(model, common, classes, prompt, label_words), text or ["text"]
     explain_chunks, notes = _explained(adapter, explainer, options, common)

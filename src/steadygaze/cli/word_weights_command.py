@@ -67,6 +67,7 @@ def word_weights(
     common: Common,
 ) -> None:
     """Show which words carry the weight of the explanations of a corpus, per class."""
+    corpus.check()
     from steadygaze.adapters.load_and_explain import weigh_words
     from steadygaze.estimator.inputs import texts_of
 

@@ -37,7 +37,7 @@ from steadygaze.data.published_corpora import PUBLISHED_CORPORA
 from steadygaze.data.tables import NoColumn
 from steadygaze.data.text_checks import check_labels as check_labels
 from steadygaze.data.text_checks import check_texts as check_texts
-from steadygaze.data.user_files import ColumnNames, load_files
+from steadygaze.data.user_files import ColumnNames, check_files, load_files
 from steadygaze.data.user_files import stream as stream
 
 TOKENS = (",", ";", ":", "-", "/", "*", "+", "=", "&", "%")
@@ -184,20 +184,40 @@ def load_corpus(
         bias = read_bias({"seed": seed, **_options(prefix)})  # check it before reading the data
         arguments: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
         return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed, task=task), bias)
-    name, _, options = str(data).partition(":")
     columns = ColumnNames(tuple(text), label or "label", rationales, task)
-    if isinstance(data, Path) or name not in CORPORA:
-        if not _is_path(data):
-            raise unknown("corpus", name, CORPORA)
+    if _is_file(data, columns):
         try:
             return load_files(Path(data), columns, drop_empty)
         except NoColumn as error:
             if label is not None or error.column != columns.label:
                 raise
             return load_files(Path(data), replace(columns, label=None), drop_empty)
+    name, _, options = str(data).partition(":")
+    return CORPORA[name].load(name, _options(options), data_dir, seed)
+
+
+def check_columns(
+    data: str | Path, *, text: Sequence[str] = ("text",), label: str | None = None, rationales: str | None = None
+) -> None:
+    """Refuse an unknown corpus, a missing file or a missing column; for use before a model is loaded.
+
+    Reads the first rows of each file.  With label=None, labels are optional.
+    """
+    source = divided(data)[1] if isinstance(data, str) else data
+    if _is_file(source, ColumnNames(tuple(text), label or "label", rationales)):
+        check_files(Path(source), ColumnNames(tuple(text), label, rationales))
+
+
+def _is_file(data: str | Path, columns: ColumnNames) -> bool:
+    """Whether the data are a file or folder; refuse unknown names, and other columns of a corpus with a name."""
+    name = str(data).partition(":")[0]
+    if isinstance(data, Path) or name not in CORPORA:
+        if not _is_path(data):
+            raise unknown("corpus", name, CORPORA)
+        return True
     if columns != ColumnNames(("text",), "label"):
         raise UserError(f"{name} has fixed columns; remove the column options, which are for files.")
-    return CORPORA[name].load(name, _options(options), data_dir, seed)
+    return False
 
 
 def _is_path(data: str | Path) -> bool:

@@ -31,9 +31,9 @@ from steadygaze.core.untrusted_files import arrow_path, foreign_error, open_file
 class NoColumn(UserError):
     """A file lacks a column."""
 
-    def __init__(self, column: str, sentence: str) -> None:
+    def __init__(self, column: str, sentence: str, known: Sequence[str] = ()) -> None:
         super().__init__(sentence)
-        self.column = column
+        self.column, self.known = column, known
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
     """Refuse a file that lacks one of the columns, or has it twice."""
     for name in names:
         if name not in columns:
-            raise NoColumn(name, f"{file}: {unknown('column', name, columns)}")
+            raise NoColumn(name, f"{file}: {unknown('column', name, columns)}", columns)
         if columns.count(name) > 1:
             raise UserError(f"{file} has {columns.count(name)} columns called {name!r}; rename all but one.")
 

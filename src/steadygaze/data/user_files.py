@@ -6,6 +6,7 @@ optional (see `rationale_spans`).  ERASER's files have other columns (see `erase
 the user's file.
 """
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +45,18 @@ class ColumnNames:
     def names(self) -> list[str]:
         return [*self.text, *(name for name in (self.label, self.rationales) if name is not None)]
 
+    def option(self, name: str) -> str:
+        """The keyword that names this column; the option of the command line is --text, --label or --rationales."""
+        return "text" if name in self.text else "label" if name == self.label else "rationales"
+
+
+def check_files(path: Path, columns: ColumnNames) -> None:
+    """Refuse a missing file or column; reads the first rows of each file."""
+    if columns.text == ("text",) and path.suffix.lower() not in UNTYPED and is_eraser(path):
+        return
+    for file in (_split_files(path) if path.is_dir() else {"": path}).values():
+        next(_read(file, columns, CHUNK))
+
 
 def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Corpus:
     """Load a file as the split "train", or a folder as its splits."""
@@ -54,7 +67,7 @@ def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Co
     if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:
         message = f"{path.name} has no labels; use a {_formats()} file with a text and a label column."
         raise NoColumn(columns.label, message)
-    complete = {name: concatenate(read_columns(file, columns.names, CHUNK)) for name, file in paths.items()}
+    complete = {name: concatenate(_read(file, columns, CHUNK)) for name, file in paths.items()}
     tables = {name: _readable(table, columns, drop_empty) for name, table in complete.items()}
     for table in tables.values():
         if not len(table):
@@ -85,7 +98,7 @@ def stream(
     columns = ColumnNames(text, label, rationales, task)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk)
-    return _streamed(read_columns(Path(path), columns.names, chunk), columns, drop_empty)
+    return _streamed(_read(Path(path), columns, chunk), columns, drop_empty)
 
 
 def stream_rows(
@@ -96,6 +109,29 @@ def stream_rows(
         table = _readable(complete, ColumnNames(text), drop_empty)
         for cells in zip(*table.columns.values(), strict=True):
             yield dict(zip(table.columns, cells, strict=True))
+
+
+def _read(path: Path, columns: ColumnNames, chunk: int) -> Iterator[Table]:
+    """Yield tables of at most `chunk` rows; the error of a missing column names the option to pass."""
+    tables = read_columns(path, columns.names, chunk)  # raises errors of the path at once
+    return _with_option(tables, path, columns)
+
+
+def _with_option(tables: Iterator[Table], path: Path, columns: ColumnNames) -> Iterator[Table]:
+    try:
+        yield from tables
+    except NoColumn as error:
+        option = columns.option(error.column)
+        unused = [name for name in error.known if name not in columns.names and error.known.count(name) == 1]
+        example = f", for example --text {shlex.quote(_longest(path, unused))}" if option == "text" and unused else ""
+        advice = f"Name the {option} column with --{option} ({option}=){example}."
+        raise NoColumn(error.column, f"{error}  {advice}", error.known) from None
+
+
+def _longest(path: Path, names: Sequence[str]) -> str:
+    """The column with the most characters in the first rows, which is probably the text."""
+    table = next(read_columns(path, names, CHUNK))
+    return max(names, key=lambda name: sum(len(str(cell)) for cell in table.columns[name]))
 
 
 def _streamed(tables: Iterator[Table], columns: ColumnNames, drop_empty: bool) -> Iterator[list[Example]]:

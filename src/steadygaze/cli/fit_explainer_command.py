@@ -149,6 +149,8 @@ class FitProgress:
 
     warn = say
 
+    def detail(self, message: str) -> None: ...
+
     def stop(self) -> None:
         self.watch("measuring", self.total, self.total)
 

@@ -148,7 +148,7 @@ def _grouping(
             grouping = synonym_grouping.group_inflected_synonyms(rows, grouping, frequencies, rule, **keep)  # type: ignore[arg-type]
     if frequencies is None or not typos:
         return grouping
-    spellings = synonym_grouping.frequent_words(frequencies)
+    spellings = synonym_grouping.words_by_frequency(frequencies)
     return replace(grouping, groups=replace(grouping.groups, spellings=spellings))
 
 

@@ -11,10 +11,9 @@ from steadygaze.data.class_frequencies import (
     suspicious_pairs_in_groups,
 )
 from steadygaze.data.lemmas import inflected_forms
-from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, substitutable_pairs
+from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_groups import Rule, SynonymGroups, build_groups, fold_word
 from steadygaze.data.synonym_tables import clean_table
-from steadygaze.data.typos import TypoIndex
 from steadygaze.data.vocabulary_lexicon import representative_table
 from steadygaze.data.word_tokenizer import NUMBER
 
@@ -86,22 +85,10 @@ def group_inflected_synonyms(
     )
 
 
-def group_typos(frequencies: ClassFrequencies, *, keep_suspicious: bool = False) -> Grouping:
-    """Group words of the training texts that are one typo apart: a word joins the most frequent one by the star rule.
-
-    Groups have function words as representatives only of unknown words: they are not merged.
-    """
-    spellings = frequent_words(frequencies)
-    index = TypoIndex(spellings)
-    content = [word for word in spellings if word not in FUNCTION_WORDS]
-    pairs = {word: [name for name in index.neighbors(word) if name not in FUNCTION_WORDS] for word in content}
-    return _separated(pairs, pairs, frequencies, "star", keep_suspicious)
-
-
-def frequent_words(frequencies: ClassFrequencies, least: int = 2) -> tuple[str, ...]:
-    """The words that typos are read as: those in at least `least` training texts, the most frequent first."""
+def words_by_frequency(frequencies: ClassFrequencies) -> tuple[str, ...]:
+    """The words of the training texts that typos are read as, the most frequent first."""
     total = frequencies.total
-    words = (word for word, n in total.items() if n >= least and word != NUMBER and fold_word(word) == word)
+    words = (word for word in total if word != NUMBER and fold_word(word) == word)
     return tuple(sorted(words, key=lambda word: (-total[word], word)))
 
 

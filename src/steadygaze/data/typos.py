@@ -49,10 +49,6 @@ class TypoIndex:
         rank = min(self._neighbors(word), default=None)
         return None if rank is None else self._words[rank]
 
-    def neighbors(self, word: str) -> list[str]:
-        """All words of the list that are one typo away, the most frequent first."""
-        return [self._words[rank] for rank in sorted(set(self._neighbors(word)) - {self._ranks.get(word)})]
-
     def _neighbors(self, word: str) -> Iterator[int]:
         for key in (word, *shared_keys(word)):
             yield from self._index.get(key, ())

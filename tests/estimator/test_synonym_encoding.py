@@ -156,6 +156,17 @@ def test_highlights_show_the_words_of_the_text(grouped: TextClassifier, network:
     assert {"SUPERB", "picture", "bistro", "lousy"} <= set(pieces.tokens)
 
 
+def test_typos_leave_explanations_bit_identical_and_highlights_as_written(tmp_path: Path) -> None:
+    groups = SynonymGroups((), ("film", "good", "thought", "dull"))
+    tiny(epochs=2, synonym_groups=groups).fit(TEXTS, LABELS).save(tmp_path / "model")
+    clf = sg.load(tmp_path / "model")
+    plain, typed = clf.explain(["a good film i thought", "a goood Fiilm i tohught"])
+    assert (plain.weights, plain.label, plain.probabilities) == (typed.weights, typed.label, typed.probabilities)
+    assert typed.tokens == ("a", "goood", "Fiilm", "i", "tohught")
+    other = clf.explain("a xgood film i thought")  # the first letter is wrong: an unknown word
+    assert other.weights != plain.weights
+
+
 def test_words_outside_the_training_texts_have_the_id_of_their_group(grouped: TextClassifier) -> None:
     ids = grouped.stored_.tokenizer.encode(["good superb film picture wow gosh unheard"]).ids.tolist()[1:-1]
     good, superb, film, picture, wow, gosh, unheard = ids

@@ -272,7 +272,7 @@ def test_rows_that_are_missing_or_new_are_told():
 
 def test_an_answer_that_changed_is_told():
     changed = (dataclasses.replace(plain().verdicts[0], answer="no"), *plain().verdicts[1:])
-    assert differences(plain(), plain(verdicts=changed)) == [f"{STILL}: the answer was 'partly', is 'no'"]
+    assert differences(plain(), plain(verdicts=changed)) == [f"{STILL}: the answer was 'undecided', is 'no'"]
 
 
 def test_another_version_or_model_is_told_once_and_the_numbers_are_compared_all_the_same():

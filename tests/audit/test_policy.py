@@ -34,7 +34,7 @@ below = 1
 
 [[verdict]]
 name = "stability"
-answer = ["yes", "partly"]
+answer = ["yes", "undecided"]
 """
 
 
@@ -72,7 +72,7 @@ def test_a_file_is_read_into_requirements_and_wanted_answers():
             Requirement("accuracy", ">=", 0.8),
             Requirement("accuracy", "<", 1.0),
         ),
-        (VerdictRequirement("stability", ("yes", "partly")),),
+        (VerdictRequirement("stability", ("yes", "undecided")),),
     )
 
 
@@ -237,16 +237,18 @@ def test_an_answer_that_is_not_wanted_fails_by_question_or_by_its_short_name():
         (failure,) = unmet_requirements(
             full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),))
         )
-        assert failure.sentence.startswith(f"{STILL}: the answer is 'partly'; 'yes' was required (When three words")
+        assert failure.sentence.startswith(f"{STILL}: the answer is 'undecided'; 'yes' was required (When three words")
         assert failure.sentence.endswith("): It must.")
-        assert unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "partly")),))) == []
+        assert (
+            unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "undecided")),))) == []
+        )
 
 
 def test_a_question_that_was_not_asked_fails_unless_that_is_wanted():
     (failure,) = unmet_requirements(
-        full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "partly", "no")),))
+        full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "undecided", "no")),))
     )
-    assert "'not measured'; 'yes' or 'partly' or 'no' was required (Nobody marked words" in failure.sentence
+    assert "'not measured'; 'yes' or 'undecided' or 'no' was required (Nobody marked words" in failure.sentence
     assert unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not measured",)),))) == []
 
 

@@ -231,7 +231,7 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
 
 def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():
     page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, radius=5.0, sample=24).to_html())
-    assert "The shift of the selection is a Jensen-Shannon divergence in nats" in page
+    assert "The shift of the selection is a Jensen-Shannon divergence" in page
     assert "Shift of the selection under small perturbations" in page
     assert "Agreement of the selection with the gradient" not in page, "it is 0 where nothing is read"
     for known in (MISSING_CAPABILITY["extension_points"], NO_ATTENTION):

@@ -6,6 +6,7 @@ import pytest
 
 from steadygaze.audit.measures import MEASURES
 from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
+from steadygaze.results.plain_labels import scale
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Verdict
 
@@ -67,11 +68,11 @@ def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(
 
     assert answer(row(name, bound.bad)) == "no"
     assert answer(row(name, bound.bad + 2 * worse, near=hair)) == "no"
-    assert answer(row(name, bound.bad, near=hair)) == "partly"
-    assert answer(row(name, middle)) == "partly"
-    assert answer(row(name, bound.good, near=hair)) == "partly"
+    assert answer(row(name, bound.bad, near=hair)) == "undecided"
+    assert answer(row(name, middle)) == "undecided"
+    assert answer(row(name, bound.good, near=hair)) == "undecided"
     assert answer(row(name, bound.good - 2 * worse, near=hair)) == "yes"
-    assert answer(row(name, float("nan"), near=0.0)) == "partly"
+    assert answer(row(name, float("nan"), near=0.0)) == "undecided"
 
 
 def test_what_stands_against_it_is_said_first():
@@ -80,8 +81,8 @@ def test_what_stands_against_it_is_said_first():
         "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
     }
     first, second, *rest = of(STILL, *rows.values()).why.split("; ")
-    assert first == "Substituting one word by a synonym shifts the attention by 0.400 nats"
-    assert second == "small noise shifts the attention by 0.010 nats"
+    assert first == f"Substituting one word by a synonym shifts the attention by 0.400 ({scale('jensen-shannon')})"
+    assert second == "small noise shifts the attention by 0.010"
     assert len(rest) == 3
 
 
@@ -95,7 +96,9 @@ def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
         for one in good(rule_of(key)).values()
     ]
     still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(found, explainer))
-    assert still.startswith(f"Small noise shifts the {noun} by 0.005 nats; ")
+    assert still.startswith(
+        f"Small noise shifts the {noun} by 0.005 (0: the same words, 0.69: entirely different words); "
+    )
     assert f"the positions of the {noun} predict" in shortcut
     assert f"more of the {noun} than under uniform weights" in shortcut
 
@@ -114,9 +117,9 @@ def test_numbers_of_another_explanation_do_not_count():
 def test_a_few_texts_are_beyond_no_doubt(rule, name, n):
     """However good or bad: one text never is."""
     for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
-        assert of(rule.key, row(name, value, n)).answer == "partly"
+        assert of(rule.key, row(name, value, n)).answer == "undecided"
         rows = good(rule) | {name: row(name, value, n)}
-        assert of(rule.key, *rows.values()).answer == "partly"
+        assert of(rule.key, *rows.values()).answer == "undecided"
     assert of(rule.key, row(name, rule.thresholds[name].bad, FEWEST)).answer == "no"
 
 
@@ -124,20 +127,20 @@ def test_a_few_texts_are_beyond_no_doubt(rule, name, n):
 def test_one_text_is_never_beyond_doubt(rule):
     for which in ("good", "bad"):
         rows = [row(name, getattr(bound, which), 1) for name, bound in rule.thresholds.items() if name != COLLAPSED]
-        assert of(rule.key, *rows).answer == "partly"
+        assert of(rule.key, *rows).answer == "undecided"
 
 
 @pytest.mark.parametrize(("rule", "name"), NUMBERS)
 def test_a_number_without_an_interval_is_beyond_no_doubt(rule, name):
     for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
-        assert of(rule.key, *(good(rule) | {name: row(name, value, near=None)}).values()).answer == "partly"
+        assert of(rule.key, *(good(rule) | {name: row(name, value, near=None)}).values()).answer == "undecided"
 
 
 @pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
 def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(rule):
     left = {name: one for name, one in good(rule).items() if name not in rule.required}
     telling = [name for name in left if name != COLLAPSED]
-    assert of(rule.key, *left.values()).answer == ("partly" if telling else "not measured")
+    assert of(rule.key, *left.values()).answer == ("undecided" if telling else "not measured")
     for name in telling:
         bad = row(name, rule.thresholds[name].bad)
         assert of(rule.key, *(left | {name: bad}).values()).answer == "no"
@@ -172,7 +175,7 @@ def test_one_of_what_a_question_needs_is_enough_for_a_yes(rule):
 def test_what_was_needed_and_could_not_be_measured_is_not_there():
     missing = row("position-leak/shuffled", float("nan"), 0, None, "fewer than two classes are predicted")
     verdict = of(SHORTCUT, collapsed(0), missing, row("default-mass/above-share", 0.0))
-    assert verdict.answer == "partly"
+    assert verdict.answer == "undecided"
     assert missing.signature not in verdict.rows
 
 
@@ -183,7 +186,7 @@ def test_a_black_box_without_synonyms_never_holds_still_for_sure():
     for some in ([], numbers[:1], numbers):
         rows = [collapsed(0), *(row(name, 0.0) for name in some)]
         for several in (rows, [*rows, *absent]):
-            assert of(STILL, *several).answer == ("partly" if some else "not measured")
+            assert of(STILL, *several).answer == ("undecided" if some else "not measured")
 
 
 # --- guards speak against, never for
@@ -268,8 +271,8 @@ def test_one_bound_by_hand():
     less, more = Threshold(0.1, 0.3, "{value}"), Threshold(0.3, 0.1, "{value}")
     for low, high, one, other in [
         (0.0, 0.1, "yes", "no"),
-        (0.0, 0.2, "partly", "partly"),
-        (0.2, 0.4, "partly", "partly"),
+        (0.0, 0.2, "undecided", "undecided"),
+        (0.2, 0.4, "undecided", "undecided"),
         (0.3, 0.4, "no", "yes"),
     ]:
         number = Row("number", (low + high) / 2, FEWEST, (low, high))

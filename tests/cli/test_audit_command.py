@@ -170,7 +170,7 @@ def test_the_card_of_a_model_of_ours_gets_the_numbers_and_the_model_stays_the_sa
     assert card.read_text() == before
     assert "the part about the audit" in audit().err
     after = card.read_text()
-    assert "- **Stability**: partly." in after
+    assert "- **Stability**: undecided." in after
     assert after.startswith(before)
     audit()
     assert card.read_text() == after

@@ -1,6 +1,7 @@
 """What a log is told of a long run: a line now and then, and nothing on standard output."""
 
 from io import StringIO
+from time import sleep
 
 import pytest
 from rich.console import Console
@@ -46,3 +47,15 @@ def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
         watch("noise: 5 of 20 texts", 10, 40)
         watch("noise: 6 of 20 texts", 11, 40)
     assert log.file.getvalue() == "25 % done, 0:40 elapsed, about 2:00 left; noise: 5 of 20 texts\n"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_bar_stays_on_one_line_and_cuts_the_task(width):
+    console = Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
+    with output_streams.progress_bar(console, percent=True) as watch:
+        watch("attention of a randomized model, 1 of 3: 10 of 20 texts, " + "and more " * 9, 18, 20)
+        sleep(0.6)  # the bar is drawn ten times a second
+    last_frame = console.file.getvalue().split("\r")[-2].removesuffix("\n\x1b[?25h")
+    assert "\n" not in last_frame
+    assert " 90 % 0:00 elapsed attention of a randomized" in last_frame
+    assert last_frame.endswith("…")

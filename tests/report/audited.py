@@ -89,7 +89,7 @@ def limited(*measures: str) -> dict:
 VERDICTS = (
     Verdict(
         STILL,
-        "partly",
+        "undecided",
         "When three words are exchanged for synonyms the weights move by 0.071 nats; under a little noise by 0.003.",
         key="stability",
         **limited("jensen-shannon/3-synonyms", "jensen-shannon/noise"),

@@ -9,7 +9,7 @@ from steadygaze.results.verdict import Verdict
 
 def test_every_question_of_the_audit_has_a_sentence_for_every_answer():
     assert {rule.key for rule in VERDICT_RULES} == MEANS.keys()
-    assert all(set(said) == {"yes", "partly", "no"} for said in MEANS.values())
+    assert all(set(said) == {"yes", "undecided", "no"} for said in MEANS.values())
     sentences = [sentence for said in MEANS.values() for sentence in said.values()]
     assert len(set(sentences)) == len(sentences)
 

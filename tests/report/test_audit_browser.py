@@ -30,7 +30,7 @@ def test_a_browser_runs_no_script_of_a_text_asks_for_nothing_and_has_nothing_to_
 WIDTHS = (320, 390, 1200)
 ASK = """
   const color = (name, what) => view.getComputedStyle(doc.querySelector(name))[what];
-  const cards = ["no", "partly", "yes", "not-measured"].map(answer => `.card.${answer} .answer`);
+  const cards = ["no", "undecided", "yes", "not-measured"].map(answer => `.card.${answer} .answer`);
   const words = [".card h3", ".meaning", ".axis .bound", ".answers a", ".shift .verdict.wrong", "a", ...cards];
   const inks = words.map(name => color(name, "color"));
   const fills = [color(".plot text", "fill"), ...[1, 2].map(i => color(`.plot .stroke-series-${i}`, "stroke"))];

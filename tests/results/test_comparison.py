@@ -36,7 +36,7 @@ def full(bad: str = "", **changes) -> Comparison:
             "vanilla",
             {F1: entry(F1, 0.9, bad=bad), NOISE: entry(NOISE, 0.1, bad=bad), EVEN: entry(EVEN, 0.5)},
             (False, False),
-            {"Stability": ("partly", "no"), "Plausibility": ("not measured", "not measured")},
+            {"Stability": ("undecided", "no"), "Plausibility": ("not measured", "not measured")},
         ),
         TechniqueResult(
             f"steady{bad}",
@@ -120,7 +120,7 @@ def test_verdicts_in_plain_words_and_collapse_first():
     )
     text = " ".join(Outline(found.to_html()).text.split())
     assert "⚠ 1 of 2" in text
-    assert "Stability 1 × partly, 1 × no 2 × yes 2 × no" in text
+    assert "Stability 1 × undecided, 1 × no 2 × yes 2 × no" in text
     assert "Plausibility" not in text, "nobody was asked"
 
 

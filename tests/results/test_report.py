@@ -92,7 +92,7 @@ def replaced(path: str, value) -> dict:
         ("rows.0.settings", {"seed": [0]}, "settings must be words and numbers"),
         ("rows.0.settings", {**KNOWN, "seed": 7}, "its signature is .* and should be .*seed:7"),
         ("rows.0", "accuracy=0.9", "a row has a measure, a value and n"),
-        ("verdicts.0.answer", "maybe", r"verdicts.0.answer: found 'maybe'; should be 'yes', 'partly', 'no'"),
+        ("verdicts.0.answer", "maybe", r"verdicts.0.answer: found 'maybe'; should be 'yes', 'undecided', 'no'"),
         ("verdicts.0.strange", 1, "verdicts.0 is not as steadygaze writes it"),
         ("shifts.0.before.tokens", ["a"], "1 tokens, .* there must be as many of each"),
         ("shifts.0.before.text", 5, "shifts.0.before.text: found 5"),
@@ -156,7 +156,7 @@ def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it
     lines = printed(full_report())
     assert lines[0] == "Audit of the explanations"
     assert lines[1] == "! Four texts were longer than the model reads."
-    assert lines[2].startswith("~ partly       Stability. When three words")
+    assert lines[2].startswith("~ undecided    Stability. When three words")
     assert any(line.startswith("✗ no           No shortcut leakage. ") for line in lines)
     table = lines[lines.index("") + 1 :]
     assert [line.split()[0] for line in table[1:-1]] == [
@@ -210,13 +210,13 @@ def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
 
 
 def test_a_report_says_what_it_is_in_one_line():
-    assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL}: partly, {MATTERS}: yes, ")
+    assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL}: undecided, {MATTERS}: yes, ")
 
 
 def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_are():
     lines = str(full_report()).splitlines()
     assert lines[:2] == [full_report().title, "! Four texts were longer than the model reads."]
-    assert lines[2].startswith(f"{STILL}: partly. When three words")
+    assert lines[2].startswith(f"{STILL}: undecided. When three words")
     assert lines[7:-1] == [str(one) for one in ROWS if one.n]
     assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"

@@ -28,7 +28,7 @@ from steadygaze.results.row import Row
 
 QUOTES = ("{} .answer: was 'no', is 'yes'", "Approved (verdicts.0.answer: was confirmed)")
 """Texts of a forger: some read like the sentences in which verification lists differences."""
-ANSWERS = ("yes", "partly", "no", "not measured")
+ANSWERS = ("yes", "undecided", "no", "not measured")
 FIRST = 1
 """Entries of each list and mapping that are changed one by one; all of them are changed together."""
 Leaf = tuple[tuple[str | int, ...], Any]

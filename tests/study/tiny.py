@@ -68,7 +68,7 @@ def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str,
         for name, one in values.items()
     ]
     rows += [Row(name, float("nan"), 0, None, known, why) for name, why in (absent or {}).items()]
-    verdicts = (Verdict("Stability", "yes" if seed else "partly", "Because."),)
+    verdicts = (Verdict("Stability", "yes" if seed else "undecided", "Because."),)
     return StudyCell(
         technique, seed, arrays, Report("Audit", tuple(rows), verdicts, facts={"explanation": "attention"})
     )

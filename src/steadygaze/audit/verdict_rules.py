@@ -2,7 +2,7 @@
 
     yes            every interval lies within the threshold of yes, and one of the required measures is available
     no             at least one interval lies beyond the threshold of no
-    partly         all other cases; a mean over fewer than FEWEST texts decides nothing
+    undecided      all other cases; a mean over fewer than FEWEST texts decides nothing
     not measured   no deciding measure is available
 
 A collapse can only lead to a no: its absence is not evidence of stability.
@@ -15,7 +15,7 @@ from steadygaze.audit.measures import check_name
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import explainer_name, measure_noun, number
 from steadygaze.results.leakage_warnings import MARGIN
-from steadygaze.results.plain_labels import plain_label
+from steadygaze.results.plain_labels import plain_label, scale
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Verdict
@@ -40,11 +40,11 @@ class Threshold:
 
     def decide(self, row: Row) -> Answer:
         if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
-            return "partly"
+            return "undecided"
         low, high = row.interval or (row.value, row.value)
         if self.good > self.bad:
-            return "yes" if low >= self.good else "no" if high <= self.bad else "partly"
-        return "yes" if high <= self.good else "no" if low >= self.bad else "partly"
+            return "yes" if low >= self.good else "no" if high <= self.bad else "undecided"
+        return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
 
     def describe(self, row: Row) -> str:
         more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
@@ -79,16 +79,18 @@ VERDICT_RULES = (
         "Stability",
         {
             COLLAPSED: Threshold(0, 1, "the {noun} does not depend on the text"),
-            "jensen-shannon/noise": Threshold(0.005, 0.02, "small noise shifts the {noun} by {value} nats"),
-            "jensen-shannon/fgm-label": Threshold(0.02, 0.10, "FGM on the label shifts the {noun} by {value} nats"),
+            "jensen-shannon/noise": Threshold(0.005, 0.02, "small noise shifts the {noun} by {value}"),
+            "jensen-shannon/fgm-label": Threshold(
+                0.02, 0.10, "one gradient step against the predicted label (FGM) shifts the {noun} by {value}"
+            ),
             "jensen-shannon/pgd-attention": Threshold(
-                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value} nats"
+                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value}"
             ),
             "jensen-shannon/1-synonym": Threshold(
-                0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value} nats"
+                0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value}"
             ),
             "jensen-shannon/3-synonyms": Threshold(
-                0.05, 0.10, "substituting three words by synonyms shifts the {noun} by {value} nats"
+                0.05, 0.10, "substituting three words by synonyms shifts the {noun} by {value}"
             ),
         },
         ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms"),
@@ -109,7 +111,7 @@ VERDICT_RULES = (
     ),
     VerdictRule(
         "Seed consistency",
-        {"jensen-shannon/seeds": Threshold(0.05, 0.15, "models trained with other seeds differ by {value} nats")},
+        {"jensen-shannon/seeds": Threshold(0.05, 0.15, "models trained with other seeds shift the {noun} by {value}")},
         ("jensen-shannon/seeds",),
     ),
     VerdictRule(
@@ -165,15 +167,16 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:
         reason = _sentence([*notes, "no deciding measure is available"][:1])
         return Verdict(rule.title, "not measured", reason, (), rule.key, limits)
     incomplete = answers.keys().isdisjoint(rule.required)
-    answer: Answer = "no" if "no" in answers.values() else "partly"
+    answer: Answer = "no" if "no" in answers.values() else "undecided"
     if set(answers.values()) == {"yes"} and not incomplete:
         answer = "yes"
     # The worst answers come first; the absence of a collapse is not mentioned.
-    order = sorted(answers, key=lambda name: ("no", "partly", "yes").index(answers[name]))
-    reasons = [
-        rule.thresholds[name].describe(rows[name]) for name in order if name != COLLAPSED or answers[name] != "yes"
-    ]
-    if answer == "partly" and incomplete:
+    order = sorted(answers, key=lambda name: ("no", "undecided", "yes").index(answers[name]))
+    listed = [name for name in order if name != COLLAPSED or answers[name] != "yes"]
+    reasons = [rule.thresholds[name].describe(rows[name]) for name in listed]
+    if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
+        reasons[listed.index(shift)] += f" ({scale(shift)})"  # the first shift explains the range of all
+    if answer == "undecided" and incomplete:
         name = rule.required[0]
         note = rows[name].note if name in rows else ""
         label = plain_label(name)

@@ -55,7 +55,7 @@ NUMBERS = {
 POLICY = Policy(
     (Requirement("accuracy", ">=", 0.8),),
     (
-        VerdictRequirement("stability", ("yes", "partly")),
+        VerdictRequirement("stability", ("yes", "undecided")),
         VerdictRequirement("faithfulness", ("yes",)),
         VerdictRequirement("plausibility", ("yes",)),
     ),

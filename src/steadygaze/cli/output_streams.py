@@ -112,14 +112,14 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-    from steadygaze.core.progress_time import TimeColumn, share_text
+    from steadygaze.core.progress_time import TaskColumn, TimeColumn, share_text
 
     bars = (
         SpinnerColumn(),
         BarColumn(12),
         TextColumn("{task.percentage:>3.0f} %") if percent else MofNCompleteColumn(),
         TimeColumn(),
-        TextColumn("{task.description}", markup=False),
+        TaskColumn(),
     )
     with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
         task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}

@@ -1,6 +1,7 @@
-"""A column of a progress bar: elapsed and remaining time, in words."""
+"""Columns of a progress bar: elapsed and remaining time, in words, and the task."""
 
 from rich.progress import ProgressColumn, Task
+from rich.table import Column
 from rich.text import Text
 
 
@@ -12,7 +13,18 @@ class TimeColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         elapsed = task.finished_time if task.finished else task.elapsed
         left = None if task.finished else task.time_remaining
-        return Text(f"{duration(elapsed or 0)} elapsed" + ("" if left is None else f", {duration(left)} left"))
+        times = f"{duration(elapsed or 0)} elapsed" + ("" if left is None else f", {duration(left)} left")
+        return Text(times)
+
+    def get_table_column(self) -> Column:
+        return Column(no_wrap=True)
+
+
+class TaskColumn(ProgressColumn):
+    """The description, cut at the end of the line; rich narrows this column before those that do not wrap."""
+
+    def render(self, task: Task) -> Text:
+        return Text(task.description, no_wrap=True, overflow="ellipsis")
 
 
 def share_text(done: int, total: int, elapsed: float) -> str:

@@ -47,27 +47,27 @@ WIDE = 40
 MEANS: Mapping[str, Mapping[Answer, str]] = {
     "stability": {
         "yes": "Small perturbations leave the highlighted words unchanged.",
-        "partly": "Some small perturbations may shift the {noun} to other words.",
+        "undecided": "Some small perturbations may shift the {noun} to other words.",
         "no": "A small perturbation shifts the {noun} to other words: do not rely on single words.",
     },
     "faithfulness": {
         "yes": "The model uses the highlighted words: without them the prediction changes.",
-        "partly": "These scores do not show how much the model uses the highlighted words.",
+        "undecided": "These scores do not show how much the model uses the highlighted words.",
         "no": "The highlighted words may not be the reason: in at least one test they made little difference.",
     },
     "seed-consistency": {
         "yes": "A model retrained with another seed highlights the same words.",
-        "partly": "A model retrained with another seed may highlight other words.",
+        "undecided": "A model retrained with another seed may highlight other words.",
         "no": "A model retrained with another seed highlights other words: they depend on chance.",
     },
     "shortcut-leakage": {
         "yes": "The positions of the {noun} do not reveal the label, and little of it lies on uninformative tokens.",
-        "partly": "These scores do not show whether the positions of the {noun} reveal the label.",
+        "undecided": "These scores do not show whether the positions of the {noun} reveal the label.",
         "no": "The positions of the {noun} reveal the label, or much of it lies on uninformative tokens or sentences.",
     },
     "plausibility": {
         "yes": "It ranks the words of human rationales above the others.",
-        "partly": "These scores do not show how far it agrees with human rationales.",
+        "undecided": "These scores do not show how far it agrees with human rationales.",
         "no": "It ranks the words of human rationales hardly better than chance.",
     },
 }

@@ -53,7 +53,7 @@ class Card:
     """The summary of one technique."""
 
     tone: str
-    """CSS class: yes, partly, no, not-measured."""
+    """CSS class: yes, undecided, no, not-measured."""
     answer: str
     sentences: tuple[str, ...]
 
@@ -103,7 +103,7 @@ def _answer(comparison: Comparison, standing: TechniqueResult, better: bool, wor
     if standing is comparison.baseline:
         return "not-measured", "baseline"
     if better and worse:
-        return "partly", "better and worse"
+        return "undecided", "better and worse"
     return ("yes", "better") if better else ("no", "worse") if worse else ("not-measured", "no significant difference")
 
 
@@ -150,7 +150,7 @@ def scale(comparison: Comparison, measure: str) -> Scale | None:
 
 
 def _verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Title of a verdict -> counts of the answers per technique: 2 × yes, 1 × partly.  Skips unmeasured verdicts."""
+    """Title of a verdict -> counts of the answers per technique: 2 × yes, 1 × undecided.  Skips unmeasured verdicts."""
     results = comparison.standings
     answers = [item for result in results for item in result.answers.items()]
     titles = dict.fromkeys(title for title, per_seed in answers if set(per_seed) - {"not measured"})
@@ -158,7 +158,7 @@ def _verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
 
 
 def _count(answers: tuple[Answer, ...]) -> str:
-    order: tuple[Answer, ...] = ("yes", "partly", "no", "not measured")
+    order: tuple[Answer, ...] = ("yes", "undecided", "no", "not measured")
     counts = Counter(answers)
     if len(answers) == 1:
         return answers[0]

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-COLORS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not measured": "dim"}
-HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b", "not measured": "#777777"}
+COLORS: dict[Answer, str] = {"yes": "green", "undecided": "yellow", "no": "red", "not measured": "dim"}
+HUES: dict[Answer, str] = {"yes": "#1a7f50", "undecided": "#a86400", "no": "#c0392b", "not measured": "#777777"}
 """Colors in a notebook, legible on light and dark backgrounds."""
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 
@@ -73,7 +73,7 @@ def _note(note: str) -> "Text":
     """A note in the color of its answer, or of a warning."""
     from rich.text import Text
 
-    return Text(one_line(flag_text(note)), style=f"bold {COLORS[answer_text(note) or 'partly']}")
+    return Text(one_line(flag_text(note)), style=f"bold {COLORS[answer_text(note) or 'undecided']}")
 
 
 def _answers(report: Report) -> "Table":

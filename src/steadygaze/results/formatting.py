@@ -6,7 +6,7 @@ import re
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Better, Fact
 
-ICONS: dict[Answer, str] = {"yes": "✓", "partly": "~", "no": "✗", "not measured": "–"}
+ICONS: dict[Answer, str] = {"yes": "✓", "undecided": "~", "no": "✗", "not measured": "–"}
 """Shown beside the answer, so that it is visible without color."""
 ARROWS: dict[Better, str] = {"higher": "↑", "lower": "↓", "neither": ""}
 PREDICTION = "the prediction itself"

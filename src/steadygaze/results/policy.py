@@ -9,7 +9,7 @@ why = "…"                 # optional: shown when it fails
 
 [[verdict]]
 name = "stability"        # or faithfulness, seed-consistency, shortcut-leakage, plausibility
-answer = ["yes", "partly"]
+answer = ["yes", "undecided"]
 why = "…"
 """
 

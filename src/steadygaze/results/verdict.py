@@ -6,7 +6,7 @@ from typing import Literal
 
 from steadygaze.results.explanation import Explanation
 
-Answer = Literal["yes", "partly", "no", "not measured"]
+Answer = Literal["yes", "undecided", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
 SCHEMA = 1
 """Incremented when older versions cannot read a new file."""

@@ -166,9 +166,9 @@ EVERY = torch.ones(40, dtype=torch.bool)
             "it interlocks: it selects the first sentence of 100% (100% to 100%) of the 40 texts whose rationale is",
         ),
         (0.95, "no", "it interlocks: "),  # 95 % ± 7 %: above 80 % altogether
-        (0.85, "partly", "interlocking is undecided: "),  # 85 % ± 11 %: above 80 % by its mean alone
-        (0.5, "partly", "interlocking is undecided: "),
-        (0.25, "partly", "interlocking is undecided: "),  # 25 % ± 13 %: below 30 % by its mean alone
+        (0.85, "undecided", "interlocking is undecided: "),  # 85 % ± 11 %: above 80 % by its mean alone
+        (0.5, "undecided", "interlocking is undecided: "),
+        (0.25, "undecided", "interlocking is undecided: "),  # 25 % ± 13 %: below 30 % by its mean alone
         (0.1, "yes", "it does not interlock: "),  # 10 % ± 9 %
         (0.0, "yes", "it does not interlock: it selects the first sentence of 0% (0% to 0%) of"),
     ],
@@ -233,7 +233,7 @@ def test_a_few_texts_tell_nothing():
     first = ones(1.0)
     first[38:] = torch.nan
     found, said = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, BY_RATIONALE))
-    assert found == "partly"
+    assert found == "undecided"
     assert said.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90%")
 
 

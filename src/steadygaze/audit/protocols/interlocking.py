@@ -79,7 +79,7 @@ FIRST_SENTENCE_RULE = Threshold(0.3, 0.8, "it selects the first sentence of {val
 """Thresholds of the share of texts for which it should select another sentence."""
 ANSWERS: dict[Answer, str] = {
     "yes": "it does not interlock",
-    "partly": "interlocking is undecided",
+    "undecided": "interlocking is undecided",
     "no": "it interlocks",
 }
 BY_RATIONALE, BY_SELECTION = (
@@ -140,10 +140,10 @@ def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, elsewher
     selections = first[rows & first.isfinite()]
     accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {guessed:.0%}"
     if len(selections) < FEWEST:
-        return "partly", f"{ANSWERS['partly']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
+        return "undecided", f"{ANSWERS['undecided']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
     learned = bootstrap_mean(right.tolist())[0] > guessed
     decision = FIRST_SENTENCE_RULE.decide(mean_row(FIRST, selections.tolist()))
-    answer: Answer = decision if learned or decision == "no" else "partly"
+    answer: Answer = decision if learned or decision == "no" else "undecided"
     share = FIRST_SENTENCE_RULE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
     doubt = f", {'but' if decision == 'yes' else 'and'} it may have learned nothing: "
     return answer, f"{ANSWERS[answer]}: {share}{'; ' if learned else doubt}{accuracy}"

@@ -110,7 +110,7 @@ def audit(
     labels : labels of the texts
     explainers : names or explainer objects; the verdicts are about the first
     rationales : human rationales: character spans, phrases, 0/1 masks or marks from 0 to 1 of all words, ERASER's marks
-    other_seeds : models with the same settings and other seeds
+    other_seeds : models with the same settings and other seeds; default: those of a classifier with `n_seeds`
     synonyms : a file or a mapping of words to synonyms
     classes : class names, in the order of the probabilities
     target : the audited output of a multi-label or regression model; its labels are 0 and 1, sets, or numbers
@@ -131,6 +131,7 @@ def audit(
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
     config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
+    other_seeds = other_seeds or getattr(model, "other_seeds_", ())
     adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in (model, *other_seeds)]
     texts = join_questions(*read_texts(texts))  # a generator can be read only once
     (adapter, *others), convert = two_class_models(adapters, texts, target, threshold)

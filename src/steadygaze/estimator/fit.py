@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 
 from steadygaze.core.errors import ConstantLabelWarning, CoverageWarning, LeakageWarning, UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
@@ -28,15 +29,16 @@ from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
 from steadygaze.explainers.rationale import fit_reader, rationale_readings
 from steadygaze.models import inference
+from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import Rationalizer, selects
 from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.device import accelerator, check_lstm
-from steadygaze.training.progress import SilentWatcher, Watcher
+from steadygaze.training.progress import QuietWatcher, SeedWatcher, SilentWatcher, Watcher
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TrainingJob
-from steadygaze.training.training_run import TrainingRun, freeze
+from steadygaze.training.training_run import TrainingRun, execute_together, freeze
 
 FEWEST = 30
 """Fewest validation texts for a leakage warning."""
@@ -90,6 +92,10 @@ class CheckpointConfig:
     teacher_cache: Path | None = None
     """Folder of references and teachers, for later runs."""
 
+    def of_seed(self, seed: int) -> "CheckpointConfig":
+        """Return the same with a folder of checkpoints for one of several seeds."""
+        return dataclasses.replace(self, checkpoint=self.checkpoint and self.checkpoint / f"seed-{seed}")
+
 
 def fit(
     config: TrainConfig,
@@ -100,44 +106,102 @@ def fit(
     references: Sequence[SavedModel] = (),
 ) -> SavedModel:
     """Train a model; `references` are trained references or teachers."""
+    (model,) = fit_seeds(config, [config.seed], train, validation, watcher, files, references)
+    assert model is not None  # one model that diverges is an error
+    return model
+
+
+def fit_seeds(
+    config: TrainConfig,
+    seeds: Sequence[int],
+    train: Split,
+    validation: Split | None,
+    watcher: Watcher,
+    files: CheckpointConfig,
+    references: Sequence[SavedModel] = (),
+) -> list[SavedModel | None]:
+    """Train a model with each seed, at the same time where possible; None: it diverged, but another did not."""
     config = small_data.resolve(config, train)
     if (message := small_data.statement(config, train)) is not None:
         watcher.say(message)
     if "lstm" in config.encoder:
         check_lstm(config.device, config.training.precision)
-    plan, train, validation = prepare(config, train, validation, watcher, references)
-    data = plan.encode(train, train.weighted(config.class_weight))
-    for warning in coverage(plan.tokenizer, data.text).warnings():
-        watcher.warn(warning)
-    covered = plan.token_coverage(data)
-    if covered is not None and covered < LOW_COVERAGE:
-        watcher.warn(_few_vectors(covered, plan.description.vectors))
-    held_out = plan.encode(validation)
     with accelerator(config.device, config.training.precision) as accelerate:
+        fits: list[_Fit] = []
+        for seed in seeds:
+            own_files = files if len(seeds) == 1 or files.checkpoint is None else files.of_seed(seed)
+            own_config = dataclasses.replace(config, seed=seed)
+            plan = prepare(own_config, train, validation, QuietWatcher() if fits else watcher, references)
+            shared = fits[0].run.job if fits else None
+            item = _start(own_config, *plan, watcher, own_files, references, accelerate, shared)
+            if len(seeds) > 1:
+                item.run.job = dataclasses.replace(item.run.job, watcher=SeedWatcher(watcher, seed, quiet=bool(fits)))
+            fits.append(item)
+        models = execute_together([item.run for item in fits])
+        return [None if model is None else _finish(item, model) for item, model in zip(fits, models, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A fit before its first step."""
+
+    config: TrainConfig
+    plan: FitPlan
+    train: Split
+    validation: Split
+    run: TrainingRun
+    covered: float | None
+    """Share of the tokens with a pre-trained vector."""
+
+
+def _start(
+    config: TrainConfig,
+    plan: FitPlan,
+    train: Split,
+    validation: Split,
+    watcher: Watcher,
+    files: CheckpointConfig,
+    references: Sequence[SavedModel],
+    accelerate: Accelerator,
+    shared: TrainingJob | None,
+) -> _Fit:
+    """Encode the texts and prepare the run; `shared`: the job of another seed, with the same texts."""
+    if shared is None:
+        data, held_out = plan.encode(train, train.weighted(config.class_weight)), plan.encode(validation)
+        for warning in coverage(plan.tokenizer, data.text).warnings():
+            watcher.warn(warning)
         synonyms = plan.vocabulary_for(config.technique, watcher)
         device_synonyms = None if synonyms is None else synonyms.to(accelerate.device)
         job = TrainingJob(data, held_out, config.training, accelerate, watcher, device_synonyms)
-        run = TrainingRun(config.technique, plan.make_model, job, config.seed)
-        for name, saved in named_references(config, references).items():
-            own = copy.deepcopy(saved.model)  # the user's models do not change
-            with forked_generators():
-                torch.manual_seed(derive_seed(config.seed, 0))
-                model = config.technique.adapt_reference(own, plan.make_model)
-            run.models[name] = freeze(model.to(accelerate.device))
-        if files.checkpoint is not None:
-            table = () if plan.table is None else table_files(Path(plan.table))
-            run.checkpoint = Checkpoint(files.checkpoint, plan.identity(accelerate.device, table), files.resume)
-        if files.teacher_cache is not None:
-            run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))
-        model = run.execute()
-        reader = {}
-        if selects(model):
-            reader = add_reader(model, job, len(run.history), config.seed)
+    else:
+        job = dataclasses.replace(shared, watcher=watcher)
+    covered = plan.token_coverage(job.train)
+    if shared is None and covered is not None and covered < LOW_COVERAGE:
+        watcher.warn(_few_vectors(covered, plan.description.vectors))
+    run = TrainingRun(config.technique, plan.make_model, job, config.seed)
+    for name, saved in named_references(config, references).items():
+        own = copy.deepcopy(saved.model)  # the user's models do not change
+        with forked_generators():
+            torch.manual_seed(derive_seed(config.seed, 0))
+            model = config.technique.adapt_reference(own, plan.make_model)
+        run.models[name] = freeze(model.to(accelerate.device))
+    if files.checkpoint is not None:
+        table = () if plan.table is None else table_files(Path(plan.table))
+        run.checkpoint = Checkpoint(files.checkpoint, plan.identity(accelerate.device, table), files.resume)
+    if files.teacher_cache is not None:
+        run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))
+    return _Fit(config, plan, train, validation, run, covered)
+
+
+def _finish(fit: _Fit, model: Model) -> SavedModel:
+    """Describe the trained model; train the independent reader of a rationalizer."""
+    config, plan, run, watcher = fit.config, fit.plan, fit.run, fit.run.job.watcher
+    reader = add_reader(model, run.job, len(run.history), config.seed) if selects(model) else {}
     description = dataclasses.replace(
         plan.description,
         history=run.history,
         best_epoch=run.best_epoch,
-        token_coverage=covered,
+        token_coverage=fit.covered,
         independent_reader=reader,
     )
     if selects(model) and model.reader is not None:
@@ -145,9 +209,10 @@ def fit(
     if description.constant_label is not None:
         sentence = "the model predicts the same label for every text"
         watcher.warn(ConstantLabelWarning(f"{sentence}: {description.constant_label}.  It has learned nothing"))
-    if (remark := small_data.advice(config, validation, description.best_epoch["macro-f1"])) is not None:
+    if (remark := small_data.advice(config, fit.validation, description.best_epoch["macro-f1"])) is not None:
         watcher.say(remark)
-    return SavedModel(description, model, plan.tokenizer, _training_hashes(config, description, train, validation))
+    hashes = _training_hashes(config, description, fit.train, fit.validation)
+    return SavedModel(description, model, plan.tokenizer, hashes)
 
 
 def _training_hashes(config: TrainConfig, description: ModelConfig, *splits: Split) -> Hashes | None:

@@ -28,7 +28,7 @@ from steadygaze.estimator.inputs import (
     read_weights,
 )
 from steadygaze.estimator.model_config import settings_of_model
-from steadygaze.estimator.train_config import setting_defaults, train_config
+from steadygaze.estimator.train_config import consecutive_seeds, setting_defaults, train_config
 from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import best_device, check_device
@@ -74,6 +74,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Alias of seed; overrides it.
     verbose : bool or 2, default=None
         Whether to show a progress bar; None: in a terminal and in a notebook.  2: also all loss terms of each epoch.
+    n_seeds : int, default=1
+        Number of models to fit, with consecutive seeds; on a GPU they are trained at the same time.  The first is this
+        classifier.  `sg.audit` then reports the agreement between seeds.
 
     Attributes
     ----------
@@ -83,6 +86,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         One record per epoch: its loss terms, validation macro-F1 and accuracy.
     stored_ : SavedModel
         Network, vocabulary and description, as written by `save`.
+    other_seeds_ : list of TextClassifier
+        The models of the other seeds; empty unless `n_seeds` is above 1.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         random_state: int | None = None,
         verbose: bool | int | None = None,
+        n_seeds: int = 1,
     ) -> None:
         self.encoder = encoder
         self.technique = technique
@@ -115,6 +121,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.n_seeds = n_seeds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters; with `deep`, also the settings of architecture, training and technique by their names."""
@@ -168,17 +175,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise UserError("resume=True resumes an interrupted run: pass its folder as checkpoint=")
         show_progress = is_interactive() if self.verbose is None else self.verbose
         checkpoints = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
-        reference_models = references(reference)
-        return self._take(
-            fit.fit(
-                config,
-                train,
-                held_out,
-                ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher(),
-                checkpoints,
-                reference_models,
-            )
+        models = fit.fit_seeds(
+            config,
+            consecutive_seeds(config.seed, self.n_seeds),
+            train,
+            held_out,
+            ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher(),
+            checkpoints,
+            references(reference),
         )
+        first, *others = [model for model in models if model is not None]  # without models that diverged
+        self._take(first)
+        self.other_seeds_.extend(from_saved(model, self.device) for model in others)
+        return self
 
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
@@ -275,6 +284,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.stored_ = saved
         self.classes_ = np.asarray(saved.description.classes)
         self.history_ = saved.description.history
+        self.other_seeds_: list[TextClassifier] = []
         saved.model.to(best_device(self.device))
         return self
 

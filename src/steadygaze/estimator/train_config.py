@@ -94,6 +94,15 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     )
 
 
+def consecutive_seeds(first: int, count: Any) -> list[int]:
+    """`count` seeds from `first` up."""
+    if type(count) is not int or count < 1:
+        raise UserError(f"n_seeds must be a whole number from 1 up, found {count!r:.80}")
+    if first + count - 1 > LARGEST_SEED:
+        raise UserError(f"the last seed would be {first + count - 1}; the largest is {LARGEST_SEED}")
+    return list(range(first, first + count))
+
+
 def setting_defaults(technique: Any) -> dict[str, Any]:
     """The default of every setting, by name; those of a technique only if it is a registered name."""
     chosen = TECHNIQUES.get(technique) if isinstance(technique, str) else None

@@ -76,6 +76,36 @@ class SilentWatcher:
         warnings.warn(message, stacklevel=4)
 
 
+class QuietWatcher(SilentWatcher):
+    """A watcher that shows nothing."""
+
+    def warn(self, message: str | Warning) -> None: ...
+
+
+class SeedWatcher:
+    """One of several models that are trained at the same time: its epochs and warnings name its seed."""
+
+    def __init__(self, watcher: Watcher, seed: int, quiet: bool = False) -> None:
+        """`quiet`: show no messages, which are the same for all seeds."""
+        self.watcher, self.name, self.quiet = watcher, f"seed {seed}", quiet
+        self.start, self.skip, self.stop, self.step = watcher.start, watcher.skip, watcher.stop, watcher.step
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        self.watcher.epoch({**record, "stage": f"{self.name}  {record['stage']}"})
+
+    def say(self, message: str) -> None:
+        if not self.quiet:
+            self.watcher.say(message)
+
+    def detail(self, message: str) -> None:
+        if not self.quiet:
+            self.watcher.detail(message)
+
+    def warn(self, message: str | Warning) -> None:
+        kind = type(message) if isinstance(message, Warning) else UserWarning
+        self.watcher.warn(kind(f"{self.name}: {message}"))
+
+
 def is_interactive() -> bool:
     """Whether a person sees standard error: in a terminal or in a notebook."""
     return sys.stderr.isatty() or Console(stderr=True).is_jupyter

@@ -34,23 +34,33 @@ EXCESS = 1e-6
 
 
 def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
-    """Train stages of one technique, as stacks where possible; return the records of the selected epochs.
+    """Train stages on the same data, as stacks where possible; return the records of the selected epochs.
 
     None: the model diverged, but another did not.
     """
-    if not loops or not loops[0].job.uses_stacks:
-        return [loop.execute() for loop in loops]
-    if (reason := why_not_static(loops[0])) is not None:
-        technique = type(loops[0].state.technique).__name__
-        loops[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
-        return [loop.execute() for loop in loops]
-    if len(loops) > 1 and not can_stack(loops):
-        return [record for loop in loops for record in _train_stack([loop])]
     records: dict[int, dict[str, Any] | None] = {}
-    for step in sorted({loop.state.step for loop in loops}):  # a resumed stage can be an epoch behind
-        numbers = [i for i, loop in enumerate(loops) if loop.state.step == step]
-        records |= zip(numbers, _train_stack([loops[i] for i in numbers]), strict=True)
-    return [records[i] for i in range(len(loops))]
+    for numbers in _stacks(loops):
+        group = [loops[number] for number in numbers]
+        reason = why_not_static(group[0]) if group[0].job.uses_stacks else ""
+        if reason:
+            technique = type(group[0].state.technique).__name__
+            group[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
+        results = _train_stack(group) if reason is None else [loop.execute() for loop in group]
+        records |= zip(numbers, results, strict=True)
+    return [records[number] for number in range(len(loops))]
+
+
+def _stacks(loops: Sequence[TechniqueLoop]) -> list[list[int]]:
+    """Return the numbers of the loops that can be trained as one program."""
+    stacks: list[list[int]] = []
+    for number, loop in enumerate(loops):
+        for stack_numbers in stacks if loop.job.uses_stacks else []:
+            if can_stack([loops[stack_numbers[0]], loop]):
+                stack_numbers.append(number)
+                break
+        else:
+            stacks.append([number])
+    return stacks
 
 
 def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
@@ -97,6 +107,7 @@ def can_stack(loops: Sequence[TechniqueLoop]) -> bool:
         and loop.targets.is_complete
         and loop.longest == first.longest
         and loop.state.schedule == first.state.schedule
+        and loop.state.step == first.state.step  # a resumed stage can be an epoch behind
         and loop.job.train is first.job.train
         for loop in loops
     )

@@ -7,7 +7,7 @@ A stage selects one epoch, for the model's weights and those of the auxiliary ne
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -37,6 +37,7 @@ from steadygaze.training.technique_loop import (
 from steadygaze.training.training_loop import training_session
 from steadygaze.training.training_state import TrainingState, under
 
+Parts = Generator[list[TechniqueLoop], list[dict[str, Any] | None], Model | None]
 RESULT = "model"
 """Name of the resulting model; all others are auxiliary."""
 ANY_SEED = {"seed": None}
@@ -71,18 +72,23 @@ class TrainingRun:
 
     def execute(self) -> Model:
         """Run the stages; skip a stage whose model the caller provides."""
+        (model,) = execute_together([self])
+        assert model is not None  # one model that diverges is an error
+        return model
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages of the technique, with the selection of the run."""
         stages = self.technique.stages(self.seed)
         if self.job.training.select == "last":
             stages = tuple(dataclasses.replace(stage, select="last") for stage in stages)
-        report_longer_training(self.job)
-        epochs = sum(longest(self.job, stage) for stage in stages)
-        with training_session(self.job.watcher, len(stages), epochs, steps(self.job)):
-            self._run_stages(stages)
-            self._warn_if_collapsed()
-            self._warn_of_technique()
-            return self._copy(RESULT).eval()
+        return stages
 
-    def _run_stages(self, stages: tuple[Stage, ...]) -> None:
+    def parts(self) -> Parts:
+        """Run the stages: yield the loops to train next, receive their records, and return the model.
+
+        None: the model diverged, but those of other runs did not.
+        """
+        stages = self.stages()
         saved, provided = self.checkpoint.load() if self.checkpoint else {}, set(self.models)
         for numbers in self._groups(stages):
             loops: dict[int, TechniqueLoop] = {}
@@ -96,7 +102,13 @@ class TrainingRun:
                 # An interrupted stage continues even if the teacher cache has it: its history is in the checkpoint.
                 elif number in saved or number not in cacheable or not self._from_teacher_cache(number, stage):
                     loops[number] = self._prepare(number, stages, saved.get(number), len(numbers) > 1)
-            self._train(stages, loops, cacheable)
+            if loops:
+                self._complete(stages, loops, (yield list(loops.values())), cacheable)
+        if RESULT not in self.models:
+            return None
+        self._warn_if_collapsed()
+        self._warn_of_technique()
+        return self._copy(RESULT).eval()
 
     def _groups(self, stages: tuple[Stage, ...]) -> list[list[int]]:
         """Return the numbers of the stages that are trained at the same time: teachers of one technique."""
@@ -131,9 +143,15 @@ class TrainingRun:
                 self.history = state.history
         return self._loop(number, stage, state, among_others)
 
-    def _train(self, stages: tuple[Stage, ...], loops: dict[int, TechniqueLoop], cacheable: set[int]) -> None:
-        """Train stages at the same time, and provide their models to later stages."""
-        for (number, loop), record in zip(loops.items(), train_loops(list(loops.values())), strict=True):
+    def _complete(
+        self,
+        stages: tuple[Stage, ...],
+        loops: dict[int, TechniqueLoop],
+        records: list[dict[str, Any] | None],
+        cacheable: set[int],
+    ) -> None:
+        """Provide the models of trained stages to later stages; `records`: of the selected epochs."""
+        for (number, loop), record in zip(loops.items(), records, strict=True):
             stage, state = stages[number], loop.state
             if record is None:  # diverged
                 continue
@@ -301,6 +319,39 @@ class TrainingRun:
         """(C,) weighted frequency of each class."""
         counts = np.bincount(np.asarray(self.job.train.label), self.job.train.weight).astype(np.float64)
         return torch.from_numpy(counts / counts.sum()).float().to(self.job.accelerator.device)
+
+
+def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
+    """Execute runs on the same data; if models can be stacked, each stage of all runs at the same time.
+
+    None: the model diverged, but another did not.
+    """
+    first = runs[0].job
+    stages = [stage for run in runs for stage in run.stages()]
+    report_longer_training(first)
+    epochs = sum(longest(first, stage) for stage in stages)
+    models: dict[int, Model | None] = {}
+    waiting: dict[int, list[TechniqueLoop]] = {}
+
+    def advance(number: int, records: list[dict[str, Any] | None] | None) -> None:
+        try:
+            waiting[number] = parts[number].send(records)  # type: ignore[arg-type]  # None starts a generator
+        except StopIteration as end:
+            models[number] = end.value
+
+    with training_session(first.watcher, len(stages), epochs, steps(first)):
+        parts = [run.parts() for run in runs]
+        groups = [range(len(runs))] if first.uses_stacks else [range(i, i + 1) for i in range(len(runs))]
+        for group in groups:
+            for number in group:
+                advance(number, None)
+            while waiting:
+                ready = dict(waiting)
+                waiting.clear()
+                records = iter(train_loops([loop for loops in ready.values() for loop in loops]))
+                for number, loops in ready.items():
+                    advance(number, [next(records) for _ in loops])
+    return [models[number] for number in range(len(runs))]
 
 
 def _check_layout(name: str, weights: dict[str, Tensor], module: nn.Module) -> None:

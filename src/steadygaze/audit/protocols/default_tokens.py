@@ -37,7 +37,7 @@ from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.training.device import accelerator
-from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.progress import QuietWatcher
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 
@@ -73,12 +73,6 @@ CONTEXT_FREE = "average"
 """The encoder whose hidden states do not depend on other words."""
 CONTEXTUAL = "the hidden state of a default token depends on the text: mass on it is not a shortcut in itself"
 SETTINGS: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words": WORDS}
-
-
-class QuietWatcher(SilentWatcher):
-    """Suppresses warnings about the attention, which the protocol measures."""
-
-    def warn(self, message: str | Warning) -> None: ...
 
 
 def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:

@@ -130,7 +130,7 @@ class AuditCase:
 
     @cached_property
     def _observations(self) -> dict[str, Tensor]:
-        attention = [name for name, explainer in self.explainers.items() if isinstance(explainer, Attention)]
+        attention = [name for name, explainer in self.explainers.items() if type(explainer) is Attention]
         self._saliency.update({name: self._empty_saliency() for name in attention})
 
         def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
@@ -169,7 +169,7 @@ class AuditCase:
 
     def saliency(self, name: str) -> Tensor:
         """(M,) the saliency of the original texts; NaN in texts outside `rows(name)`."""
-        if isinstance(self.explainers[name], Attention):
+        if type(self.explainers[name]) is Attention:
             _ = self._observations  # computes the attention, too
         if name not in self._saliency:
             self._saliency[name] = self.explain_class(name)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from audit.oracles import subject, world
@@ -89,3 +90,43 @@ def test_trained_models_say_themselves_how_they_were_made():
     alike, unlike = (audit(fitted(), TEXTS, LABELS, other_seeds=[other], sample=4) for other in (two, three))
     assert alike.find("jensen-shannon/seeds").n > 0
     assert "(technique: word-at, here vanilla)" in unlike.find("jensen-shannon/seeds").note
+
+
+def black_box(sign, scale=1.0):
+    """Functions of the same name that weigh the word "good" differently."""
+
+    def predict(texts):
+        positive = np.array([0.5 + sign * scale * (0.3 if "good" in text else -0.3) for text in texts])
+        return np.stack([1 - positive, positive], axis=1)
+
+    return predict
+
+
+def signatures(predict, **options):
+    texts = [f"a {'good' if i % 2 else 'bad'} film number {i}" for i in range(6)]
+    labels = ["yes" if i % 2 else "no" for i in range(6)]
+    report = audit(predict, texts, labels, classes=["no", "yes"], explainers=["leave-one-out"], sample=2, **options)
+    return {row.signature for row in report.rows}
+
+
+def test_black_boxes_of_the_same_name_have_different_signatures():
+    first, second, first_again, nearly_first = map(
+        signatures, (black_box(1), black_box(-1), black_box(1), black_box(1, 1 + 1e-6))
+    )
+    assert not first & second
+    assert first == first_again == nearly_first
+
+
+def test_a_black_box_is_not_another_seed_of_itself():
+    first, second = black_box(1), black_box(-1)
+    with pytest.raises(UserError, match="predict is the audited model itself"):
+        signatures(first, other_seeds=[first])
+    with pytest.raises(UserError, match="predict and predict are the same model: pass each other seed once"):
+        signatures(first, other_seeds=[second, second])
+    assert any("jensen-shannon/seeds" in signature for signature in signatures(first, other_seeds=[second]))
+
+
+def test_another_seed_is_passed_once(here):
+    other = made(here, seed=1)
+    with pytest.raises(UserError, match="model-1 and model-1 are the same model"):
+        run_audit(AuditRequest(made(here), here.examples, FEW, others=[other, other]))

@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,16 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest_json([*content, *graded])
 
 
+def is_same_model(first: ModelAdapter, second: ModelAdapter) -> bool:
+    """Whether two models have the same weights; black boxes: whether they are the same function."""
+    if first.fingerprint or second.fingerprint:
+        return first.fingerprint == second.fingerprint
+    return bool(getattr(first.model, "predict", first) == getattr(second.model, "predict", second))
+
+
 def check_comparable(adapter: ModelAdapter, candidate: ModelAdapter) -> ModelAdapter:
     """Return the other model if it has the same classes and vocabulary; raise an error if not."""
-    if adapter.fingerprint and adapter.fingerprint == candidate.fingerprint:
+    if is_same_model(adapter, candidate):
         raise UserError(f"{candidate.name} is the audited model itself; pass a model trained with another seed")
     if not adapter.is_comparable(candidate):
         raise UserError(f"{candidate.name} cannot be compared with {adapter.name}: its labels or its vocabulary differ")
@@ -128,9 +136,13 @@ def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> P
     if request.synonyms is not None:
         table = model_synonyms(adapter, request.synonyms, [example.text for example in examples])
         substitutions = {name: (table, number) for name, number in SYNONYM_PROBES.items()}
+    others = [check_comparable(adapter, candidate) for candidate in request.others]
+    for first, second in combinations(others, 2):
+        if is_same_model(first, second):
+            raise UserError(f"{first.name} and {second.name} are the same model: pass each other seed once")
     prepared, *other_cases = (
         prepare(model, examples, explainers, request.config, substitutions, request.runtime)
-        for model in (adapter, *(check_comparable(adapter, candidate) for candidate in request.others))
+        for model in (adapter, *others)
     )
     ids = prepared.case.data.text.ids
     if any(not np.array_equal(other.case.data.text.ids, ids) for other in other_cases):

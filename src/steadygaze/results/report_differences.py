@@ -9,7 +9,12 @@ from steadygaze.results.formatting import explainer_name
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
-REPORT_WIDE = {"v": "the version of steadygaze", "model": "the model", "data": "the data"}
+REPORT_WIDE = {
+    "v": "the version of steadygaze",
+    "model": "the model",
+    "predictions": "the predictions of the black box (digest)",
+    "data": "the data",
+}
 """Settings that all rows of an audit share: a difference is listed once, and the rows are still compared."""
 Key = tuple[str, tuple[tuple[str, Any], ...]]
 

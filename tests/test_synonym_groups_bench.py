@@ -17,7 +17,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(BENCH))
     before = set(sys.modules)
     yield
-    for name in set(sys.modules) - before:
+    for name in {file.stem for file in BENCH.glob("*.py")} & set(sys.modules) - before:
         del sys.modules[name]
 
 

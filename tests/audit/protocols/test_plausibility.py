@@ -11,7 +11,7 @@ from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import ragged
 from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.measures import plausibility_measures
-from steadygaze.audit.protocols.plausibility import MICRO, OF_CHOSEN, OF_WEIGHTS, plausibility
+from steadygaze.audit.protocols.plausibility import MICRO, NO_RATIONALES, OF_CHOSEN, OF_WEIGHTS, plausibility
 from steadygaze.data.batches import Data
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 
@@ -113,7 +113,8 @@ def test_neither_the_order_of_the_texts_nor_how_many_are_compared_at_once_matter
 @pytest.mark.parametrize("rationales", [None, tokens("....", "....")])
 def test_where_nobody_marked_anything_that_is_said_of_every_measure(rationales):
     found = found_in(case_of(torch.rand(2, 4), rationales, [4, 4]))
-    assert {finding.absent for finding in found.values()} == {"these texts have no human rationales"}
+    assert {finding.absent for finding in found.values()} == {NO_RATIONALES}
+    assert "--rationales" in NO_RATIONALES
 
 
 def test_one_marked_text_has_no_interval():

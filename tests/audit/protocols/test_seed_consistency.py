@@ -111,4 +111,6 @@ def test_models_not_trained_alike_have_numbers_under_another_name_and_the_questi
 def test_one_model_alone_is_said_to_be_alone():
     said = absences(seed_consistency, case_of(reader(20.0), toy()[0]))
     assert set(said) == {(name, None) for name in MEASURES}
-    assert set(said.values()) == {"only one model was passed: pass models trained with other seeds"}
+    assert set(said.values()) == {
+        "only one model was passed: pass models trained with other seeds as other_seeds= (--other-seed MODEL)"
+    }

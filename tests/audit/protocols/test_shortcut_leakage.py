@@ -11,6 +11,7 @@ from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import classifier, ragged
 from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.measures.shortcut_measures import position_leak
+from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.types import Batch
@@ -92,7 +93,7 @@ def test_what_is_not_known_is_said_to_be_absent():
     assert {found[name].absent for name in MEASURES[2:4]} == {"the tokens without content are unknown"}
     assert {found[name].absent for name in FIRST} == {"the sentence boundaries are unknown"}
     found = found_in(replace(three(), rationales=None))
-    assert found["first-sentence-share/above-rationale"].absent == "these texts have no human rationales"
+    assert found["first-sentence-share/above-rationale"].absent == NO_RATIONALES
     assert found["first-sentence-share"].values is not None
 
 

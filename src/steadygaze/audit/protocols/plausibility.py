@@ -31,7 +31,7 @@ from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
 from steadygaze.results.bootstrap import bootstrap_statistic
 
-NO_RATIONALES = "these texts have no human rationales"
+NO_RATIONALES = "these texts have no human rationales: pass them as rationales= (--rationales COLUMN)"
 CHOOSE = {"choose": "as many as marked"}
 OF_CHOSEN = {
     "token-precision": plausibility_measures.token_precision,

@@ -191,7 +191,7 @@ def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, after: Te
     }
 
 
-ALONE = "only one model was passed: pass models trained with other seeds"
+ALONE = "only one model was passed: pass models trained with other seeds as other_seeds= (--other-seed MODEL)"
 OF_TEXT = {"prediction-change": stability_measures.prediction_change, "label-flip": stability_measures.label_flip}
 SEED_MEASURES = ("jensen-shannon", "top-k-overlap")
 SEEDS, OTHERS = "seeds", "others"

@@ -120,8 +120,7 @@ def audit(
         (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of sentences
         twice, to test for interlocking (Yu et al. 2021).
     attention : how to aggregate the heads and layers of a Hugging Face model, "last" or "rollout"
-    device : the device for models that this call loads
-    batch_size : texts per batch
+    device, batch_size : the device for models that this call loads, and the number of texts per batch
     radius, removal, k, sample, thorough, skewed_epochs, seed : settings of the probes, see ProbeConfig
 
     Returns
@@ -131,8 +130,8 @@ def audit(
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
     config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
-    other_seeds = other_seeds or getattr(model, "other_seeds_", ())
-    adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in (model, *other_seeds)]
+    models = (model, *(other_seeds or getattr(model, "other_seeds_", ())))
+    adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in models]
     texts = join_questions(*read_texts(texts))  # a generator can be read only once
     (adapter, *others), convert = two_class_models(adapters, texts, target, threshold)
     examples = _examples(texts, labels if labels is None else convert(labels), rationales)

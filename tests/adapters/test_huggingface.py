@@ -202,6 +202,7 @@ def test_a_pass_on_a_cpu_has_a_limited_number_of_tokens(kind, folder, monkeypatc
 def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
     subject = examined(folder(kind))
     case = prepare(subject, [Example(text) for text in TEXTS], {"attention": Attention()}, ProbeConfig()).case
+    (steps,) = text_perturbations.pgd_on_attention.__defaults__
     passes, original = [], subject.model.network.forward
     monkeypatch.setattr(
         subject.model.network,
@@ -226,7 +227,7 @@ def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
         "attention": 0,
         "noise": 1,
         "fgm-label": 2,
-        "pgd-attention": 1 + 10 + 1 + 1,  # the original, ten steps, the last point, the best point
+        "pgd-attention": 1 + steps + 1 + 1,  # the original, the steps, the last point, the best point
         "gradient": 1,
         "the other gradients": 0,
     }

@@ -27,7 +27,6 @@ from steadygaze.results.report import Report
 
 QUICK = ("--sample", "2", "--device", "cpu", "--no-card")
 EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
-UNREAD = "no/such/file.csv"
 CPU = Runtime(device="cpu")
 
 
@@ -147,9 +146,10 @@ def test_the_option_accepts_what_the_argument_accepts(name, capsys, tmp_path):
 
 
 def test_only_a_text_classifier_can_be_retrained(capsys, tmp_path):
-    """The command refuses other models before it reads the data, the function before the audit."""
-    model = save("bert", tmp_path / "theirs")
-    ended = commands.run(capsys, "audit", model, "--data", UNREAD, "--train", UNREAD, *QUICK)
+    """The command refuses other models before it trains, the function before the audit."""
+    model, data = save("bert", tmp_path / "theirs"), tmp_path / "data.csv"
+    data.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(TEXTS, LABELS, strict=True)))
+    ended = commands.run(capsys, "audit", model, "--data", data, "--train", data, *QUICK)
     assert ended.code == 2
     assert f"error: {NOT_OURS}, and theirs is" in ended.err
     with pytest.raises(UserError, match=NOT_OURS):

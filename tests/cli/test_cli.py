@@ -66,6 +66,7 @@ def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path)
         "config.json",
         "model.safetensors",
         "tokenizer.json",
+        "training_texts.safetensors",
     ]
     assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
 

@@ -196,6 +196,7 @@ def load_corpus(
     return CORPORA[name].load(name, _options(options), data_dir, seed)
 
 
+@validated(data=path_or_name, text=text_columns, label=optional(a_text), rationales=optional(a_text))
 def check_columns(
     data: str | Path, *, text: Sequence[str] = ("text",), label: str | None = None, rationales: str | None = None
 ) -> None:

@@ -130,7 +130,7 @@ def audit(
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
     config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
-    models = (model, *(list(other_seeds) or getattr(model, "other_seeds_", ())))
+    models = (model, *(list(other_seeds) or getattr(model, "other_seeds_", [])))
     adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in models]
     texts = join_questions(*read_texts(texts))  # a generator can be read only once
     (adapter, *others), convert = two_class_models(adapters, texts, target, threshold)

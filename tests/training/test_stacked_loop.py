@@ -55,6 +55,7 @@ def assert_same_weights(loops: list[TechniqueLoop], others: list[TechniqueLoop])
             assert_close(value, other.state.model.state_dict()[name])
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", STATIC)
 def test_one_model_trains_as_in_the_ordinary_loop(name):
     technique, data = TECHNIQUES[name](), corpus()
@@ -66,6 +67,7 @@ def test_one_model_trains_as_in_the_ordinary_loop(name):
     assert {k: pytest.approx(v) for k, v in record["terms"].items()} == static_record["terms"]
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", [name for name in STATIC if TECHNIQUES[name].stacks])
 def test_each_model_of_a_stack_trains_as_if_alone(name):
     technique, data = TECHNIQUES[name](), corpus()
@@ -160,6 +162,7 @@ def test_teachers_are_trained_at_once_and_each_equals_its_own_run():
             assert_close(value, run.models[f"teacher-{seed}"].state_dict()[name])
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("epochs", range(1, 8))
 def test_a_run_with_stacked_teachers_resumes_after_any_epoch(epochs, tmp_path):
     """Between the checkpoints of two teachers, one is an epoch ahead: it then trains in a stack of its own."""

@@ -53,6 +53,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("encoder", "pair", "settings"), CASES)
 def test_losses_and_gradients_are_those_of_each_model(encoder, pair, settings):
     group, (own, together) = models(encoder, pair, **settings), batches(pair)

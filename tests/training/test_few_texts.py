@@ -40,11 +40,11 @@ def write(file: Path, texts: list[str], labels: list[str]) -> Path:
 def test_a_first_file_of_150_rows_is_learned_with_the_settings_that_nobody_chose(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """135 texts in batches of 32 are 5 steps an epoch: 60 epochs make 300."""
+    """135 texts in batches of 8 are 17 steps an epoch: 18 epochs make 300."""
     data = write(tmp_path / "first.csv", *easy(150))
     ended = run(capsys, "train", data, "--out", tmp_path / "m", "--encoder", "average", "--device", "cpu")
     assert ended.code == 0
-    assert "135 texts are 5 steps per epoch: training runs up to 60 epochs instead of 8" in " ".join(ended.err.split())
+    assert "135 texts are 17 steps per epoch: training runs up to 18 epochs instead of 8" in " ".join(ended.err.split())
     assert "same label" not in ended.out + ended.err
     texts, labels = easy(200, seed=1)
     new = write(tmp_path / "new.csv", texts, labels)

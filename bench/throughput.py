@@ -32,7 +32,8 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.stacked_loop import StackedLoop, train_loops, why_not_static
+from steadygaze.training.stacked_loop import StackedLoop
+from steadygaze.training.stacked_stages import train_loops, why_not_static
 from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun, freeze
 from technique_step import SETTINGS, synonyms

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from sklearn.base import clone
 
 import steadygaze as sg
@@ -72,4 +71,3 @@ def test_clones_keep_the_number_of_seeds():
 def test_the_messages_of_a_seed_name_it():
     with pytest.warns(UserWarning, match="seed 1: .*predicts the same label"):
         classifier(n_seeds=2, seed=0, vectors=None).set_params(learning_rate=1e-9).fit(TEXTS, LABELS)
-    torch.manual_seed(0)

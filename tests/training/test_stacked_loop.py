@@ -15,7 +15,8 @@ from steadygaze.data.batches import Data
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training.stacked_loop import StackedLoop, can_stack, train_loops, why_not_static
+from steadygaze.training.stacked_loop import StackedLoop
+from steadygaze.training.stacked_stages import can_stack, train_loops, why_not_static
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TechniqueLoop
 from steadygaze.training.training_run import TrainingRun

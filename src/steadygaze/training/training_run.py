@@ -23,7 +23,7 @@ from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
 from steadygaze.training.checkpoint import Checkpoint, SavedStage
-from steadygaze.training.stacked_loop import train_loops
+from steadygaze.training.stacked_stages import train_loops
 from steadygaze.training.teacher_cache import TeacherCache, cache_targets
 from steadygaze.training.technique_loop import (
     Objective,

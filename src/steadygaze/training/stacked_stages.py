@@ -1,0 +1,92 @@
+"""Which stages are trained as one program, in how many parts, and why others are not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from steadygaze.core.errors import UserError
+from steadygaze.models.stacking.stacked_layers import is_stackable
+from steadygaze.techniques.technique import Player, Technique
+from steadygaze.training.stacked_loop import StackedLoop
+from steadygaze.training.technique_loop import TechniqueLoop
+
+
+def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
+    """Train stages on the same data, as stacks where possible; return the records of the selected epochs.
+
+    None: the model diverged, but another did not.
+    """
+    records: dict[int, dict[str, Any] | None] = {}
+    for numbers in _stacks(loops):
+        group = [loops[number] for number in numbers]
+        reason = why_not_static(group[0]) if group[0].job.uses_stacks else ""
+        if reason:
+            technique = type(group[0].state.technique).__name__
+            group[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
+        results = _train_stack(group) if reason is None else [loop.execute() for loop in group]
+        records |= zip(numbers, results, strict=True)
+    return [records[number] for number in range(len(loops))]
+
+
+def _stacks(loops: Sequence[TechniqueLoop]) -> list[list[int]]:
+    """Return the numbers of the loops that can be trained as one program."""
+    stacks: list[list[int]] = []
+    for number, loop in enumerate(loops):
+        for stack_numbers in stacks if loop.job.uses_stacks else []:
+            if can_stack([loops[stack_numbers[0]], loop]):
+                stack_numbers.append(number)
+                break
+        else:
+            stacks.append([number])
+    return stacks
+
+
+def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
+    """Train loops as one stack, or as two if they do not fit into the memory of the device."""
+    try:
+        stack = StackedLoop(loops)
+        stack.rehearse()
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        if len(loops) == 1:
+            raise UserError(
+                "the GPU has too little memory for this model: use a smaller batch_size (--set batch_size=16), "
+                "a smaller max_length, or --device cpu"
+            ) from None
+        half = len(loops) // 2
+        loops[0].watcher.detail(f"{len(loops)} models do not fit into the memory of the GPU: {half} at a time")
+        return [*_train_stack(loops[:half]), *_train_stack(loops[half:])]
+    return stack.execute()
+
+
+def why_not_static(loop: TechniqueLoop) -> str | None:
+    """Return why the step of a loop cannot be repeated without Python; None if it can."""
+    technique, job = loop.state.technique, loop.job
+    if job.training.precision != "no":
+        return f"precision is {job.training.precision}"
+    if technique.players() != (Player(),):
+        return "it has several players"
+    if type(technique).after_step is not Technique.after_step:
+        return "its settings change with every step"
+    if not is_stackable(loop.state.model):
+        return "its model has layers of other kinds"
+    return None
+
+
+def can_stack(loops: Sequence[TechniqueLoop]) -> bool:
+    """Return True if these loops can be trained as one program."""
+    first = loops[0]
+    return all(
+        why_not_static(loop) is None
+        and not loop.state.modules
+        and loop.stage.trains == first.stage.trains
+        and loop.state.technique == first.state.technique
+        and loop.state.technique.stacks
+        and loop.targets.is_complete
+        and loop.longest == first.longest
+        and loop.state.schedule == first.state.schedule
+        and loop.state.step == first.state.step  # a resumed stage can be an epoch behind
+        and loop.job.train is first.job.train
+        for loop in loops
+    )

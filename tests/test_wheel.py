@@ -63,7 +63,7 @@ def test_the_wheel_trains_and_explains_from_outside_the_repository(wheel: Path, 
     explain = ["explain", "model", "a fine dull film"]
     several = f"""
 import steadygaze
-from steadygaze.cli.application import (app)
+from steadygaze.cli import app
 print(steadygaze.__file__)
 for more in (["--json"], ["--html", "why.html"]):
     app({explain} + more, standalone_mode=False)

@@ -11,7 +11,7 @@ import pytest
 
 import commands
 from estimator.tiny import write_csv
-from steadygaze.cli import COMMANDS, app
+from steadygaze.cli import COMMANDS
 
 
 @pytest.fixture
@@ -109,9 +109,8 @@ def test_a_missing_file_and_a_foreign_output_are_refused(run, tmp_path):
 
 
 def test_every_command_has_both_options(run):
-    for command in COMMANDS:
-        name = next(info.name or command.__name__ for info in app.registered_commands if info.callback is command)
-        ended = run(name.replace("_", "-"), "--help")
+    for name in {*COMMANDS, "synonyms build"} - {"synonyms"}:
+        ended = run(*name.split(), "--help")
         assert "--config" in ended.out, name
         assert "--save-config" in ended.out, name
 

@@ -1,11 +1,14 @@
 """The help of every command: panels, three examples, exit codes and visible defaults."""
 
 import shlex
+from importlib import import_module
+from typing import Any
 
 import pytest
+from typer.main import get_group
 
 from commands import run
-from steadygaze.cli.application import app
+from steadygaze.cli import COMMANDS, CommandSummary, app
 from steadygaze.cli.registry_listing import list_registry
 
 PANELS = {
@@ -26,14 +29,25 @@ PANELS = {
 }
 
 
-def test_every_command_has_its_panels() -> None:
-    groups = {f"{group.name} ": group.typer_instance for group in app.registered_groups}
+@pytest.fixture(scope="module")
+def commands() -> dict[str, Any]:
+    for module, _ in COMMANDS.values():
+        import_module(f"steadygaze.cli.{module}")
+    return get_group(app).commands
+
+
+def test_every_command_has_its_panels(commands: dict[str, Any]) -> None:
     names = {
-        f"{prefix}{command.name or command.callback.__name__}"
-        for prefix, typer_app in {"": app, **groups}.items()
-        for command in typer_app.registered_commands
+        f"{name} {inner}".strip() for name, command in commands.items() for inner in getattr(command, "commands", [""])
     }
     assert names == set(PANELS)
+
+
+def test_a_summary_is_the_first_line_of_the_help_of_a_command(commands: dict[str, Any]) -> None:
+    assert list(commands) == list(COMMANDS)
+    for name, (_, summary) in COMMANDS.items():
+        assert not isinstance(commands[name], CommandSummary)
+        assert summary == " ".join(commands[name].help.partition("\n\n")[0].split()), name
 
 
 KEPT = ": the page of --html has the finished measures"

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print.  Heavy imports wait until a command runs.
+"""The command line: parse, call, print.  A command's module is imported when the command is called.
 
 Results go to standard output, everything else to standard error.  Exit codes: 0 done, 1 a requirement is not met
 (only audit), 2 wrong input, 70 internal error, 130 interrupted.
@@ -6,42 +6,89 @@ Results go to standard output, everything else to standard error.  Exit codes: 0
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from importlib import import_module
+from typing import Annotated, Any
 
-from typer.main import get_command
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
-from steadygaze.cli import (
-    audit_command,
-    certify_command,
-    compare_command,
-    evaluate_command,
-    fit_explainer_command,
-    list_command,
-    predict_command,
-    synonyms_command,
-    train_command,
-    word_weights_command,
-)
-from steadygaze.cli.application import app
+import steadygaze
 from steadygaze.cli.output_streams import run_command
 
-COMMANDS = (
-    train_command.train,
-    predict_command.predict,
-    predict_command.explain,
-    word_weights_command.word_weights,
-    evaluate_command.evaluate,
-    fit_explainer_command.fit_explainer,
-    audit_command.audit,
-    certify_command.certify,
-    compare_command.compare,
-    list_command.list_,
-    list_command.demo,
-)
-"""In the order of the help."""
+EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted"
+COMMANDS = {
+    "train": ("train_command", "Train a classifier and save it as a folder."),
+    "predict": ("predict_command", "Predict the labels of texts."),
+    "explain": ("predict_command", "Show the weight of each word in a prediction."),
+    "word-weights": (
+        "word_weights_command",
+        "Show which words carry the weight of the explanations of a corpus, per class.",
+    ),
+    "evaluate": ("evaluate_command", "Measure accuracy, macro-F1, calibration and the scores of each class."),
+    "fit-explainer": (
+        "fit_explainer_command",
+        "Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`.",
+    ),
+    "audit": ("audit_command", "Measure how far the explanations of a model can be trusted."),
+    "certify": (
+        "certify_command",
+        "Certify labels and top words against changes of attention weights, or substitutions of words.",
+    ),
+    "compare": (
+        "compare_command",
+        "Train techniques with several seeds, audit every model and test the differences.",
+    ),
+    "list": ("list_command", "List corpora, encoders, techniques, explainers or measures."),
+    "demo": ("list_command", "Train and audit two models on a built-in corpus, and write their reports."),
+    "synonyms": ("synonyms_command", "Build, show and check synonym tables."),
+}
+"""Name -> module and summary, in the order of the help.  The summary is the first line of the command's help."""
 
-app.add_typer(synonyms_command.synonyms, name="synonyms")
-app.registered_commands.sort(key=lambda command: COMMANDS.index(command.callback))
+
+class CommandSummary(TyperCommand):
+    """A line of the help, until the command is called."""
+
+
+class CommandGroup(TyperGroup):
+    """The commands; each is built when it is called."""
+
+    def __init__(self, *, commands: dict[str, Any], **arguments: Any) -> None:
+        summaries = {name: CommandSummary(name, help=summary) for name, (_, summary) in COMMANDS.items()}
+        super().__init__(commands=summaries | commands, **arguments)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name = args[0]
+        if isinstance(self.commands.get(name), CommandSummary):
+            import_module(f"steadygaze.cli.{COMMANDS[name][0]}")  # registers the command
+            self.commands[name] = get_group(app).commands[name]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=steadygaze.__doc__.split("\n")[0],
+    epilog=f"Start with: [bold]steadygaze demo[/bold]\n\n[bold]Exit codes:[/bold] {EXIT_CODES}; "
+    "1 a requirement is not met (only audit)",
+)
+
+
+def _version(requested: bool) -> None:
+    if requested:
+        print(f"steadygaze {steadygaze.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,5 +98,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @cache
 def _application() -> Callable[..., Any]:
-    """Every command with its options, built once per process."""
     return get_command(app)

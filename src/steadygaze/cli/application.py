@@ -1,4 +1,4 @@
-"""The typer application and the options that commands share."""
+"""Options that commands share, and what they stand for: models, corpora, consoles."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-import steadygaze
+from steadygaze.cli import EXIT_CODES
 from steadygaze.cli.command_options import ConfigCommand, F, check_outputs, config_option, option_group, with_options
 from steadygaze.data.splits import DataConfig
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
 OUTPUT_PANEL, RUNTIME_PANEL = "Output", "Runtime"
-EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted"
 AUDIT_EXIT_CODES = (
     "0 done; 1 a requirement is not met; 2 wrong input; 70 internal error; "
     "130 interrupted: the page of --html has the finished measures"
@@ -203,31 +202,6 @@ def common_options(command: F) -> F:
 def corpus_options(command: F) -> F:
     """Add the fields of `CorpusOptions` to the options of a command, which receives them as the argument `corpus`."""
     return with_options(command, "corpus", option_group(CorpusOptions), lambda own, _: CorpusOptions(**own))
-
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help=steadygaze.__doc__.split("\n")[0],
-    epilog=f"Start with: [bold]steadygaze demo[/bold]\n\n[bold]Exit codes:[/bold] {EXIT_CODES}; "
-    "1 a requirement is not met (only audit)",
-)
-
-
-def _version(requested: bool) -> None:
-    if requested:
-        print(f"steadygaze {steadygaze.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _top(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None: ...
 
 
 def load_model(model: Path, common: Common) -> "TextClassifier":

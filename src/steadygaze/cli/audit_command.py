@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     AUDIT_EXIT_CODES,
     CLASSIFIER,
     DATA,
     Common,
     Replace,
-    app,
     command_help,
     common_options,
     data_option,

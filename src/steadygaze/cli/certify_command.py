@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
@@ -17,7 +18,6 @@ from steadygaze.cli.application import (
     PromptTemplate,
     Split,
     TextColumn,
-    app,
     command_help,
     common_options,
     load_adapter,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     Common,
     Data,
@@ -14,7 +15,6 @@ from steadygaze.cli.application import (
     Epochs,
     SynonymGroupsFile,
     Vectors,
-    app,
     command_help,
     common_options,
     data_option,

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
@@ -13,7 +14,6 @@ from steadygaze.cli.application import (
     PromptTemplate,
     Replace,
     Split,
-    app,
     command_help,
     common_options,
     corpus_options,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     CLASSIFIER,
     ClassNames,
@@ -17,7 +18,6 @@ from steadygaze.cli.application import (
     LabelWords,
     Out,
     PromptTemplate,
-    app,
     command_help,
     common_options,
     corpus_options,

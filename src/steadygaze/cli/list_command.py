@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     Common,
     Out,
     Replace,
-    app,
     command_help,
     common_options,
     stderr_console,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
     ClassNames,
@@ -18,7 +19,6 @@ from steadygaze.cli.application import (
     Replace,
     TextColumn,
     Texts,
-    app,
     command_help,
     common_options,
     data_option,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     DATA,
     Common,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from steadygaze.data.synonym_grouping import Grouping
 
 synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
+app.add_typer(synonyms, name="synonyms")
 
 SOURCE = (
     "Synonym table (.jsonl, .parquet, .json, .csv, .tsv, MyThes .dat), WordNet folder, or wordnet: the installed "

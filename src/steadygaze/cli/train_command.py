@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from steadygaze.cli import app
 from steadygaze.cli.application import (
     Common,
     Data,
@@ -17,7 +18,6 @@ from steadygaze.cli.application import (
     SynonymGroupsFile,
     TextColumn,
     Vectors,
-    app,
     command_help,
     common_options,
     data_option,

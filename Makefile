@@ -7,7 +7,7 @@ WORKERS ?= 2
 TORCH := $(shell grep '^torch==' constraints.txt)
 TORCH_BACKEND ?= cpu
 
-.PHONY: help demo test test-slow test-all check bench clean browser
+.PHONY: help demo test test-slow test-all check bench docs docs-serve clean browser
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,8 +38,17 @@ TIMINGS = train_step technique_step bucketing recurrent explain_file certificate
 bench: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
 	for name in $(TIMINGS); do echo "== bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
 
+# The variable turns off a notice about other projects that Material prints.
+MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+
+docs: $(VENV)/work.stamp  ## the documentation site, in site/; a warning is an error
+	$(MKDOCS) build --quiet --strict
+
+docs-serve: $(VENV)/work.stamp  ## the same at http://127.0.0.1:8000, rebuilt on change
+	$(MKDOCS) serve
+
 clean:  ## remove what these commands made
-	rm -rf $(VENV) runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "steadygaze needs Python 3.11 or newer; try: make PYTHON=python3.11 ..."; exit 1; }
@@ -58,7 +67,7 @@ $(VENV)/use.stamp: pyproject.toml $(VENV)/torch.stamp
 	@touch $@
 
 $(VENV)/work.stamp: pyproject.toml $(VENV)/torch.stamp
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[test,check]'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[test,check,docs]'
 	@touch $@ $(VENV)/use.stamp
 
 browser:  # page tests want Chromium; without it they are skipped, saying so

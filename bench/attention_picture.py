@@ -1,6 +1,6 @@
-"""Draw docs/synonym-shift.svg: attention of the demo's two models before and after one synonym substitution.
+"""Draw docs/figures/synonym-shift.svg: attention of the demo's two models before and after one synonym substitution.
 
-Run `make demo` first, then `python bench/attention_picture.py runs/demo docs/synonym-shift.svg`.
+Run `make demo` first, then `python bench/attention_picture.py runs/demo docs/figures/synonym-shift.svg`.
 """
 
 import argparse

@@ -20,7 +20,7 @@ PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
 BASE = ("vanilla", "none")
 STEP = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
-"""Cost of a step on a GPU, over that of vanilla: docs/techniques.md."""
+"""Cost of a step on a GPU, over that of vanilla: docs/methods/details.md."""
 Row = tuple[str, str]
 
 

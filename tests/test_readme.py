@@ -89,18 +89,28 @@ def test_no_command_of_the_readme_stops_a_training_before_anything_is_learned() 
     assert not any("--epochs" in command for command in printed(README))
 
 
-LONG_PAGES = [
-    pytest.param(page, marks=pytest.mark.slow) for page in ("audit", "explainers", "rationales", "techniques")
-]
+DOCS = ROOT / "docs"
+QUICK_PAGES = {"how-to/data", "how-to/human-rationales"}
 WITHOUT_WORDNET = pytest.mark.skipif(not (DEBIAN_FOLDER / "data.noun").is_file(), reason="apt install wordnet-base")
-LONG_PAGES += [pytest.param("synonyms", marks=(pytest.mark.slow, WITHOUT_WORDNET))]
 
 
-@pytest.mark.parametrize("page", ["corpora", *LONG_PAGES])
+def pages_with_commands() -> list[object]:
+    """Every page with commands but the results, whose data is not in the repository; most are slow."""
+    names = [path.relative_to(DOCS).with_suffix("").as_posix() for path in sorted(DOCS.rglob("*.md"))]
+    names = [name for name in names if not name.startswith("results/") and printed(read(name))]
+    marks = {name: [] if name in QUICK_PAGES else [pytest.mark.slow] for name in names}
+    marks["how-to/synonyms"].append(WITHOUT_WORDNET)
+    return [pytest.param(name, marks=marks[name]) for name in names]
+
+
+def read(page: str) -> str:
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", pages_with_commands())
 def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("[2000,200,200]", "[60,20,20]")
+    text = read(page).replace("[2000,200,200]", "[60,20,20]")
     command_lines = printed(text)
-    assert command_lines
     if not any(command[0] == "train" and "model" in command for command in command_lines):
         fitted().save(folder / "model")
     if any("--sign" in command for command in command_lines):
@@ -115,7 +125,7 @@ def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.Ca
 
 
 def make_key(folder: Path) -> None:
-    """The key and the list of signers that docs/audit.md makes in a shell."""
+    """The key and the list of signers that docs/how-to/gate-ci.md makes in a shell."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "auditor"], check=True)
     (folder / "signers").write_text(f"auditor@example.org {(folder / 'auditor.pub').read_text()}")
 
@@ -146,12 +156,12 @@ SMALL_EXPLAINERS = {
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")  # it learns for one epoch here
 def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    examples = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")
+    examples = blocks(read("how-to/explain-scikit-learn"), "python")
     assert len(examples) == 2
     for code in examples:
         for printed, smaller in SMALL_EXPLAINERS.items():
             code = code.replace(printed, smaller)
-        exec(compile(code.replace("epochs=6", "epochs=1"), "explainers.md", "exec"), {})
+        exec(compile(code.replace("epochs=6", "epochs=1"), "explain-scikit-learn.md", "exec"), {})
     assert capsys.readouterr().out.count("post-hoc-accuracy|") == 3
     assert (folder / "l2x" / "model.safetensors").is_file()
     assert (folder / "l2x.png").is_file()
@@ -203,7 +213,7 @@ def test_readers_can_search_for_the_terms_of_the_field(word: str) -> None:
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "demo", "test", "check", "bench", "clean"):
+    for target in ("help", "demo", "test", "check", "bench", "docs", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     assert all(f"make {target}" in README for target in ("demo", "test"))
 

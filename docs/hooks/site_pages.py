@@ -1,0 +1,51 @@
+"""Generated pages of the site: method cards, metrics, API, CLI, contributing.  MkDocs calls the functions on_*."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+import api_pages
+import cli_pages
+import metric_pages
+import repository_pages
+import technique_cards
+
+SECTIONS = {"Methods": technique_cards, "Metrics": metric_pages, "API": api_pages, "CLI": cli_pages}
+"""Navigation section -> the module with its pages()."""
+INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
+BLOCK = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Generate the pages, and add them to the navigation."""
+    root = Path(config.config_file_path).parent
+    config.generated_pages = {}
+    for section, module in SECTIONS.items():
+        pages = module.pages(root)
+        entries = next(entry[section] for entry in config.nav if section in entry)
+        entries.extend(path for path in pages if path not in entries)
+        config.generated_pages |= pages
+    config.generated_pages |= repository_pages.pages(root)
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for path, text in config.generated_pages.items():
+        if (existing := files.get_file_from_path(path)) is not None:
+            files.remove(existing)
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Equations as MathML, which browsers draw without a script."""
+    html = INLINE.sub(lambda match: convert(_plain(match[1])), html)
+    html = BLOCK.sub(lambda match: convert(_plain(match[1]), display="block"), html)
+    return re.sub(r"<table>", '<table tabindex="0">', html)
+
+
+def _plain(latex: str) -> str:
+    return latex.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()

@@ -13,6 +13,7 @@ from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data
 from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.stacked_loop import StackedLoop
@@ -20,7 +21,7 @@ from steadygaze.training.stacked_stages import can_stack, train_loops, why_not_s
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TechniqueLoop
 from steadygaze.training.training_run import TrainingRun
-from training.toys import TOYS, Recorder, corpus, make_run, model_for, outcome, weights
+from training.toys import TOYS, WORDS, Recorder, corpus, make_run, model_for, outcome, weights
 
 STATIC = [
     "vanilla",
@@ -40,7 +41,7 @@ def loop_of(technique: Technique, seed: int, data: Data, stacks: bool = True, **
     """The last stage of a technique, ready to train; earlier stages have untrained models."""
     make = partial(model_for, technique, **EXACT)
     run = make_run(technique, make, data=data, seed=seed, validation=data, **{"epochs": 2, **settings})
-    run.job = replace(run.job, stacks=stacks)
+    run.job = replace(run.job, stacks=stacks, synonyms=SYNONYMS)
     names = sorted({stage.model for stage in technique.stages(seed)} - {"model"})
     for number, name in enumerate(names):
         torch.manual_seed(seed * 100 + number)
@@ -81,6 +82,61 @@ def test_each_model_of_a_stack_trains_as_if_alone(name):
     for record, other in zip(records, stacked_records, strict=True):
         assert {k: pytest.approx(v) for k, v in record["terms"].items()} == other["terms"]
         assert record["macro-f1"] == other["macro-f1"]
+
+
+SYNONYMS = Synonyms(torch.arange(2 * WORDS).view(WORDS, 2) % WORDS, torch.arange(WORDS) % 3, torch.zeros(WORDS) > 0)
+VARIED = {
+    "attention-at": [{"epsilon": 0.1, "weight": 0.5}, {"epsilon": 3.0, "weight": 2.0}, {}],
+    "attention-rp": [{"epsilon": 0.1}, {"epsilon": 5.0}],
+    "word-at": [{"epsilon": 0.1}, {"epsilon": 2.0, "weight": 0.3}, {"relative": False}],
+    "seat": [{"radius": 0.1, "stability": 3.0}, {"radius": 0.5, "overlap": 10.0}],
+    "seat pgd": [{"solver": "pgd", "steps": 2, "radius": radius} for radius in (0.1, 0.5)],
+    "seat l2": [{"solver": "pgd", "norm": "l2", "steps": 2, "radius": radius} for radius in (0.1, 0.5)],
+    "seat released": [{"variant": "released", "steps": 2, "embedding_radius": size} for size in (0.01, 0.2)],
+    "anchored": [{"noise": 1.0, "share": 0.3}, {"noise_radius": 0.5, "closeness": 3.0, "swaps": 4.0}],
+    "consensus": [{"teachers": 2, "radius": 0.1}, {"teachers": 3, "radius": 0.2}],
+    "adversary": [{"difference": 0.01}, {"difference": 0.5}],
+    "synonym-augmentation": [{"weight": 0.5, "share": 0.2}, {"weight": 2.0, "share": 0.9}],
+}
+
+
+@pytest.mark.sweep(keep=3)
+@pytest.mark.parametrize("name", VARIED)
+def test_models_of_a_stack_have_their_own_settings(name):
+    data, kind = corpus(), TECHNIQUES[name.split()[0]]
+    alone, stacked = (
+        [
+            loop_of(
+                kind(**settings), seed, data, learning_rate=0.01 * (seed + 1), clip=0.1 + seed, weight_decay=0.1 * seed
+            )
+            for seed, settings in enumerate(VARIED[name])
+        ]
+        for _ in range(2)
+    )
+    assert can_stack(stacked)
+    for loop in alone:
+        StackedLoop([loop]).execute()
+    StackedLoop(stacked).execute()
+    assert_same_weights(alone, stacked)
+    assert len({loop.state.history[-1]["loss"] for loop in stacked}) == len(stacked)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("seat", {"k": 3}, {"k": 4}),
+        ("seat", {"stability": 0.0}, {"stability": 1.0}),
+        ("attention-iat", {"variant": "word"}, {"variant": "literal"}),
+    ],
+)
+def test_settings_that_change_the_program_are_not_stacked(name, first, second):
+    data, kind = corpus(), TECHNIQUES[name]
+    assert not can_stack([loop_of(kind(**settings), 0, data) for settings in (first, second)])
+
+
+def test_different_batch_sizes_are_not_stacked():
+    data = corpus()
+    assert not can_stack([loop_of(Vanilla(), 0, data, batch_size=size) for size in (8, 16)])
 
 
 def test_example_weights_and_a_small_last_batch_count_as_alone():

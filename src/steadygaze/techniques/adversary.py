@@ -17,7 +17,7 @@ Tested by tests/techniques/test_adversary.py.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 
@@ -33,6 +33,8 @@ from steadygaze.techniques.vanilla import Vanilla
 @settings
 class Adversary(Technique):
     """Matches a reference's predictions with different attention: a test of the reference, not a mitigation."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("difference",)
 
     difference: Annotated[float, Field(ge=0, le=100)] = 1e-3
     """λ: weight of the divergence from the reference's attention."""

@@ -22,7 +22,7 @@ Tested by tests/techniques/test_anchored.py.
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -36,13 +36,17 @@ from steadygaze.techniques.perturbations.gradient_ascent import ascend, embeddin
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.seat import WeightBall, cached_reference, top_k_distance, worst_change
 from steadygaze.techniques.synonym_augmentation import substitute_synonyms
-from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero
 from steadygaze.techniques.vanilla import Vanilla
 
 
 @settings
 class AnchoringTechnique(WeightBall, Technique):
     """Base class: a subclass declares the reference models."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = (
+        "radius", "stability", "closeness", "overlap", "noise", "noise_radius", "swaps", "share",
+    )  # fmt: skip
 
     divergence: Divergence = "kl"
     """Measure of the largest change of the prediction: kl, or cross-entropy, which also minimizes entropy."""
@@ -72,12 +76,12 @@ class AnchoringTechnique(WeightBall, Technique):
             v.repeat(len(versions), 1)
             for v in (context.cached_targets.texts["probs"], context.cached_targets.tokens["weights"])
         )
-        close = (self.closeness * cross_entropy(target, logits)).view(len(versions), -1)
-        distance = (self.overlap * top_k_distance(w, weights, stacked.mask, self.k)).view(len(versions), -1)
+        close = self.closeness * cross_entropy(target, logits).view(len(versions), -1)
+        distance = self.overlap * top_k_distance(w, weights, stacked.mask, self.k).view(len(versions), -1)
         terms: Terms = {"task": close[0], "top-k": distance[0]}
         for i, name in list(enumerate(versions))[1:]:
             terms[name] = {"noise": self.noise, "swaps": self.swaps}[name] * (close[i] + distance[i])
-        if self.stability:
+        if not is_zero(self.stability):
             size, question = len(batch), encoded.question
             clean = Encoded(encoded.hidden[:size], None if question is None else question[:size])
             worst = worst_change(model, clean, weights[:size], logits[:size], batch, self, context.key.child(3))
@@ -86,7 +90,7 @@ class AnchoringTechnique(WeightBall, Technique):
 
     @property
     def substitutes_words(self) -> bool:
-        return self.swaps > 0 and self.share > 0
+        return not (is_zero(self.swaps) or is_zero(self.share))
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         """σ."""
@@ -103,7 +107,7 @@ class AnchoringTechnique(WeightBall, Technique):
         """Return the embeddings of each version of the text, the clean one first.  (B,T,E) each"""
         embedded = model.embed(batch)
         versions = {"clean": embedded}
-        if self.noise:
+        if not is_zero(self.noise):
             versions["noise"] = embedded + self._noise_step(model, batch, embedded, context)
         copy = substitute_synonyms(batch, context, context.key.child(2), self.share) if self.substitutes_words else None
         if copy is not None:

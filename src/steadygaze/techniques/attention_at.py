@@ -16,7 +16,7 @@ that the clean loss counted twice.  Tested by tests/techniques/test_attention_at
 """
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -25,13 +25,15 @@ from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient
+from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient, scaled_sum
 from steadygaze.techniques.technique import LossContext, Technique
 
 
 @settings
 class AttentionAT(Technique):
     """Adversarial training on attention scores (Kitada & Iyatomi 2021)."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("epsilon", "weight")
 
     epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
     """Length of the perturbation, in units of score."""
@@ -42,7 +44,7 @@ class AttentionAT(Technique):
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
         r = self.direction(clean, scores, batch, context)
-        return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
+        return {"task": clean, "adversarial": self.weight * task(scaled_sum(scores, r, self.epsilon))}
 
     def direction(self, clean: Tensor, scores: Tensor, batch: Batch, context: LossContext) -> Tensor:
         """r / ε.  (B,), (B,T) -> (B,T)"""

@@ -13,7 +13,7 @@ Students of different seeds have different teachers, so that their agreement doe
 Ours.  Tested by tests/techniques/test_consensus.py.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.techniques.anchored import AnchoringTechnique
@@ -25,6 +25,11 @@ from steadygaze.techniques.word_at import WordAT
 @settings
 class Consensus(AnchoringTechnique):
     """Attention anchored to the mean of several teachers (recommended)."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = (
+        *AnchoringTechnique.stacked_settings,
+        "teachers", "teacher", "teacher_epsilon", "teacher_epochs", "teacher_rate", "first_teacher",
+    )  # fmt: skip
 
     teachers: Annotated[int, Field(ge=1, le=100)] = 5
     """K: number of teachers."""

@@ -48,7 +48,7 @@ Tested by tests/techniques/test_seat.py and tests/techniques/test_seat_distances
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -62,8 +62,8 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.perturbations.closed_form import Divergence, worst_own, worst_pairs
-from steadygaze.techniques.perturbations.gradient_ascent import ascend
-from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
+from steadygaze.techniques.perturbations.gradient_ascent import ascend, widen
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero
 from steadygaze.techniques.vanilla import Vanilla
 
 
@@ -134,7 +134,7 @@ def worst_change(
             return measure(probs.detach(), model.decode(encoded, perturbed))
 
         options = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
-        delta = ascend(change, ball.radius * shift, center=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
+        delta = ascend(change, widen(ball.radius, shift) * shift, center=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
         return measure(probs, model.decode(encoded, weights + delta))
     reach = _reach(model, encoded).to(probs.dtype)
     if logits.shape[-1] == 2:
@@ -154,6 +154,8 @@ def _reach(model: Classifier, encoded: Encoded) -> Tensor:
 @settings
 class Seat(WeightBall, Technique):
     """Attention close to a frozen reference's and stable under weight perturbations (Hu et al. 2023)."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("radius", "stability", "overlap", "embedding_radius")
 
     variant: Literal["paper", "joint", "released"] = "paper"
     """Trained parameters: the attention module (paper), the whole model (joint); released: the authors' code."""
@@ -177,9 +179,9 @@ class Seat(WeightBall, Technique):
         weights = model.attend(model.score(encoded), batch.mask)
         logits = model.decode(encoded, weights)
         terms = {"task": cross_entropy(target, logits)}
-        if self.overlap:
+        if not is_zero(self.overlap):
             terms["top-k"] = self.overlap * top_k_distance(w, weights, batch.mask, self.k)
-        if self.stability:
+        if not is_zero(self.stability):
             terms["stable"] = self.stability * worst_change(model, encoded, weights, logits, batch, self, context.key)
         return terms
 
@@ -219,7 +221,9 @@ class Seat(WeightBall, Technique):
             return label_cross_entropy(model.decode(encoded, weights), batch.gold, reduction="none"), weights
 
         size = self.embedding_radius
-        start = size * (2 * context.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        start = widen(size, embedded) * (
+            2 * context.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1
+        )
         options = {"radius": size, "norm": "linf", "steps": self.steps, "keep": batch.mask}
         r = ascend(lambda vectors: read(vectors)[0], start, center=embedded, **options)  # type: ignore[arg-type]
         perturbed, perturbed_weights = read(embedded + r)

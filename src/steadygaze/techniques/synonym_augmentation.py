@@ -13,8 +13,9 @@ Tested by tests/techniques/test_synonym_augmentation.py.
 """
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.random_key import RandomKey
@@ -22,10 +23,10 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.perturbations.word_substitution import substitute_words
-from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.techniques.technique import LossContext, Technique, is_zero
 
 
-def substitute_synonyms(batch: Batch, context: LossContext, key: RandomKey, share: float) -> Batch | None:
+def substitute_synonyms(batch: Batch, context: LossContext, key: RandomKey, share: float | Tensor) -> Batch | None:
     """Return the batch with synonyms; None without a table of synonyms."""
     synonyms = context.synonyms
     if synonyms is None or synonyms.origin == "none":
@@ -36,6 +37,8 @@ def substitute_synonyms(batch: Batch, context: LossContext, key: RandomKey, shar
 @settings
 class SynonymAugmentation(Technique):
     """Cross-entropy on texts and on copies with synonyms."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("weight", "share")
 
     weight: Annotated[float, Field(ge=0)] = 1.0
     """λ: weight of the loss on the text with synonyms."""
@@ -51,4 +54,4 @@ class SynonymAugmentation(Technique):
 
     @property
     def substitutes_words(self) -> bool:
-        return self.weight > 0 and self.share > 0
+        return not (is_zero(self.weight) or is_zero(self.share))

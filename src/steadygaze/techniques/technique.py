@@ -113,6 +113,11 @@ class Player:
     """Learning rate of this player, except for a transformer; None: the learning rates of the run."""
 
 
+def is_zero(setting: float | Tensor) -> bool:
+    """Return True if a setting is 0; a setting with a value for each text is not 0 for any."""
+    return not isinstance(setting, Tensor) and setting == 0
+
+
 @settings
 class Technique(ABC):
     """Base class; every technique is a final subclass in its own file, registered in `techniques/__init__.py`."""
@@ -123,6 +128,8 @@ class Technique(ABC):
     """Fields that training sets, not the user."""
     stacks: ClassVar[bool] = True
     """Whether its loss is correct for a stack of models: nothing but its numbers per text depends on the model."""
+    stacked_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that may differ between the models of a stack: its loss accepts a tensor (B,), or does not read them."""
 
     @abstractmethod
     def loss(self, model: Any, batch: Batch, context: LossContext) -> Terms:

@@ -16,7 +16,7 @@ Tested by tests/techniques/test_word_at.py.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -33,6 +33,8 @@ from steadygaze.techniques.technique import LossContext, Technique
 @settings
 class WordAT(Technique):
     """Adversarial training on word embeddings (Miyato et al. 2017)."""
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("epsilon", "relative", "weight")
 
     epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
     """Length of the perturbation of a text; see `relative`."""

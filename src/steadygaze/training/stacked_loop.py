@@ -3,6 +3,7 @@
     static step    batch, loss, gradients, clipping and optimizer, with inputs that are already on the device
     CUDA graph     the static step, captured once for each width of a batch, and then replayed without Python
     stack          K models as one network (models/stacking): one program trains all of them
+    settings       of a technique, and learning rates: one number for each model, where they differ
 
 A step reads its inputs from tables of the whole epoch: rows, random keys, progress.  A counter on the device selects
 the entry, so that a replay needs no input from the host.
@@ -11,8 +12,9 @@ On a CPU the same step runs without a graph.  K = 1 is the model itself, with cu
 A model that diverges is left out with a warning; it cannot affect the others.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey, forked_generators
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.stacking.stacked_layers import stack, unstack
-from steadygaze.techniques.technique import CachedTargets
+from steadygaze.techniques.technique import CachedTargets, Technique
 from steadygaze.training.device_batches import DeviceData
 from steadygaze.training.optimizers import named_parameters
 from steadygaze.training.teacher_cache import TargetCache
@@ -62,6 +64,11 @@ class StackedLoop:
         self.targets = StackedTargets([loop.targets for loop in loops]) if self.count > 1 else loops[0].targets
         self.optimizer = self._make_optimizer()
         size, count = self.job.training.batch_size * self.count, steps(self.job)
+        dtype = next(self.models[0].parameters()).dtype
+        clip = [loop.job.training.clip for loop in loops]
+        self.clip = torch.tensor(clip, device=self.device, dtype=dtype)  # (K,)
+        techniques = [loop.state.technique for loop in loops]
+        self.technique = stacked_technique(techniques, size, self.clip) if self.count > 1 else techniques[0]
         self.rows = torch.zeros((count, size), dtype=torch.long, device=self.device)
         self.real = torch.zeros((count, size), device=self.device)
         self.keys = torch.zeros((count, self.count), dtype=torch.long, device=self.device)
@@ -93,7 +100,7 @@ class StackedLoop:
             self._start_epoch()
             longest = self.data.widths(np.arange(len(self.job.train)))
             self._loss(longest)[0].backward()  # type: ignore[no-untyped-call]
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
 
     def _finish_epoch(self, number: int, terms: dict[str, float]) -> None:
         """Finish the epoch of one model."""
@@ -178,7 +185,7 @@ class StackedLoop:
     def _capture(self, widths: tuple[int, ...]) -> torch.cuda.CUDAGraph | None:
         """Return the step as a graph; None, and no further graphs, if the device or the step does not support it."""
         pool = next((other.pool() for other in self.captured.values() if other is not None), None)
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         try:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=pool):
@@ -194,10 +201,10 @@ class StackedLoop:
 
     def step(self, widths: tuple[int, ...]) -> None:
         """Train one step on the next entry of the epoch's tables."""
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         loss, terms = self._loss(widths)
         loss.backward()  # type: ignore[no-untyped-call]
-        self._clip()
+        self._set_gradients()
         if self.loops[0].state.schedule == "linear":
             for group in self.optimizer.param_groups:
                 group["lr"].copy_(group["rate"] * (1 - self._entry(self.progress)))
@@ -221,7 +228,7 @@ class StackedLoop:
             cached_targets=self.targets.get(batch),
             epoch_tables=self.tables,
         )
-        terms: Terms = self.loops[0].state.technique.loss(self.model, batch, context)
+        terms: Terms = self.technique.loss(self.model, batch, context)
         weight = real if batch.weight is None else real * batch.weight
         total = (torch.stack(list(terms.values())).sum(0) * weight).sum() * self.count / real.sum()
         return total, {name: (values.detach() * real).view(-1, self.count) for name, values in terms.items()}
@@ -231,53 +238,82 @@ class StackedLoop:
         return table.index_select(0, self.counter)[0]
 
     @torch.no_grad()
-    def _clip(self) -> None:
-        """Clip the gradient of each model to the maximum norm."""
-        gradients = [p.grad for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
-        by_model = [gradient.view(self.count, -1) for gradient in gradients]
-        norm = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in by_model]).norm(dim=0)  # (K,)
-        factor = (self.job.training.clip / (norm + EXCESS)).clamp(max=1.0)
-        for gradient in by_model:
+    def _set_gradients(self) -> None:
+        """Clip the gradient of each model to its maximum norm, and provide it to the optimizer."""
+        trained = {name: p for name, p in self._parameters().items() if p.grad is not None}
+        by_model = {name: p.grad.view(self.count, -1) for name, p in trained.items()}  # type: ignore[union-attr]
+        norms = [torch.linalg.vector_norm(gradient, dim=1) for gradient in by_model.values()]
+        factor = (self.clip / (torch.stack(norms).norm(dim=0) + EXCESS)).clamp(max=1.0)  # (K,)
+        for name, gradient in by_model.items():
             gradient.mul_(factor.unsqueeze(1))
+            for members, values in zip(self.members, gradient.unbind(), strict=True):
+                members[name].grad = values.view_as(members[name])
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        return named_parameters(self.model, dict(self.loops[0].state.modules.items()))
 
     def _make_optimizer(self) -> torch.optim.Adam:
-        """Return Adam with the groups of the first loop, for the parameters of all models."""
-        first, training = self.loops[0].state, self.job.training
-        modules = dict(first.modules.items())
-        names = {parameter: name for name, parameter in named_parameters(first.model, modules).items()}
-        parameters = named_parameters(self.model, modules)
-        rate_type = torch.float32 if self.device.type == "cuda" else torch.float64  # as the fused optimizer reads it
-        groups = [
-            {
-                **{key: group[key] for key in ("player", "rate", "weight_decay")},
-                "params": [parameters[names[parameter]] for parameter in group["params"]],
-                "lr": torch.tensor(group["rate"], device=self.device, dtype=rate_type),
-            }
-            for group in first.optimizer.param_groups
-        ]
-        return torch.optim.Adam(groups, amsgrad=training.amsgrad, fused=True, capturable=self.device.type == "cuda")
+        """Return Adam for the part of each model of the stacked parameters, with the groups of all loops.
 
-    def _pairs(self, number: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Return the parameters of the stacked optimizer and those of one model's optimizer, in pairs."""
-        groups = zip(self.optimizer.param_groups, self.loops[number].state.optimizer.param_groups, strict=True)
-        return [pair for both in groups for pair in zip(*(group["params"] for group in both), strict=True)]
+        A part shares the memory of its stacked parameter, and is updated as in the optimizer of its model.
+        """
+        parts = {name: [p] if self.count == 1 else p.unbind() for name, p in self._parameters().items()}
+        self.members = [
+            {name: values[number].detach() for name, values in parts.items()} for number in range(self.count)
+        ]
+        groups: dict[tuple[float, float], list[Tensor]] = {}
+        for number in range(self.count):
+            for group, pairs in self._pairs(number):
+                key = group["rate"], group["weight_decay"]
+                groups.setdefault(key, []).extend(member for member, _ in pairs)
+        rate_type = torch.float32 if self.device.type == "cuda" else torch.float64  # as the fused optimizer reads it
+        settings = [
+            {
+                "params": members,
+                "rate": rate,
+                "weight_decay": decay,
+                "lr": torch.tensor(rate, device=self.device, dtype=rate_type),
+            }
+            for (rate, decay), members in groups.items()
+        ]
+        amsgrad = self.job.training.amsgrad
+        return torch.optim.Adam(settings, amsgrad=amsgrad, fused=True, capturable=self.device.type == "cuda")
+
+    def _pairs(self, number: int) -> list[tuple[dict[str, Any], list[tuple[Tensor, Tensor]]]]:
+        """Return the groups of one model's optimizer, each with pairs of a part of the stack and its own parameter."""
+        state = self.loops[number].state
+        own = named_parameters(state.model, dict(state.modules.items()))
+        names = {parameter: name for name, parameter in own.items()}
+        return [
+            (group, [(self.members[number][names[p]], p) for p in group["params"]])
+            for group in state.optimizer.param_groups
+        ]
 
     def _load_moments(self) -> None:
         """Load the state of each model's optimizer, which is empty unless a run is resumed."""
-        for pairs in zip(*(self._pairs(number) for number in range(self.count)), strict=True):
-            entries = [loop.state.optimizer.state.get(own) for loop, (_, own) in zip(self.loops, pairs, strict=True)]
-            if not all(entries):
-                continue
-            state = self.optimizer.state[pairs[0][0]]
-            for name, value in entries[0].items():
-                values = [entry[name].to(self.device) for entry in entries]
-                state[name] = value.to(self.device) if name == "step" or self.count == 1 else torch.stack(values)
+        for number, loop in enumerate(self.loops):
+            for member, own in (pair for _, pairs in self._pairs(number) for pair in pairs):
+                if entry := loop.state.optimizer.state.get(own):
+                    self.optimizer.state[member] = {name: value.to(self.device) for name, value in entry.items()}
 
     def _store_moments(self, number: int) -> None:
         """Copy the state of the optimizer to that of one model, for its checkpoint."""
         optimizer = self.loops[number].state.optimizer
-        for stacked, own in self._pairs(number):
-            state = self.optimizer.state[stacked]
-            optimizer.state[own] = {
-                name: value if name == "step" or self.count == 1 else value[number] for name, value in state.items()
-            }
+        for member, own in (pair for _, pairs in self._pairs(number) for pair in pairs):
+            optimizer.state[own] = self.optimizer.state[member]
+
+
+def stacked_technique(techniques: Sequence[Technique], rows: int, like: Tensor) -> Technique:
+    """Return the technique of a stack: a setting that differs between the models is a tensor of each row's value."""
+    merged = copy.copy(techniques[0])
+    for name in varying_settings(techniques):
+        values = [getattr(technique, name) for technique in techniques]
+        if isinstance(values[0], float):
+            object.__setattr__(merged, name, like.new_tensor(values).repeat(rows // len(techniques)))
+    return merged
+
+
+def varying_settings(techniques: Sequence[Technique]) -> list[str]:
+    """Return the names of the settings that are not the same in all techniques of one class."""
+    first = techniques[0]
+    return [f.name for f in fields(first) if any(getattr(t, f.name) != getattr(first, f.name) for t in techniques)]

@@ -1,6 +1,7 @@
 """Which stages are trained as one program, in how many parts, and why others are not."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -8,7 +9,8 @@ import torch
 from steadygaze.core.errors import UserError
 from steadygaze.models.stacking.stacked_layers import is_stackable
 from steadygaze.techniques.technique import Player, Technique
-from steadygaze.training.stacked_loop import StackedLoop
+from steadygaze.training.optimizers import Training
+from steadygaze.training.stacked_loop import StackedLoop, varying_settings
 from steadygaze.training.technique_loop import TechniqueLoop
 
 
@@ -81,12 +83,30 @@ def can_stack(loops: Sequence[TechniqueLoop]) -> bool:
         why_not_static(loop) is None
         and not loop.state.modules
         and loop.stage.trains == first.stage.trains
-        and loop.state.technique == first.state.technique
-        and loop.state.technique.stacks
+        and _settings_stack(first.state.technique, loop.state.technique)
         and loop.targets.is_complete
         and loop.longest == first.longest
         and loop.state.schedule == first.state.schedule
         and loop.state.step == first.state.step  # a resumed stage can be an epoch behind
         and loop.job.train is first.job.train
+        and loop.job.synonyms is first.job.synonyms
+        and _shared_training(loop.job.training) == _shared_training(first.job.training)
         for loop in loops
     )
+
+
+def _settings_stack(first: Technique, other: Technique) -> bool:
+    """Return True if a stack can train with both: the same terms, and different numbers only where a loss allows it."""
+    if type(first) is not type(other) or not first.stacks:
+        return False
+    names = varying_settings([first, other])
+    weights = [value for name in names for value in (getattr(first, name), getattr(other, name))]
+    leaves_out_a_term = any(isinstance(weight, float) and weight == 0 for weight in weights)
+    return set(names) <= set(first.stacked_settings) and not leaves_out_a_term
+
+
+def _shared_training(training: Training) -> Training:
+    """Return the settings without those that may differ between the models of a stack."""
+    default = Training()
+    names = ("learning_rate", "encoder_learning_rate", "weight_decay", "clip", "patience", "select", "epochs")
+    return replace(training, **{name: getattr(default, name) for name in names})

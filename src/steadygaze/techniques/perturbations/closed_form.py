@@ -51,7 +51,12 @@ def worst_binary(
 
 
 def worst_own(
-    reach: Tensor, logits: Tensor, mask: Tensor, radius: float, norm: Norm, divergence: Divergence = "cross-entropy"
+    reach: Tensor,
+    logits: Tensor,
+    mask: Tensor,
+    radius: float | Tensor,
+    norm: Norm,
+    divergence: Divergence = "cross-entropy",
 ) -> Tensor:
     """Return max KL(p ‖ ·) or CE(p, ·) for two classes; p is the model's own prediction.  -> (B,)
 

@@ -23,6 +23,7 @@ Tested by tests/techniques/perturbations/test_gradient_ascent.py and test_embedd
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,7 +62,7 @@ def ascend(
     variable = torch.ones_like(start, dtype=torch.bool) if keep is None else widen(keep, start).expand_as(start)
     center = center.detach()  # no gradient flows through the search
     step = 2 * radius / max(steps, 1) if step_size is None else step_size
-    step = widen(step, start) if isinstance(step, Tensor) else step
+    step = widen(step, start)
     delta = project(start.detach().masked_fill(~variable, 0.0), radius, norm)
     best_delta, highest = delta, torch.full(start.shape[:1], -torch.inf, dtype=start.dtype, device=start.device)
     for _ in range(steps):
@@ -95,9 +96,16 @@ def _keep_higher(delta: Tensor, values: Tensor, best_delta: Tensor, highest: Ten
     )
 
 
-def widen(value: Tensor, target: Tensor) -> Tensor:
+def widen(value: float | Tensor, target: Tensor) -> Any:
     """Reshape a tensor of the leading dimensions of `target`, or a single number, to broadcast with it."""
-    return value.reshape(value.shape + (1,) * (target.ndim - value.ndim))
+    return value.reshape(value.shape + (1,) * (target.ndim - value.ndim)) if isinstance(value, Tensor) else value
+
+
+def scaled_sum(x: Tensor, direction: Tensor, length: float | Tensor) -> Tensor:
+    """Return x + length · direction; length: one for all, or (B,).  (B,…), (B,…) -> (B,…)"""
+    if isinstance(length, float):
+        return x.add(direction, alpha=length)
+    return torch.addcmul(x, direction, widen(length, direction))
 
 
 LOSS_SCALE = 1024.0

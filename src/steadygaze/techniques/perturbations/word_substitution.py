@@ -48,10 +48,11 @@ class Synonyms:
 
 
 def substitute_words(
-    ids: Tensor, mask: Tensor, synonyms: Synonyms, key: RandomKey, rows: Tensor, *, share: float
+    ids: Tensor, mask: Tensor, synonyms: Synonyms, key: RandomKey, rows: Tensor, *, share: float | Tensor
 ) -> Tensor:
-    """Replace each swappable word, with probability `share`, by a random synonym.  (B,T) -> (B,T)"""
-    replaced = key.child(1).uniform(rows, ids.shape[1]) < share
+    """Replace each swappable word, with probability `share` (one, or (B,)), by a random synonym.  (B,T) -> (B,T)"""
+    uniform = key.child(1).uniform(rows, ids.shape[1])
+    replaced = uniform < (share.to(uniform.dtype).unsqueeze(1) if isinstance(share, Tensor) else share)
     choice = (key.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
     synonym = synonyms.table[ids].gather(-1, choice.unsqueeze(-1)).squeeze(-1)
     return torch.where(replaced & synonyms.swappable(ids, mask), synonym, ids)

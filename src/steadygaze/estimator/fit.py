@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,13 @@ from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import Rationalizer, selects
 from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.techniques.technique import Technique
+from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.device import accelerator, check_lstm
-from steadygaze.training.progress import QuietWatcher, SeedWatcher, SilentWatcher, Watcher
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import NamedWatcher, QuietWatcher, SilentWatcher, Watcher
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, execute_together, freeze
@@ -97,6 +101,15 @@ class CheckpointConfig:
         return dataclasses.replace(self, checkpoint=self.checkpoint and self.checkpoint / f"seed-{seed}")
 
 
+@dataclass(frozen=True)
+class FitRequest:
+    """A model to train; `references` are trained references or teachers."""
+
+    config: TrainConfig
+    files: CheckpointConfig = CheckpointConfig()
+    references: Sequence[SavedModel] = ()
+
+
 def fit(
     config: TrainConfig,
     train: Split,
@@ -106,36 +119,68 @@ def fit(
     references: Sequence[SavedModel] = (),
 ) -> SavedModel:
     """Train a model; `references` are trained references or teachers."""
-    (model,) = fit_seeds(config, [config.seed], train, validation, watcher, files, references)
+    (model,) = fit_models([FitRequest(config, files, references)], train, validation, watcher)
     assert model is not None  # one model that diverges is an error
     return model
 
 
-def fit_seeds(
-    config: TrainConfig,
-    seeds: Sequence[int],
-    train: Split,
-    validation: Split | None,
-    watcher: Watcher,
-    files: CheckpointConfig,
-    references: Sequence[SavedModel] = (),
+def fit_models(
+    requests: Sequence[FitRequest], train: Split, validation: Split | None, watcher: Watcher
 ) -> list[SavedModel | None]:
-    """Train a model with each seed, at the same time where possible; None: it diverged, but another did not."""
-    config = small_data.resolve(config, train)
+    """Train several models, at the same time where possible; None: it diverged, but another did not.
+
+    Models with the same texts, vocabulary and architecture share the encoded texts, so that they can be stacked.
+    """
+    requests = [dataclasses.replace(r, config=small_data.resolve(r.config, train)) for r in requests]
+    names = _names([request.config for request in requests])
+    groups: list[list[int]] = []
+    for number, request in enumerate(requests):
+        alike = (g for g in groups if _shared_config(requests[g[0]].config) == _shared_config(request.config))
+        if (group := next(alike, None)) is None:
+            groups.append([number])
+        else:
+            group.append(number)
+    models: dict[int, SavedModel | None] = {}
+    for group in groups:
+        named = {names[number]: requests[number] for number in group}
+        models |= zip(group, _fit_group(named, train, validation, watcher), strict=True)
+    return [models[number] for number in range(len(requests))]
+
+
+def _names(configs: Sequence[TrainConfig]) -> list[str]:
+    """Name each of several models by what distinguishes it: its seed, or technique, seed and number."""
+    if len(configs) == 1:
+        return [""]
+    if len({config.seed for config in configs}) == len(configs) and len({c.technique_name for c in configs}) == 1:
+        return [f"seed {config.seed}" for config in configs]
+    return [f"model {i}, {config.technique_name}, seed {config.seed}" for i, config in enumerate(configs, 1)]
+
+
+def _shared_config(config: TrainConfig) -> TrainConfig:
+    """Return the configuration without technique, seed and training."""
+    training = Training(precision=config.training.precision)
+    return dataclasses.replace(
+        config, technique_name="", technique=Vanilla(), seed=0, training=training, chosen=frozenset()
+    )
+
+
+def _fit_group(
+    requests: Mapping[str, FitRequest], train: Split, validation: Split | None, watcher: Watcher
+) -> list[SavedModel | None]:
+    """Train models that share their encoded texts; `requests`: by the name in messages, empty for one model."""
+    config = next(iter(requests.values())).config
     if (message := small_data.statement(config, train)) is not None:
         watcher.say(message)
     if "lstm" in config.encoder:
         check_lstm(config.device, config.training.precision)
     with accelerator(config.device, config.training.precision) as accelerate:
         fits: list[_Fit] = []
-        for seed in seeds:
-            own_files = files if len(seeds) == 1 or files.checkpoint is None else files.of_seed(seed)
-            own_config = dataclasses.replace(config, seed=seed)
-            plan = prepare(own_config, train, validation, QuietWatcher() if fits else watcher, references)
-            shared = fits[0].run.job if fits else None
-            item = _start(own_config, *plan, watcher, own_files, references, accelerate, shared)
-            if len(seeds) > 1:
-                item.run.job = dataclasses.replace(item.run.job, watcher=SeedWatcher(watcher, seed, quiet=bool(fits)))
+        for name, request in requests.items():
+            plan = prepare(request.config, train, validation, QuietWatcher() if fits else watcher, request.references)
+            item = _start(request, *plan, watcher, accelerate, fits)
+            if name:
+                named = NamedWatcher(watcher, name, quiet=bool(fits))
+                item.run.job = dataclasses.replace(item.run.job, watcher=named)
             fits.append(item)
         models = execute_together([item.run for item in fits])
         return [None if model is None else _finish(item, model) for item, model in zip(fits, models, strict=True)]
@@ -155,31 +200,30 @@ class _Fit:
 
 
 def _start(
-    config: TrainConfig,
+    request: FitRequest,
     plan: FitPlan,
     train: Split,
     validation: Split,
     watcher: Watcher,
-    files: CheckpointConfig,
-    references: Sequence[SavedModel],
     accelerate: Accelerator,
-    shared: TrainingJob | None,
+    earlier: Sequence[_Fit],
 ) -> _Fit:
-    """Encode the texts and prepare the run; `shared`: the job of another seed, with the same texts."""
-    if shared is None:
+    """Encode the texts and prepare the run; `earlier`: fits with the same texts."""
+    config, files = request.config, request.files
+    if earlier:
+        shared = earlier[0].run.job
+        data, held_out = shared.train, shared.validation
+    else:
         data, held_out = plan.encode(train, train.weighted(config.class_weight)), plan.encode(validation)
         for warning in coverage(plan.tokenizer, data.text).warnings():
             watcher.warn(warning)
-        synonyms = plan.vocabulary_for(config.technique, watcher)
-        device_synonyms = None if synonyms is None else synonyms.to(accelerate.device)
-        job = TrainingJob(data, held_out, config.training, accelerate, watcher, device_synonyms)
-    else:
-        job = dataclasses.replace(shared, watcher=watcher)
+    synonyms = _device_synonyms(config.technique, plan, watcher, accelerate, earlier)
+    job = TrainingJob(data, held_out, config.training, accelerate, watcher, synonyms)
     covered = plan.token_coverage(job.train)
-    if shared is None and covered is not None and covered < LOW_COVERAGE:
+    if not earlier and covered is not None and covered < LOW_COVERAGE:
         watcher.warn(_few_vectors(covered, plan.description.vectors))
     run = TrainingRun(config.technique, plan.make_model, job, config.seed)
-    for name, saved in named_references(config, references).items():
+    for name, saved in named_references(config, request.references).items():
         own = copy.deepcopy(saved.model)  # the user's models do not change
         with forked_generators():
             torch.manual_seed(derive_seed(config.seed, 0))
@@ -191,6 +235,21 @@ def _start(
     if files.teacher_cache is not None:
         run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))
     return _Fit(config, plan, train, validation, run, covered)
+
+
+def _device_synonyms(
+    technique: Technique, plan: FitPlan, watcher: Watcher, accelerate: Accelerator, earlier: Sequence[_Fit]
+) -> Synonyms | None:
+    """Return the vocabulary data of a technique; the same object for all fits that need the same."""
+    for item in earlier:
+        other = item.config.technique
+        if (technique.substitutes_words, technique.reads_vocabulary) == (
+            other.substitutes_words,
+            other.reads_vocabulary,
+        ):
+            return item.run.job.synonyms
+    synonyms = plan.vocabulary_for(technique, watcher)
+    return None if synonyms is None else synonyms.to(accelerate.device)
 
 
 def _finish(fit: _Fit, model: Model) -> SavedModel:

@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from steadygaze.core.output_paths import check_separate
 from steadygaze.core.types import Example, Label
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
+from steadygaze.estimator.fit_many import ClassifierFit, fit_many
 from steadygaze.estimator.held_out_test import measure
 from steadygaze.estimator.inputs import read_split, read_validation, texts_of
 from steadygaze.estimator.model_folder import check_free_folder, check_model_folder
@@ -72,6 +74,15 @@ def check_place(out: Path) -> None:
         raise UserError(f"{run} contains other files than an interrupted run; choose another folder than {out}")
 
 
+@dataclass(frozen=True)
+class ModelTraining:
+    """A model to train and its folder; `reference`: trained references or teachers."""
+
+    clf: TextClassifier
+    out: Path
+    reference: Sequence[TextClassifier] = ()
+
+
 def train(
     clf: TextClassifier,
     corpus: Corpus,
@@ -87,42 +98,91 @@ def train(
     `measure_test`: measure the finished model on the split `test`; its scores are saved with it.
     `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
     """
-    run, data = unfinished_folder(out), columns(corpus.training)
-    validation = columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
+    (model,) = train_many([ModelTraining(clf, out, reference)], corpus, resume, teacher_cache, replace, measure_test)
+    assert model is not None  # one model that diverges is an error
+    return model
+
+
+def train_many(
+    trainings: Sequence[ModelTraining],
+    corpus: Corpus,
+    resume: bool,
+    teacher_cache: Path | None = None,
+    replace: bool = False,
+    measure_test: bool = False,
+) -> list[TextClassifier | None]:
+    """Do the same for several models, which a GPU trains at the same time where possible; finished ones are loaded.
+
+    None: the model diverged, but another did not.
+    """
+    models: dict[int, TextClassifier | None] = {}
+    with ExitStack() as locks:
+        fits: dict[int, ClassifierFit] = {}
+        for number, item in enumerate(trainings):
+            finished = _finished(item, corpus, replace) if resume else None
+            if finished is not None:
+                models[number] = finished
+                continue
+            run = _start_run(item.out, replace and not resume, locks)
+            cache = teacher_cache or item.out.absolute().parent / TEACHER_CACHE
+            fits[number] = ClassifierFit(item.clf, item.reference, run, resume, cache)
+        if fits:
+            try:
+                fitted = fit_many(list(fits.values()), *columns(corpus.training), validation=_validation(corpus))
+            except Exception:
+                for number in fits:
+                    with suppress(OSError):  # fails if it contains an epoch
+                        unfinished_folder(trainings[number].out).rmdir()
+                raise
+            models |= zip(fits, fitted, strict=True)
+        for number in fits:
+            if (clf := models[number]) is not None:
+                _save(clf, trainings[number].out, corpus, measure_test)
+    return [models[number] for number in range(len(trainings))]
+
+
+def _validation(corpus: Corpus) -> tuple[list[Any], list[Label | None]] | None:
+    return columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
+
+
+def _finished(item: ModelTraining, corpus: Corpus, replace: bool) -> TextClassifier | None:
+    """Load the model if its run is finished; raise if it was trained in another way, unless it is replaced."""
+    remove_leftovers(item.out)
+    if unfinished_folder(item.out).exists() or not item.out.exists():
+        return None
+    finished, held_out = load_classifier(item.out, device=item.clf.device), _validation(corpus)
+    validation = None if held_out is None else read_validation(held_out)
+    config, data = train_config(item.clf.get_params()), read_split(*columns(corpus.training))
+    try:
+        check_same_run(config, data, validation, finished.stored_, references(item.reference))
+    except UserError:
+        if not replace:
+            raise
+        return None
+    return finished
+
+
+def _start_run(out: Path, discard: bool, locks: ExitStack) -> Path:
+    """Return the locked folder of a run that can be resumed, even before its first epoch ends."""
+    run = unfinished_folder(out)
     remove_leftovers(out)
     remove_leftovers(run)
-    if resume and not run.exists() and out.exists():  # the run is already finished
-        finished = load_classifier(out, device=clf.device)
-        held_out = None if validation is None else read_validation(validation)
-        try:
-            check_same_run(
-                train_config(clf.get_params()), read_split(*data), held_out, finished.stored_, references(reference)
-            )
-        except UserError:
-            if not replace:
-                raise
-        else:
-            return finished
-    if run.exists() and replace and not resume:
+    if run.exists() and discard:
         with exclusive(run, "training"):
             remove_folder(run)
-    run.mkdir(parents=True, exist_ok=True)  # a run that can be resumed, even before its first epoch ends
-    with exclusive(run, "training"):
-        try:
-            cache = teacher_cache or out.absolute().parent / TEACHER_CACHE
-            options = {"validation": validation, "reference": reference, "teacher_cache": cache}
-            clf.fit(*data, checkpoint=run, resume=resume, **options)  # type: ignore[arg-type]
-        except Exception:
-            with suppress(OSError):  # fails if it contains an epoch
-                run.rmdir()
-            raise
-        if measure_test:
-            scores = measure(clf, *columns(corpus.splits["test"]))
-            description = dataclasses.replace(clf.stored_.description, test_scores=scores)
-            clf.stored_ = dataclasses.replace(clf.stored_, description=description)
-        clf.save(out)
-        remove_folder(run)
-    return clf
+    run.mkdir(parents=True, exist_ok=True)
+    locks.enter_context(exclusive(run, "training"))
+    return run
+
+
+def _save(clf: TextClassifier, out: Path, corpus: Corpus, measure_test: bool) -> None:
+    """Save a trained model and remove its run."""
+    if measure_test:
+        scores = measure(clf, *columns(corpus.splits["test"]))
+        description = dataclasses.replace(clf.stored_.description, test_scores=scores)
+        clf.stored_ = dataclasses.replace(clf.stored_, description=description)
+    clf.save(out)
+    remove_folder(unfinished_folder(out))
 
 
 def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """TextClassifier: a scikit-learn estimator with `explain`."""
 
+import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import best_device, check_device
 from steadygaze.techniques.technique import Technique
-from steadygaze.training.progress import ProgressBar, SilentWatcher, is_interactive
+from steadygaze.training.progress import ProgressBar, SilentWatcher, Watcher, is_interactive
 
 Granularity = Literal["word", "piece"]
 
@@ -173,17 +174,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = None if validation is None else read_validation(validation)
         if resume and checkpoint is None:
             raise UserError("resume=True resumes an interrupted run: pass its folder as checkpoint=")
-        show_progress = is_interactive() if self.verbose is None else self.verbose
         checkpoints = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
-        models = fit.fit_seeds(
-            config,
-            consecutive_seeds(config.seed, self.n_seeds),
-            train,
-            held_out,
-            ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher(),
-            checkpoints,
-            references(reference),
-        )
+        seeds = consecutive_seeds(config.seed, self.n_seeds)
+        requests = [
+            fit.FitRequest(
+                dataclasses.replace(config, seed=seed),
+                checkpoints if len(seeds) == 1 else checkpoints.of_seed(seed),
+                references(reference),
+            )
+            for seed in seeds
+        ]
+        models = fit.fit_models(requests, train, held_out, self._watcher())
         first, *others = [model for model in models if model is not None]  # without models that diverged
         self._take(first)
         self.other_seeds_.extend(from_saved(model, self.device) for model in others)
@@ -279,6 +280,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.one_d_array = tags.input_tags.string = True
         tags.input_tags.two_d_array = False  # a pair is two columns of text, never a matrix of numbers
         return tags
+
+    def _watcher(self) -> Watcher:
+        show_progress = is_interactive() if self.verbose is None else self.verbose
+        return ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher()
 
     def _take(self, saved: model_folder.SavedModel) -> Self:
         self.stored_ = saved

@@ -82,12 +82,12 @@ class QuietWatcher(SilentWatcher):
     def warn(self, message: str | Warning) -> None: ...
 
 
-class SeedWatcher:
-    """One of several models that are trained at the same time: its epochs and warnings name its seed."""
+class NamedWatcher:
+    """One of several models that are trained at the same time: its epochs and warnings name it."""
 
-    def __init__(self, watcher: Watcher, seed: int, quiet: bool = False) -> None:
-        """`quiet`: show no messages, which are the same for all seeds."""
-        self.watcher, self.name, self.quiet = watcher, f"seed {seed}", quiet
+    def __init__(self, watcher: Watcher, name: str, quiet: bool = False) -> None:
+        """`quiet`: show no messages, which are the same for all models."""
+        self.watcher, self.name, self.quiet = watcher, name, quiet
         self.start, self.skip, self.stop, self.step = watcher.start, watcher.skip, watcher.stop, watcher.step
 
     def epoch(self, record: Mapping[str, Any]) -> None:

@@ -329,7 +329,7 @@ def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
     first = runs[0].job
     stages = [stage for run in runs for stage in run.stages()]
     report_longer_training(first)
-    epochs = sum(longest(first, stage) for stage in stages)
+    epochs = sum(longest(run.job, stage) for run in runs for stage in run.stages())
     models: dict[int, Model | None] = {}
     waiting: dict[int, list[TechniqueLoop]] = {}
 

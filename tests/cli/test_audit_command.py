@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import steadygaze as sg
 from commands import Ended, run
 from report.audited import full_report
+from steadygaze.audit.audit_progress import AuditProgress
 from steadygaze.audit.loaded_audit import TRAINING_SPLIT
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.atomic_files import exclusive
@@ -100,8 +102,8 @@ def test_the_audit_counts_training_texts(command, tmp_path, pair):
 
     notes, fact = audited(tmp_path / "part.jsonl")
     assert [note.split(":")[0] for note in notes] == ["3 of 4 texts were training texts"]
-    assert fact == "3 of 4"
-    assert audited(tmp_path / "other.jsonl") == ([], "0 of 4")
+    assert fact == "3 of the 4 audited texts"
+    assert audited(tmp_path / "other.jsonl") == ([], "none of the 4 audited texts")
 
 
 @pytest.mark.usefixtures("fewer_protocols")
@@ -302,6 +304,26 @@ def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, 
     assert (here / "model" / "README.md").read_bytes() == card
 
 
+@pytest.mark.usefixtures("fewer_protocols")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_leaves_an_incomplete_page(audit, monkeypatch, tmp_path, number, code):
+    watch = AuditProgress.watch
+
+    def send_signal(self, task, done, total):
+        watch(self, task, done, total)
+        if task.startswith("words erased"):
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(AuditProgress, "watch", send_signal)
+    page, before = tmp_path / "page.html", signal.getsignal(number)
+    ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(page))
+    assert ended.code == code
+    assert f"interrupted; written: {page}, an incomplete page with " in ended.err
+    assert "Explanation audit (incomplete)" in page.read_text()
+    assert list(tmp_path.iterdir()) == [page]
+    assert signal.getsignal(number) is before
+
+
 def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_request(audit, canned, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     short, full = audit().out, audit("-v").out
@@ -313,9 +335,9 @@ def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_reques
 
 
 @pytest.mark.usefixtures("fewer_protocols")
-def test_a_model_that_gives_every_text_the_same_label_is_said_first(command, here, tmp_path):
+def test_a_model_that_gives_every_text_the_same_label_is_named_before_the_verdicts(command, here, tmp_path):
     constant = sg.load(here / "model", device="cpu")
     constant.stored_.model.decoder.output.bias.data[0] += 100
     constant.save(tmp_path / "constant")
     ended = command("audit", tmp_path / "constant", "--data", here / "held.csv", "--sample", "2", "--limit", "8")
-    assert ended.out.splitlines()[1].startswith("! The model predicts")
+    assert ended.out.index("! The model predicts") < ended.out.index("Stability.")

@@ -346,7 +346,10 @@ def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_exits_with_its_code_and_leaves_a_resumable_run(
+    csv: Path, tmp_path: Path, number: int, code: int
+) -> None:
     out = tmp_path / "m"
     train = [
         sys.executable,
@@ -368,11 +371,11 @@ def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: P
         while not (resumable_training.unfinished_folder(out) / "checkpoint.safetensors").exists():
             assert child.poll() is None
             time.sleep(0.02)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         _, err = child.communicate(timeout=60)
     finally:
         child.kill()  # where it heard nothing it would go on for 5000 epochs
-    assert child.returncode == 130
+    assert child.returncode == code
     assert "--resume" in err
     assert "Traceback" not in err
     assert not out.exists()

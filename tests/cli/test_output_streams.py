@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from report.audited import full_report
 from robustness.small import Small, small
 from steadygaze import cli
 from steadygaze.cli import audit_and_verify, streaming
+from steadygaze.cli.output_streams import termination_as_interruption
 
 FULL = Path("/dev/full")
 
@@ -129,6 +131,16 @@ def test_a_full_disk_exits_with_2_and_a_message(
     assert exit_code(*arguments) == 2
     full.close()
     assert "error: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with termination_as_interruption() as received:
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert received == []
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.audit.loaded_audit import sample_examples
+from steadygaze.audit.text_draw import draw_texts
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.splits import HELD_OUT
@@ -131,4 +131,4 @@ def test_a_sample_for_the_audit_is_not_what_training_held_out():
     """Both draw with seed 0: of 300 texts a tenth is held out, and a sample has about a tenth of these."""
     examples = [Example(f"text {i}", str(i % 2)) for i in range(300)]
     held_out = hold_out_validation(read_split([one.text for one in examples], [one.label for one in examples]))[1].texts
-    assert sum(one.text in held_out for one in sample_examples(examples, 30, 0)) < 10
+    assert sum(example.text in held_out for example in draw_texts(300, 30, 0).select(examples)) < 10

@@ -209,7 +209,7 @@ def full_report(**changes) -> Report:
             "encoder": "bilstm",
             "technique": "consensus",
             "explanation": "attention",
-            "texts": "400",
+            "texts": "400 texts",
             "corpus": "planted-reviews",
             "split": "test",
         },

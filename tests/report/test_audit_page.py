@@ -93,7 +93,7 @@ def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     assert "~ undecided Is it stable? Some small perturbations may shift the attention to other words." in said
     assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in said
     assert "– not measured Do people agree? Nobody marked words in these texts." in said
-    assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1"}).to_html())
+    assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1 text"}).to_html())
 
 
 def test_every_answer_leads_to_its_card(html):

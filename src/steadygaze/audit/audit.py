@@ -1,6 +1,7 @@
 """sg.audit: run every protocol on a model and its texts, and build the report.  The model does not change."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -34,8 +35,9 @@ from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, in
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, not_comparable
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
+from steadygaze.audit.text_draw import TextDraw, draw_texts
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import SampleWarning, UserError
 from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Label
 from steadygaze.data.rationale_spans import annotate
@@ -76,6 +78,7 @@ def _with_probe_settings(function: F) -> F:
     device=choice(*DEVICES),
     attention=choice("last", "rollout"),
     batch_size=integer(1),
+    limit=optional(integer(0)),
 )
 def audit(
     model: Any,
@@ -90,6 +93,7 @@ def audit(
     target: Label | None = None,
     threshold: float | None = None,
     train: tuple[Any, Any] | None = None,
+    limit: int | None = None,
     attention: str = AuditConfig.attention,
     device: str = Runtime.device,
     batch_size: int = Runtime.batch_size,
@@ -106,8 +110,7 @@ def audit(
     Parameters
     ----------
     model : TextClassifier, folder, hub id, (model, tokenizer), pipeline, object with predict_proba, or function
-    texts : texts, or pairs (text, question)
-    labels : labels of the texts
+    texts, labels : texts or pairs (text, question), and their labels
     explainers : names or explainer objects; the verdicts are about the first
     rationales : human rationales: character spans, phrases, 0/1 masks or marks from 0 to 1 of all words, ERASER's marks
     other_seeds : models with the same settings and other seeds; default: those of a classifier with `n_seeds`
@@ -116,27 +119,34 @@ def audit(
     target : the audited output of a multi-label or regression model; its labels are 0 and 1, sets, or numbers
     threshold : splits the values of a regression model into two classes; the default is their median
     train : training texts and labels
-        The audit then retrains a TextClassifier three times: with uniform attention, with adversarial attention
-        (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of sentences
-        twice, to test for interlocking (Yu et al. 2021).
+        Retrain a TextClassifier with uniform and with adversarial attention (Wiegreffe & Pinter 2019) and with default
+        tokens (Bai et al. 2021).  Retrain a rationalizer of sentences, to test for interlocking (Yu et al. 2021).
+    limit : number of texts, drawn with the seed; 0: all.  Default: all for a TextClassifier, 100 for other models
     attention : how to aggregate the heads and layers of a Hugging Face model, "last" or "rollout"
-    device, batch_size : the device for models that this call loads, and the number of texts per batch
+    device, batch_size : the device for models that this call loads; the number of texts per batch
     radius, removal, k, sample, thorough, skewed_epochs, seed : settings of the probes, see ProbeConfig
 
     Returns
     -------
     Report
-        `verdicts` has five verdicts, `rows` has every number, `to_html(path)` writes the page, and
-        `failing(["accuracy>=0.9"])` lists the failed requirements.
+        Five `verdicts`, all `rows`, `to_html(path)`, and `failing(["accuracy>=0.9"])`, the failed requirements.
     """
     config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
     models = (model, *(list(other_seeds) or getattr(model, "other_seeds_", [])))
     adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in models]
     texts = join_questions(*read_texts(texts))  # a generator can be read only once
-    (adapter, *others), convert = two_class_models(adapters, texts, target, threshold)
-    examples = _examples(texts, labels if labels is None else convert(labels), rationales)
-    request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime)
+    draw = _draw(len(texts), limit, config.seed, adapters[0])
+    (adapter, *others), convert = two_class_models(adapters, draw.select(texts), target, threshold)
+    examples = draw.select(_examples(texts, labels if labels is None else convert(labels), rationales))
+    request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime, draw=draw)
     return replace(run_audit(request).report(), date=now())
+
+
+def _draw(total: int, limit: int | None, seed: int, adapter: ModelAdapter) -> TextDraw:
+    draw = draw_texts(total, limit, seed, adapter)
+    if draw.by_default:
+        warnings.warn(f"this audit reads {draw}; limit=0 audits all texts", SampleWarning, stacklevel=5)
+    return draw
 
 
 def run_audit(request: AuditRequest) -> AuditFindings:
@@ -147,7 +157,7 @@ def run_audit(request: AuditRequest) -> AuditFindings:
         request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
     prepared = prepare_all(request, explainers)
-    prepared = replace(prepared, case=_with_progress(prepared.case))
+    prepared = replace(prepared, case=_with_progress(prepared.case, request.draw))
     findings: dict[str, list[Finding]] = {heading: [] for heading in PROTOCOLS}
     try:
         for heading, protocols in PROTOCOLS.items():
@@ -175,9 +185,9 @@ class AuditInterrupted(KeyboardInterrupt):
         self.findings = findings
 
 
-def _with_progress(case: AuditCase) -> AuditCase:
+def _with_progress(case: AuditCase, draw: TextDraw | None) -> AuditCase:
     """The case with the progress of the whole audit."""
-    return replace(case, runtime=replace(case.runtime, watch=AuditProgress(case, case.runtime).watch))
+    return replace(case, runtime=replace(case.runtime, watch=AuditProgress(case, case.runtime, draw=draw).watch))
 
 
 def trainable(adapter: ModelAdapter) -> TextClassifier:

@@ -79,8 +79,12 @@ class AuditCase:
     @cached_property
     def sample(self) -> Rows:
         """The texts for expensive explainers and probes, drawn with the seed."""
-        size = self.model.sample_size if self.config.sample is None else self.config.sample
-        return sample_rows(len(self), size, self.config.seed)
+        return sample_rows(len(self), self.sample_size, self.config.seed)
+
+    @property
+    def sample_size(self) -> int:
+        """The most texts that an expensive explainer or probe runs on."""
+        return self.model.sample_size if self.config.sample is None else self.config.sample
 
     @cached_property
     def probes(self) -> dict[str, Probe]:
@@ -89,7 +93,10 @@ class AuditCase:
 
     def rows(self, name: str) -> Rows:
         """The texts that this explainer runs on."""
-        return self.sample if self.explainers[name].forward_passes >= EXPENSIVE else self.all_rows
+        return self.sample if self.is_expensive(name) else self.all_rows
+
+    def is_expensive(self, name: str) -> bool:
+        return self.explainers[name].forward_passes >= EXPENSIVE
 
     def batches(self, rows: Rows | None = None) -> Iterator[tuple[Rows, Batch]]:
         """Batches of all rows, shortest texts first, on the model's device."""

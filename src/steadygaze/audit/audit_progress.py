@@ -14,6 +14,7 @@ from steadygaze.audit.probes.erasure import SHARES
 from steadygaze.audit.protocols.attention_interventions import DRAWS, randomized_task
 from steadygaze.audit.protocols.faithfulness import GRADIENTS, erasure_task
 from steadygaze.audit.protocols.shortcut_leakage import shuffled_task
+from steadygaze.audit.text_draw import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.results.audit_config import Runtime
 
@@ -24,29 +25,31 @@ PROBE_PASSES = {"fgm-label": 1 + BACKWARD, "pgd-attention": 2 + 10 * (1 + BACKWA
 """Passes that find the perturbation."""
 
 
-def planned_passes(case: AuditCase) -> dict[str, float]:
-    """Task -> forward passes of a text."""
-    passes: defaultdict[str, float] = defaultdict(float, {READING: float(len(case))})
-    for task, number in _planned(case):
+def planned_passes(case: AuditCase, texts: int | None = None) -> dict[str, float]:
+    """Task -> forward passes of a text; `texts`: for an audit of another number of texts."""
+    total = len(case) if texts is None else texts
+    passes: defaultdict[str, float] = defaultdict(float, {READING: float(total)})
+    for task, number in _planned(case, total):
         passes[task] += number
     return dict(passes)
 
 
-def _planned(case: AuditCase) -> Iterator[tuple[str, float]]:
-    rows = {name: len(case.rows(name)) for name in case.explainers}
+def _planned(case: AuditCase, total: int) -> Iterator[tuple[str, float]]:
+    sampled = min(case.sample_size, total)
+    rows = {name: sampled if case.is_expensive(name) else total for name in case.explainers}
     cost = {name: rows[name] * explainer.forward_passes for name, explainer in case.explainers.items()}
     for name, explainer in case.explainers.items():
         yield name, 0.0 if isinstance(explainer, Attention) else cost[name]
         yield shuffled_task(name), cost[name]
     for name, probe in case.probes.items():
         if not probe.requires - case.model.capabilities:
-            texts = len(case.sample) if probe.expensive else len(case)
+            texts = sampled if probe.expensive else total
             explained = sum(number for explainer, number in cost.items() if not probe.of or explainer in probe.of)
-            yield name, texts * PROBE_PASSES.get(name, 0.0) + max(texts, explained * texts / len(case))
+            yield name, texts * PROBE_PASSES.get(name, 0.0) + max(texts, explained * texts / total)
     for name in ("random", *other_explainers(case)):
-        yield erasure_task(name), len(SHARES) * rows.get(name, len(case))
+        yield erasure_task(name), len(SHARES) * rows.get(name, total)
     if any(not requirements - case.model.capabilities for requirements in GRADIENTS.values()):
-        yield "gradient", len(case) * (1 + BACKWARD)
+        yield "gradient", total * (1 + BACKWARD)
     for name in other_explainers(case) if next(case.model.parameters(), None) is not None else ():
         yield from ((randomized_task(name, draw), cost[name]) for draw in range(DRAWS))
 
@@ -60,6 +63,8 @@ class AuditProgress:
     """That of the caller."""
     shares: dict[str, float] = field(default_factory=dict)
     """Task -> the share of its texts that is done."""
+    draw: TextDraw | None = None
+    """How the texts were drawn."""
     start: float = field(default_factory=monotonic)
 
     def __post_init__(self) -> None:
@@ -80,6 +85,12 @@ class AuditProgress:
     def _announce(self, seconds_per_pass: float) -> None:
         """Print how long the audit takes, if it takes long, and what makes it shorter."""
         seconds = seconds_per_pass * sum(self.planned.values())
+        if self.draw is not None and self.draw.by_default:
+            whole = seconds_per_pass * sum(planned_passes(self.case, self.draw.total).values())
+            self.runtime.announce(
+                f"this audit of {self.draw} takes {minutes(seconds)}; --limit 0 audits all and takes {minutes(whole)}"
+            )
+            return
         if seconds < SHORT:
             return
         texts, sampled = len(self.case), len(self.case.sample)
@@ -88,7 +99,7 @@ class AuditProgress:
             smaller = replace(self.case, config=replace(self.case.config, sample=fewer))
             advice.append((f"--sample {fewer}", seconds_per_pass * sum(planned_passes(smaller).values())))
         if fewer := texts // FEWER:
-            advice.append((f"--limit {fewer}", seconds * fewer / texts))
+            advice.append((f"--limit {fewer}", seconds_per_pass * sum(planned_passes(self.case, fewer).values())))
         faster = ", ".join(f"{option} {minutes(time)}" for option, time in advice)
         self.runtime.announce(f"this audit of {texts:,} texts takes {minutes(seconds)}{faster and f'; {faster}'}")
 

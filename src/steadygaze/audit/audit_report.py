@@ -87,8 +87,12 @@ def build_report(audited: AuditFindings) -> Report:
         **adapter.facts,
         **(tokens.facts if adapter.fingerprint else {}),
         "explanation": main,
-        "texts": f"{len(prepared.examples):,}",
-        **({} if training_texts is None else {"training texts": f"{training_texts:,} of {len(prepared.examples):,}"}),
+        "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
+        **(
+            {}
+            if training_texts is None
+            else {"training texts": _training_texts(training_texts, len(prepared.examples))}
+        ),
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
@@ -115,6 +119,14 @@ def build_report(audited: AuditFindings) -> Report:
         evaluation=evaluation,
         explanations=explanations,
     )
+
+
+def _training_texts(number: int, total: int) -> str:
+    """
+    >>> _training_texts(0, 80), _training_texts(1, 80), _training_texts(3, 4)
+    ('none of the 80 audited texts', '1 of the 80 audited texts', '3 of the 4 audited texts')
+    """
+    return f"{f'{number:,}' if number else 'none'} of the {count_text(total, 'audited text')}"
 
 
 def _predictions_digest(prepared: PreparedCase) -> str:

@@ -11,10 +11,10 @@ from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import check_train, run_audit, trainable
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
+from steadygaze.audit.text_draw import draw_texts
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.data.splits import sample_rows
 from steadygaze.estimator.inputs import read_split, texts_of
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from steadygaze.adapters.prompt import Prompt
 
 TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
-STREAM = 0xA0D1
-"""Separates the audit's random stream from that of training with the same seed."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,8 @@ class LoadedAudit:
     request: AuditRequest
     corpus: Corpus
     split: str
+    config: AuditConfig
+    """The settings, with the limit that was used."""
 
     @property
     def labeled(self) -> bool:
@@ -82,7 +82,8 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     others = [as_adapter(name, **options) for name in config.other_seeds]
     corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, task=adapter.task)
     split = corpus.choose(config.split)
-    examples = sample_examples(corpus.splits[split], config.limit, config.seed)
+    draw = draw_texts(len(corpus.splits[split]), config.limit, config.seed, adapter)
+    examples = draw.select(corpus.splits[split])
     (adapter, *others), examples = _one_output([adapter, *others], examples, config)
     request = AuditRequest(
         adapter,
@@ -94,8 +95,9 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         train,
         notes=_notes(adapter, corpus, split),
         runtime=runtime,
+        draw=draw,
     )
-    return LoadedAudit(request, corpus, split)
+    return LoadedAudit(request, corpus, split, replace(config, limit=draw.size) if draw.by_default else config)
 
 
 def _prompt(config: AuditConfig) -> "Prompt | None":
@@ -134,10 +136,3 @@ def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]
     is_known = adapter.training_overlap([]) is not None
     # A single file is always the split "train".
     return (TRAINING_SPLIT,) if split == "train" and len(corpus.splits) > 1 and not is_known else ()
-
-
-def sample_examples(examples: Sequence[Example], limit: int | None, seed: int) -> list[Example]:
-    """At most `limit` random examples, in their order."""
-    if limit is None or limit >= len(examples):
-        return list(examples)
-    return [examples[row] for row in sample_rows(len(examples), limit, (seed, STREAM))]

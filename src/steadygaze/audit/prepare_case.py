@@ -15,6 +15,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.text_draw import TextDraw
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
@@ -56,6 +57,8 @@ class AuditRequest:
     """Facts that every number depends on: corpus, split, data."""
     notes: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
+    draw: TextDraw | None = None
+    """How the examples were drawn; None: they are all texts."""
 
 
 def fingerprint(examples: Sequence[Example]) -> str:

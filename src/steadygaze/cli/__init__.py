@@ -1,7 +1,7 @@
 """The command line: parse, call, print.  A command's module is imported when the command is called.
 
 Results go to standard output, everything else to standard error.  Exit codes: 0 done, 1 a requirement is not met
-(only audit), 2 wrong input, 70 internal error, 130 interrupted.
+(only audit), 2 wrong input, 70 internal error, 130 interrupted (129 by SIGHUP, 143 by SIGTERM).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from typer.main import get_command, get_group
 import steadygaze
 from steadygaze.cli.output_streams import run_command
 
-EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted"
+EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted (SIGTERM 143, SIGHUP 129)"
 COMMANDS = {
     "train": ("train_command", "Train a classifier and save it as a folder."),
     "predict": ("predict_command", "Predict the labels of texts."),

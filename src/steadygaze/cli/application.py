@@ -27,7 +27,7 @@ DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
 OUTPUT_PANEL, RUNTIME_PANEL = "Output", "Runtime"
 AUDIT_EXIT_CODES = (
     "0 done; 1 a requirement is not met; 2 wrong input; 70 internal error; "
-    "130 interrupted: the page of --html has the finished measures"
+    "130 interrupted (SIGTERM 143, SIGHUP 129): --html has the finished measures"
 )
 
 data_option = partial(typer.Option, rich_help_panel=DATA_PANEL)

@@ -68,10 +68,10 @@ class AuditOutputs:
 
 def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common) -> None:
     console, policy, replaced = stderr_console(common), outputs.required, _check(outputs)
-    settings = reproduction.portable_settings(asdict(config), outputs.base)
     with nullcontext() if outputs.out is None else exclusive_output(outputs.out, "auditing"):
         with audit_runtime(common, console, True) as runtime:
             loaded = load_audit(config, runtime)
+            settings = reproduction.portable_settings(asdict(loaded.config), outputs.base)
             if not loaded.labeled:
                 print_line(console, NO_LABELS)
             if outputs.out is not None:

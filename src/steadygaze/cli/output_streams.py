@@ -7,8 +7,10 @@ stream, as `>&-` does.  The exit code stays the same: an unmet requirement still
 import io
 import json
 import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -180,7 +182,7 @@ def until_closed(items: Iterable[T]) -> Iterator[T]:
 def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None) -> None:
     """Run a command of the application and exit with its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with standard_streams():
+    with standard_streams(), termination_as_interruption() as received:
         try:
             code = app(words, standalone_mode=not words)  # without arguments typer prints the help
             sys.stdout.flush()
@@ -191,7 +193,7 @@ def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None)
         except RequirementNotMet as error:
             _stop(1, *(f"requirement not met: {message}" for message in error.args))
         except KeyboardInterrupt:
-            _stop(130)
+            _stop(128 + (received or [signal.SIGINT])[0])
         except OSError as error:  # no permission, full disk, a folder instead of a file
             _stop(2, f"error: {error}")
         except Exception as error:
@@ -200,7 +202,33 @@ def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None)
             with tempfile.NamedTemporaryFile("w", prefix="steadygaze-", suffix=".log", delete=False) as log:
                 traceback.print_exc(file=log)
             _stop(70, f"internal error; please report it with the file {log.name}")
+        if received:  # typer returns 130 for each interruption
+            code = 128 + received[0]
         sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def termination_as_interruption() -> Iterator[list[int]]:
+    """Let SIGTERM and SIGHUP interrupt a command as Ctrl-C does; yield the received signals.
+
+    Signals that the caller ignores, as `nohup` does, stay ignored.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
+    changed = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in changed:
+        signal.signal(number, interrupt)
+    try:
+        yield received
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _out_of_memory(error: Exception) -> bool:

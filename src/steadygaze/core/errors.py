@@ -109,6 +109,10 @@ class CoverageWarning(UserWarning):
     """Texts that a model reads in part: truncated texts, unknown tokens, tokens without a vector."""
 
 
+class SampleWarning(UserWarning):
+    """An audit of fewer texts than were passed."""
+
+
 class LeakageWarning(UserWarning):
     """Selections that leak the label, or for which leakage cannot be tested."""
 

@@ -70,7 +70,9 @@ class DataConfig:
 
     data: str
     split: Annotated[str | None, Option("Data", "Split to read.", default="test, or the only one")] = None
-    limit: Annotated[int | None, COUNT, Option("Data", "Texts, sampled at random.", "N", "all")] = None
+    limit: Annotated[
+        int | None, Interval(ge=0, le=COUNT.le), Option("Data", "Texts, sampled at random; 0: all.", "N", "all")
+    ] = None
     text: Annotated[tuple[str, ...], Option("Data", "Text column; repeat for pairs.", "COL", "text")] = ("text",)
     label: Annotated[str | None, Option("Data", "Label column.", "COL", "label, if there is one")] = None
     rationales: Annotated[str | None, Option("Data", "Column of human rationales.", "COL")] = None

@@ -15,7 +15,7 @@ from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, decid
 from steadygaze.report.plot_data import pictures
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
+from steadygaze.results.formatting import ICONS, audit_subject, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend
 from steadygaze.results.plain_labels import plain_label, scale
 from steadygaze.results.report import Report
@@ -212,7 +212,7 @@ def render(report: Report) -> str:
         .render(
             report=report,
             icons=ICONS,
-            lead=_lead(report),
+            lead=audit_subject(report.facts),
             summary=_summary(report),
             cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
             questions=QUESTIONS,
@@ -271,15 +271,6 @@ def _text_legend(explanations: Sequence[Explanation]) -> Markup:
     return Markup(legend(explanations) if explanations else "")  # no user text
 
 
-def _lead(report: Report) -> str:
-    """One line about the audit; empty if too little is known."""
-    facts = report.facts
-    if not {"explanation", "model", "texts"} <= facts.keys():
-        return ""
-    texts = f"{facts['texts']} {'text' if facts['texts'] == '1' else 'texts'}"
-    return f"Explanation: {facts['explanation']} · Model: {facts['model']} · {texts}"
-
-
 def _summary(report: Report) -> dict[str, str]:
     """Date, gate, accuracy, truncation and unknown tokens."""
     summary = {"Date": report.date.replace("T", " ").replace("Z", " UTC")} if report.date else {}
@@ -295,7 +286,8 @@ def _summary(report: Report) -> dict[str, str]:
 
 def _facts(report: Report) -> dict[str, str]:
     """The facts that the header does not show."""
-    return {name: value for name, value in report.facts.items() if not _lead(report) or name not in IN_HEADER}
+    shown = IN_HEADER if audit_subject(report.facts) else ()
+    return {name: value for name, value in report.facts.items() if name not in shown}
 
 
 def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:

@@ -17,6 +17,7 @@ from steadygaze.results.formatting import (
     ARROWS,
     ICONS,
     answer_text,
+    audit_subject,
     count_text,
     explainer_name,
     flag_text,
@@ -56,6 +57,8 @@ def terminal(report: Report, full: bool = False) -> "Group":
     from rich.text import Text
 
     lines = [Text(printable(report.title), style="bold")]
+    if subject := audit_subject(report.facts):
+        lines.append(Text(one_line(subject), style="dim"))
     lines += map(_note, report.notes)
     measured = _measured(report)
     rows = measured if full else report.main_rows
@@ -94,6 +97,7 @@ def text(report: Report) -> str:
     measured = _measured(report)
     lines = [
         report.title,
+        *filter(None, [audit_subject(report.facts)]),
         *map(flag_text, report.notes),
         *(f"{v.title}: {v.answer}. {v.why}" for v in report.verdicts),
     ]

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Better, Fact
@@ -67,6 +68,17 @@ def measure_noun(explainer: str) -> str:
     ('attention', 'selection', 'weight')
     """
     return {"attention": "attention", "rationale": "selection"}.get(explainer, "weight")
+
+
+def audit_subject(facts: Mapping[str, str]) -> str:
+    """What was audited, as one line; empty if too little is known.
+
+    >>> audit_subject({"model": "m", "explanation": "attention", "texts": "100 of 400 texts, drawn with seed 0"})
+    'Explanation: attention · Model: m · 100 of 400 texts, drawn with seed 0'
+    """
+    if not {"explanation", "model", "texts"} <= facts.keys():
+        return ""
+    return f"Explanation: {facts['explanation']} · Model: {facts['model']} · {facts['texts']}"
 
 
 def interval(row: Row) -> str:

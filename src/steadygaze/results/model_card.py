@@ -122,13 +122,14 @@ def add_audit_to_card(page: str, report: Report, day: date) -> str:
     """Replace the audit section of a card; keep everything else."""
     rows = report.main_rows
     settings = rows[0].settings if rows else {}
+    texts = report.facts.get("texts", "some texts")
     part = AUDIT.format(
         begin=BEGIN,
         end=END,
         day=day.isoformat(),
         v=settings.get("v", "of an unknown version"),
         explanation=code(report.facts.get("explanation", "the explanation")),
-        n=f"{report.facts.get('texts', 'some')} text{'s' * (report.facts.get('texts') != '1')}",
+        n=texts + "," * ("," in texts),  # "100 of 400 texts, drawn with seed 0, of sst2"
         gate="" if report.gate is None else _gate(report.gate),
         notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
         data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),

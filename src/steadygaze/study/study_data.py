@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.loaded_audit import sample_examples
 from steadygaze.audit.prepare_case import fingerprint
+from steadygaze.audit.text_draw import draw_texts
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import field_names
@@ -57,7 +57,8 @@ def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> Stud
     else:
         audited = _named(corpus, split)
     trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
-    return StudyData(trained, split, sample_examples(audited, config.limit, config.seed), corpus.fingerprint)
+    draw = draw_texts(len(audited), config.limit, config.seed)
+    return StudyData(trained, split, draw.select(audited), corpus.fingerprint)
 
 
 def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:

@@ -130,6 +130,7 @@ def make_key(folder: Path) -> None:
     (folder / "signers").write_text(f"auditor@example.org {(folder / 'auditor.pub').read_text()}")
 
 
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.SampleWarning")  # 100 of its texts are audited
 def test_the_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, labels = [*TEXTS] * 5, [*LABELS] * 5
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)

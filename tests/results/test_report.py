@@ -155,8 +155,9 @@ def printed(report: Report, full: bool = False) -> list[str]:
 def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it_rests_on():
     lines = printed(full_report())
     assert lines[0] == "Audit of the explanations"
-    assert lines[1] == "! Four texts were longer than the model reads."
-    assert lines[2].startswith("~ undecided    Stability. When three words")
+    assert lines[1] == "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts"
+    assert lines[2] == "! Four texts were longer than the model reads."
+    assert lines[3].startswith("~ undecided    Stability. When three words")
     assert any(line.startswith("✗ no           No shortcut leakage. ") for line in lines)
     table = lines[lines.index("") + 1 :]
     assert [line.split()[0] for line in table[1:-1]] == [
@@ -215,8 +216,9 @@ def test_a_report_says_what_it_is_in_one_line():
 
 def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_are():
     lines = str(full_report()).splitlines()
-    assert lines[:2] == [full_report().title, "! Four texts were longer than the model reads."]
-    assert lines[2].startswith(f"{STILL}: undecided. When three words")
+    assert [lines[0], lines[2]] == [full_report().title, "! Four texts were longer than the model reads."]
+    assert lines[1].endswith("· 400 texts")
+    assert lines[3].startswith(f"{STILL}: undecided. When three words")
     assert lines[7:-1] == [str(one) for one in ROWS if one.n]
     assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"
@@ -225,8 +227,8 @@ def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_a
 def test_a_note_that_is_an_answer_has_the_sign_and_the_color_of_it():
     """A good answer is no warning."""
     report = full_report(notes=("✓ It would not lock.", "~ It cannot be told.", "✗ It would lock.", "Mind the gap."))
-    assert printed(report)[1:5] == [*report.notes[:3], "! Mind the gap."]
-    assert str(report).splitlines()[1:5] == [*report.notes[:3], "! Mind the gap."]
+    assert printed(report)[2:6] == [*report.notes[:3], "! Mind the gap."]
+    assert str(report).splitlines()[2:6] == [*report.notes[:3], "! Mind the gap."]
     console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
     with console.capture() as got:
         console.print(report)

@@ -96,7 +96,8 @@ def build_report(audited: AuditFindings) -> Report:
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
-    report = Report(TITLE, rows, verdicts(rows, main), facts=facts, measures=FACTS, probes=PROBES, sections=sections)
+    answers = verdicts(rows, main, None if audited.request.draw is None else audited.request.draw.total)
+    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
     if not audited.complete:
         notes = (INCOMPLETE, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from steadygaze.audit.measures import check_name
+from steadygaze.audit.verdict_advice import FEWEST, advise
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import explainer_name, measure_noun, number
 from steadygaze.results.leakage_warnings import MARGIN
@@ -22,8 +23,6 @@ from steadygaze.results.verdict import Answer, Verdict
 
 COLLAPSED = "collapsed"
 INTERRUPTED = "The audit was interrupted."
-FEWEST = 8
-"""Minimum number of texts for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +146,10 @@ VERDICT_RULES = (
 )
 
 
-def verdicts(rows: Sequence[Row], explainer: str) -> tuple[Verdict, ...]:
+def verdicts(rows: Sequence[Row], explainer: str, available: int | None = None) -> tuple[Verdict, ...]:
+    """`available`: the number of texts that could be audited, for the advice; None: unknown."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
-    return tuple(_verdict(rule, by_name) for rule in VERDICT_RULES)
+    return tuple(_verdict(rule, by_name, available) for rule in VERDICT_RULES)
 
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:
@@ -157,7 +157,7 @@ def interrupted_verdicts() -> tuple[Verdict, ...]:
     return tuple(Verdict(rule.title, "not measured", INTERRUPTED, key=rule.key) for rule in VERDICT_RULES)
 
 
-def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:
+def _verdict(rule: VerdictRule, rows: Mapping[str, Row], available: int | None) -> Verdict:
     answers = {
         name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
     }
@@ -176,14 +176,16 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:
     reasons = [rule.thresholds[name].describe(rows[name]) for name in listed]
     if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
         reasons[listed.index(shift)] += f" ({scale(shift)})"  # the first shift explains the range of all
+    note = ""
     if answer == "undecided" and incomplete:
         name = rule.required[0]
         note = rows[name].note if name in rows else ""
         label = plain_label(name)
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
-    return Verdict(
-        rule.title, answer, _sentence(reasons), tuple(rows[name].signature for name in answers), rule.key, limits
-    )
+    undecided = [rows[name] for name in answers if answers[name] == answer == "undecided"]
+    advice = advise(undecided, limits, max(row.n for row in rows.values()), available, note)
+    signatures = tuple(rows[name].signature for name in answers)
+    return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice)
 
 
 def _sentence(parts: Sequence[str]) -> str:

@@ -88,7 +88,7 @@ def _answers(report: Report) -> "Table":
     table.add_column(no_wrap=True)
     for verdict in report.verdicts:
         answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<12}", style=f"bold {COLORS[verdict.answer]}")
-        table.add_row(answer, Text.assemble((f"{printable(verdict.title)}.", "bold"), f" {printable(verdict.why)}"))
+        table.add_row(answer, Text.assemble((f"{printable(verdict.title)}.", "bold"), f" {printable(verdict.reason)}"))
     return table
 
 
@@ -99,7 +99,7 @@ def text(report: Report) -> str:
         report.title,
         *filter(None, [audit_subject(report.facts)]),
         *map(flag_text, report.notes),
-        *(f"{v.title}: {v.answer}. {v.why}" for v in report.verdicts),
+        *(f"{v.title}: {v.answer}. {v.reason}" for v in report.verdicts),
     ]
     missing = len(report.rows) - len(measured)
     why = "could not be measured: the notes in report.rows and the page (report.to_html) give the reasons."
@@ -112,7 +112,7 @@ def notebook(report: Report) -> str:
     answers = "".join(f"<li><strong>{escape(flag_text(note))}</strong></li>" for note in report.notes)
     answers += "".join(
         f'<li><strong style="color:{HUES[v.answer]}">{ICONS[v.answer]} {escape(v.answer)}</strong> '
-        f"<strong>{escape(v.title)}.</strong> {escape(v.why)}</li>"
+        f"<strong>{escape(v.title)}.</strong> {escape(v.reason)}</li>"
         for v in report.verdicts
     )
     head = "".join(f'<th style="text-align:left">{name}</th>' for name in COLUMNS)

@@ -38,6 +38,13 @@ class Verdict:
     """The name in a policy: stability."""
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
+    advice: str = ""
+    """What would decide an undecided verdict."""
+
+    @property
+    def reason(self) -> str:
+        """`why`, and the advice."""
+        return f"{self.why}  To decide it: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else self.why
 
 
 @dataclass(frozen=True, slots=True)

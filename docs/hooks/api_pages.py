@@ -42,7 +42,7 @@ def _index(public: dict[str, str]) -> str:
     return "\n".join(
         [
             "# Python API\n",
-            "`import steadygaze as sg` imports neither torch nor transformers. Only the names of this page are public.\n",
+            "`import steadygaze as sg` imports no torch. Only the names of this page are public.\n",
             table(("name", "purpose"), rows),
             "## Results\n",
             "Functions and methods return objects of these classes. Do not construct them yourself.\n",

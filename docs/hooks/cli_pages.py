@@ -1,6 +1,8 @@
 """The CLI reference, from the Typer commands."""
 
 import re
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +10,22 @@ from rich.markup import render
 from typer.main import get_command
 
 from markdown_text import code, table
-from steadygaze.cli import app
+from steadygaze.cli import COMMANDS, app
 
 
 def pages(_: Path) -> dict[str, str]:
-    commands = dict(_commands(get_command(app), "steadygaze"))
+    for module, _ in COMMANDS.values():
+        import_module(f"steadygaze.cli.{module}")  # registers the command
+    application = get_command(app)
+    commands = dict(_commands(application, "steadygaze"))
     rows = [(f"[`{name}`]({_file(name)})", _first(command.help)) for name, command in commands.items()]
     index = [
         "# Command line\n",
         "`steadygaze COMMAND --help` prints the same options.\n",
         table(("command", "purpose"), rows),
+        "## Exit codes\n",
+        _exit_codes(application.epilog),
     ]
-    index += ["## Exit codes\n", _exit_codes(get_command(app).epilog)]
     return {
         "cli/index.md": "\n".join(index),
         **{f"cli/{_file(name)}": _page(name, command) for name, command in commands.items()},
@@ -64,6 +70,8 @@ def _record(parameter: Any, context: Any) -> tuple[str, str, str]:
     value = bracket.removesuffix("]") if limits is None else bracket[: limits.start()]
     value = value.removeprefix("default: ")
     value = value[1:-1] if value.startswith("(") and value.endswith(")") else value
+    if getattr(parameter, "is_flag", False) and not bracket and parameter.name != "help":
+        value = "off"
     return names, meaning, value + (f" ({limits[1].replace('<=', ' ≤ ').replace('>=', ' ≥ ')})" if limits else "")
 
 
@@ -75,7 +83,7 @@ def _panel_order(panel: str) -> int:
 def _exit_codes(epilog: str) -> str:
     text = render(epilog).plain.split("Exit codes:")[-1].strip()
     codes = [re.match(r"(\d+) (.*)", item.strip(), re.DOTALL) for item in text.split(";")]
-    return table(("code", "meaning"), [match.groups() for match in codes if match]) if text else ""
+    return table(("code", "meaning"), sorted((match.groups() for match in codes if match), key=_number)) if text else ""
 
 
 def _file(name: str) -> str:
@@ -84,3 +92,7 @@ def _file(name: str) -> str:
 
 def _first(text: str | None) -> str:
     return (text or "").split("\n")[0]
+
+
+def _number(row: Sequence[str]) -> int:
+    return int(row[0])

@@ -2,6 +2,8 @@
 
 Yu et al., "Understanding Interlocking Dynamics of Cooperative Rationalization", NeurIPS 2021 (arXiv:2110.13880), §4.
 
+Equation
+--------
     predictors     minimize  ℓ(y, f_r(M ⊙ x)) + ℓ(y, f_a(x, α)) + λ · JS(f_r, f_a)              Eq. 11 and 12
     generator      minimizes                    ℓ(y, f_a(x, α)) + λ · JS(f_r, f_a)              Eq. 12
 
@@ -19,11 +21,22 @@ has adapted to a bad selection therefore does not keep the generator there; a pr
     tokens       no generator: α is attention over the predictor's own hidden states
                  all terms train all parameters at the learning rate of the run
 
-Differs from the paper: exploration covers real sentences only.  The encoder that Eq. 11 and 12 share receives the
-gradient of JS once.  The generator's learning rate is 1e-4, as in the released code (the paper: 1e-3).  For tokens, M
-is the top windows of `share` in training too; the paper takes single tokens and penalizes length and pieces.
-Differs from the released code: exploration there covers empty sentences too.  It adds a policy gradient after a
-tuned number of epochs, and takes the top 80 pairs of tokens.
+Cost
+----
+As `rnp`, with a second head of the predictor that reads the whole text.
+
+When to use
+-----------
+First choice for rationale extraction with word vectors.  With a transformer, compare it with `fresh`.
+
+Departs from the paper
+----------------------
+Exploration covers real sentences only.  The encoder that Eq. 11 and 12 share receives the gradient of JS once.  The
+generator's learning rate is 1e-4, as in the released code (the paper: 1e-3).  For tokens, M is the top windows of
+`share` in training too; the paper takes single tokens and penalizes length and pieces. In the released code,
+exploration covers empty sentences too.  It adds a policy gradient after a tuned number of epochs, and takes the top 80
+pairs of tokens.
+
 Tested by tests/techniques/test_a2r.py.
 """
 

@@ -2,6 +2,8 @@
 
 Wiegreffe & Pinter, "Attention is not not Explanation", EMNLP 2019 (arXiv:1908.04626), §4.
 
+Equation
+--------
     L  =  ½ Σ_c |y_c − ỹ_c|  −  λ · KL( w̃ ‖ w )
 
     w, y   attention and prediction of the frozen reference, which is provided or trained first
@@ -11,8 +13,20 @@ This is an audit instrument, not a mitigation.  If the adversary differs far in 
 other attention could have been learned.  It starts from fresh weights.
 
 KL is unbounded: attending to a word with reference weight 0, as in sparse attention, adds up to 708 nats.
-Differs from the paper: its code halves |Δp| once more, so that its λ is half of ours.  Its loss is NaN if a reference
-weight is 0.  We select the last epoch; the paper selects the epoch with the lowest training loss.
+
+Cost
+----
+A reference is trained first, then the adversary: two vanilla runs.
+
+When to use
+-----------
+To test whether a model's attention could have been different.  `audit --train` does this.  Never for production.
+
+Departs from the paper
+----------------------
+Its code halves |Δp| once more, so that its λ is half of ours.  Its loss is NaN if a reference weight is 0.  We select
+the last epoch; the paper selects the epoch with the lowest training loss.
+
 Tested by tests/techniques/test_adversary.py.
 """
 

@@ -2,6 +2,8 @@
 
 Jain, Wiegreffe, Pinter & Wallace, "Learning to Faithfully Rationalize by Construction", ACL 2020 (arXiv:2005.00115).
 
+Equation
+--------
     1. scorer       a classifier of the whole text:  minimizes ℓ(y, g(x))
     2. selection    M = the best tokens by saliency to g, frozen            models/token_saliency.py
     3. predictor    fresh weights:  minimizes ℓ(y, f(M ⊙ x))
@@ -17,9 +19,20 @@ interlock.  Unselected words have no effect on the prediction, as in every ratio
 The selections of the training texts are computed once.  A trained vanilla model of the same architecture can be the
 scorer (`references`, --from); then only the predictor is trained.
 
-Departs from the paper: scorer and predictor have the encoder of the run, and hidden states are max-pooled over the
-selection.  The paper's scorer is BERT, with the attention of [CLS] or the gradient of the embeddings.  The predictor
-reads the selected words at their positions; the paper concatenates them.  Several windows are ours.
+Cost
+----
+Two runs: a classifier of the whole text, and the predictor.  An existing vanilla model saves the first.
+
+When to use
+-----------
+With a transformer, and wherever interlocking must be impossible.  With word vectors `a2r` agrees more with people.
+
+Departs from the paper
+----------------------
+Scorer and predictor have the encoder of the run, and hidden states are max-pooled over the selection.  The paper's
+scorer is BERT, with the attention of [CLS] or the gradient of the embeddings.  The predictor reads the selected words
+at their positions; the paper concatenates them.  Several windows are ours.
+
 Tested by tests/techniques/test_fresh.py.
 """
 

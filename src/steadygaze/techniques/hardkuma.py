@@ -3,6 +3,8 @@
 Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Binary Variables", ACL 2019
 (arXiv:1905.08160), §4.
 
+Equation
+--------
     z_t ~ HardKuma(a_t, b_t)       a, b = softplus of two scores of the token, in [1e-6, 100]: core/maths/kumaraswamy.py
 
     predictor    minimizes  ℓ(y, f(z ⊙ x))
@@ -34,10 +36,21 @@ are selected, with probability P(z ≠ 0).  With `spans`, the top windows of `sh
 The last epoch is selected, because macro-F1 is best while all gates are still open.  Only with `spans` and a number for
 λ0 do all epochs select equally many tokens; then the best epoch is selected.
 
-Differs from the paper: the falling target is ours; all constraints of the paper have multipliers.  Its gates on reviews
-are computed one after the other, conditioned on the earlier samples.  The released code updates λ in evaluation too,
-and its mean is that of a gate neither stretched nor clipped.  As in all our rationalizers, the predictor max-pools
-states that are weighted by z like its input.  The generator has its own learning rate; the paper has one for all.
+Cost
+----
+As `rnp`: two encoders, one pass each.
+
+When to use
+-----------
+If words are selected and every gate should have a gradient.  Sentences are not supported.
+
+Departs from the paper
+----------------------
+The falling target is ours; all constraints of the paper have multipliers.  Its gates on reviews are computed one after
+the other, conditioned on the earlier samples.  The released code updates λ in evaluation too, and its mean is that of
+a gate neither stretched nor clipped.  As in all our rationalizers, the predictor max-pools states that are weighted by
+z like its input.  The generator has its own learning rate; the paper has one for all.
+
 Tested by tests/techniques/test_hardkuma.py.
 """
 

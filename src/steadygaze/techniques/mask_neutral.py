@@ -2,6 +2,8 @@
 
 Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021 (arXiv:2006.05656), §4.2.
 
+Equation
+--------
     w  =  P(y) / P(y|m)                  m: the attention weights; w is clipped, mean 1 (core/maths/label_leakage.py)
 
     model      minimizes  w · ℓ(y, f)
@@ -15,7 +17,18 @@ The probe receives m times the number of words, so that uniform weights are 1 at
 `mask`.  Near 0, the attention weights determine the label.  All w are then equal, and the technique has no effect:
 training ends with a warning.
 
-Differs from the paper: nothing known.  The paper does not specify the probe, the clipping or the weighted parameters.
+Cost
+----
+One vanilla step and one step of a small probe classifier.
+
+When to use
+-----------
+To repeat the paper.  `random-pretraining` stopped leakage more reliably in our study.
+
+Departs from the paper
+----------------------
+Nothing known.  The paper does not specify the probe, the clipping or the weighted parameters.
+
 Tested by tests/techniques/test_mask_neutral.py.
 """
 

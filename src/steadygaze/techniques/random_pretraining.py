@@ -2,6 +2,8 @@
 
 Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021 (arXiv:2006.05656), §4.1.
 
+Equation
+--------
     1   all but the scorer     minimizes  ℓ(y, decode(h, m))     m ~ Dirichlet(1), independent of the words
     2   the scorer alone       minimizes  ℓ(y, decode(h, w))     w its own weights; the rest is frozen
 
@@ -11,7 +13,18 @@ positions cannot leak the label.  m = e / Σ e with e = −ln u, the exponential
 In stage 2 a probe (models/probe_classifier.py) learns to predict the label from w alone.  The model does not receive
 its gradient.  Its loss is the term `mask`; training ends with a warning if the probe predicts the labels.
 
-Differs from the paper, which specifies no distribution of the weights: uniform on the simplex is ours.
+Cost
+----
+Two stages, each of the epochs of a run: about two vanilla runs.  A small probe is trained beside the second.
+
+When to use
+-----------
+If attention may cover tokens without content, and the audit finds shortcut leakage.
+
+Departs from the paper
+----------------------
+The paper specifies no distribution of the weights: uniform on the simplex is ours.
+
 Tested by tests/techniques/test_random_pretraining.py.
 """
 

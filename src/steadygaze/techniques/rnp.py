@@ -3,6 +3,8 @@
 Lei, Barzilay & Jaakkola, "Rationalizing Neural Predictions", EMNLP 2016 (arXiv:1606.04155); Eq. 4 of Yu et al. 2021
 (arXiv:2110.13880), who use it as their baseline.
 
+Equation
+--------
     predictor    minimizes  ℓ(y, f(M ⊙ x))           M sampled from q: techniques/rationalizing.py
     generator    minimizes  the expectation of a cost over M, with one of three gradient estimators
 
@@ -28,8 +30,19 @@ FR (Liu et al., "FR: Folded Rationalization with a Unified Encoder", NeurIPS 202
 All terms train all parameters at the learning rate of the run.  Departs from the paper: states are max-pooled, and the
 default estimator is REINFORCE; the paper has estimator=gumbel.
 
-Differs from Lei et al., as does Yu et al.'s reimplementation: sentences are selected by default, states are max-pooled,
-the reward is −tanh ℓ, there is a baseline, and evaluation is deterministic.
+Cost
+----
+Two encoders, unless `shared_encoder` is set: the generator reads the text, the predictor the selection.
+
+When to use
+-----------
+As the baseline of rationale extraction.  It can interlock: prefer `a2r`, or `fresh` with a transformer.
+
+Departs from the paper
+----------------------
+From Lei et al., as Yu et al.'s reimplementation: sentences are selected by default, states are max-pooled, the reward
+is −tanh ℓ, there is a baseline, and evaluation is deterministic.
+
 Tested by tests/techniques/test_rnp.py.
 """
 

@@ -2,6 +2,8 @@
 
 Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290), Eq. 5 and 6.
 
+Equation
+--------
     L  =  D1( y(w), y(w̃) )  +  λ2 · L_topk(w, w̃)  +  λ1 · D2
 
     L_topk(w, w̃)  =  1/(2k) ( Σ_{t ∈ top-k(w)} |w_t − w̃_t|  +  Σ_{t ∈ top-k(w̃)} |w_t − w̃_t| )
@@ -39,11 +41,24 @@ default because the paper names it.
 arguments of D carry gradients.
 
 Attention that does not depend on the text makes the released top-k term exactly 0: see the collapse guard.
-Differs from the paper: D1 = −Σ y(w) ln y(w̃) with the reference's prediction as the target; Eq. 6 swaps the arguments.
-Algorithm 1 subtracts the two regularizers in its descent step, which would maximize them; Eq. 6 adds them.  λ2 = 143 is
-the released 1000 with Eq. 5's normalization at k = 7; the code divides by k once more.  The paper gives neither R nor
-λ1, λ2, k or the norm: ours are those of the released command line.  The paper ascends along the mean gradient of a
-batch and does not specify start, step and k > T.  Sign steps per text from a random start follow the authors' code.
+
+Cost
+----
+A reference is trained first.  Then `joint` costs 1.30 vanilla steps on a GPU, and `paper`, which trains attention
+alone, 0.71.
+
+When to use
+-----------
+To repeat the paper.  Do not use it for stability: under synonyms attention shifts at most 2 % less in our study.
+
+Departs from the paper
+----------------------
+D1 = −Σ y(w) ln y(w̃) with the reference's prediction as the target; Eq. 6 swaps the arguments. Algorithm 1 subtracts
+the two regularizers in its descent step, which would maximize them; Eq. 6 adds them.  λ2 = 143 is the released 1000
+with Eq. 5's normalization at k = 7; the code divides by k once more.  The paper gives neither R nor λ1, λ2, k or the
+norm: ours are those of the released command line.  The paper ascends along the mean gradient of a batch and does not
+specify start, step and k > T.  Sign steps per text from a random start follow the authors' code.
+
 Tested by tests/techniques/test_seat.py and tests/techniques/test_seat_distances.py.
 """
 

@@ -1,14 +1,31 @@
 """Synonym augmentation: cross-entropy on the text and on a copy with synonyms.
 
+The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference.
+Zhang et al., NeurIPS 2015 (arXiv:1509.01626), §2.4, augment with a thesaurus; Wei & Zou, EMNLP 2019 (arXiv:1901.11196)
+with synonyms.
+
+Equation
+--------
     L  =  ℓ(y, f(x))  +  λ · ℓ(y, f(x′))
 
     x′  the text with each word that has a synonym replaced, with probability `share`; sampled in every step
     ℓ   cross-entropy      λ  `weight`
 
-The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference.
-Zhang et al., NeurIPS 2015 (arXiv:1509.01626), §2.4, augment with a thesaurus; Wei & Zou, EMNLP 2019 (arXiv:1901.11196)
-with synonyms.  Differs from both: they replace few words per text and add the copies once, before training.
 Without a table of synonyms it equals `vanilla`: nearest neighbors of a word vector are not synonyms.
+
+Cost
+----
+One run, with a second forward and backward pass for the copy of each text.  No cost at prediction time.
+
+When to use
+-----------
+To lower label flips under known synonyms, if you have a table.  Use `consensus` if attention must be stable under
+other changes too.
+
+Departs from the paper
+----------------------
+Both papers replace few words per text and add the copies once, before training.
+
 Tested by tests/techniques/test_synonym_augmentation.py.
 """
 

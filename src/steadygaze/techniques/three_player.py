@@ -3,6 +3,8 @@
 Yu, Chang, Zhang & Jaakkola, "Rethinking Cooperative Rationalization: Introspective Extraction and Complement Control",
 EMNLP 2019 (arXiv:1910.13294), §3.
 
+Equation
+--------
     predictor      minimizes  ℓ(y, f(M ⊙ x))                 head `hard`
     complement     minimizes  ℓ(y, f_c((1 − M) ⊙ x))         head `rest`
     generator      minimizes  (c − b) · ln q(M)              M sampled from q: techniques/rationalizing.py
@@ -13,11 +15,22 @@ b is the mean cost of the last 200 batches.  A selection has no advantage if the
 This prevents label leakage through the mask: the complement would still contain the informative words.  One sentence
 has no penalties, and its complement is all other sentences, or empty in a text of one sentence.
 
-Differs from the paper, as does the released code: the generator's reward depends on accuracy, not on the loss.  The
-defaults of `right`, `lead` and `exploration` are those of the released code.  It targets 8 tokens in 4 pieces
-and also penalizes fewer pieces; here the target is a share, with at most `spans` pieces.  Both predictors share one
-encoder.  Evaluation selects the best windows of `share` by probability (None: probability above one half, as there).
-The introspective generator, which is conditioned on a predicted label, is not included.
+Cost
+----
+As `rnp`, with a second pass of the predictor over the complement.
+
+When to use
+-----------
+If the words outside the rationale must not predict the label.
+
+Departs from the paper
+----------------------
+As in the released code, the generator's reward depends on accuracy, not on the loss.  The defaults of `right`, `lead`
+and `exploration` are those of the released code.  It targets 8 tokens in 4 pieces and also penalizes fewer pieces;
+here the target is a share, with at most `spans` pieces.  Both predictors share one encoder.  Evaluation selects the
+best windows of `share` by probability (None: probability above one half, as there). The introspective generator, which
+is conditioned on a predicted label, is not included.
+
 Tested by tests/techniques/test_three_player.py.
 """
 

@@ -40,13 +40,19 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_no_function_is_longer_than_sixty_lines() -> None:
+    """Docstrings do not count."""
     functions = [
-        (path.name, node.name, node.end_lineno - node.lineno + 1)  # type: ignore[operator]
+        (path.name, node.name, node.end_lineno - node.lineno + 1 - docstring_lines(node))  # type: ignore[operator]
         for path in SOURCE.rglob("*.py")
         for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
     ]
     assert [one for one in functions if one[2] > 60] == []
+
+
+def docstring_lines(node: ast.FunctionDef) -> int:
+    first = node.body[0]
+    return first.end_lineno - first.lineno + 1 if ast.get_docstring(node) is not None else 0  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES)

@@ -33,7 +33,10 @@ def pages(_: Path) -> dict[str, str]:
 
 
 def _page(title: str, path: str) -> str:
-    return f"# {title}\n\n::: {path}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
+    options = ["heading_level: 1", f"heading: {title}", f"toc_label: {title}"]
+    return "\n".join(
+        [f"---\ntitle: {title}\n---\n", f"::: {path}", "    options:", *(f"      {o}" for o in options), ""]
+    )
 
 
 def _index(public: dict[str, str]) -> str:

@@ -72,7 +72,8 @@ def _card(measure: Measure) -> str:
         ("rows in an audit", ", ".join(code(key) for key in measure.keys)),
     ]
     shown = [(name, value) for name, value in rows if value]
-    return f"## {measure.name} {{ #{_anchor(measure.name)} }}\n\n{measure.sentence}\n\n{table(('property', 'value'), shown)}"
+    heading = f"## {measure.name} {{ #{_anchor(measure.name)} }}"
+    return f"{heading}\n\n{measure.sentence}\n\n{table(('property', 'value'), shown)}"
 
 
 def _name(measure: Measure) -> str:

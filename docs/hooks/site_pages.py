@@ -6,6 +6,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
 
 import api_pages
 import cli_pages
@@ -15,6 +16,7 @@ import technique_cards
 
 SECTIONS = {"Methods": technique_cards, "Metrics": metric_pages, "API": api_pages, "CLI": cli_pages}
 """Navigation section -> the module with its pages()."""
+SHIM = "https://unpkg.com/iframe-worker/shim"
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 BLOCK = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.DOTALL)
 
@@ -45,6 +47,18 @@ def on_page_content(html: str, **_: Any) -> str:
     html = INLINE.sub(lambda match: convert(_plain(match[1])), html)
     html = BLOCK.sub(lambda match: convert(_plain(match[1]), display="block"), html)
     return re.sub(r"<table>", '<table tabindex="0">', html)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """The script that lets search work without a server, from this site instead of a network."""
+    return output.replace(SHIM, get_relative_url("scripts/iframe-worker.js", page.url))
+
+
+def on_post_template(output_content: str, template_name: str, **_: Any) -> str:
+    """The same for 404.html, at the root of the site."""
+    return (
+        output_content.replace(SHIM, "scripts/iframe-worker.js") if template_name.endswith(".html") else output_content
+    )
 
 
 def _plain(latex: str) -> str:

@@ -71,8 +71,50 @@ def fit_explainer(
     watcher: Watcher | None = None,
     watch: Watch = silent,
 ) -> SavedExplainer:
-    """Fit an explainer to a black box: anything with `predict_proba`, a model, a folder, or a function.
+    """Fit an explainer to a black box.
 
+    A warning, also in `warnings` of the result, reports an explainer whose selections leak the label.
+
+    Parameters
+    ----------
+    black_box : any model that `sg.load` takes, or the result of `sg.load`
+        Anything with `predict_proba`, a model, a folder, or a function.
+    inputs : list of str, list of (text, question), or array
+        Texts, pairs, or images: an array of (N,H,W) or (N,H,W,C), or a list of arrays.
+    explainer : str, default="l2x"
+        l2x, vibi, ail or cxplain.
+    k : int, default=None
+        Number of selected words or patches; None: 10 words, 25 patches.
+    mitigation : str, default=None
+        Against label leakage through the mask; None: random-pretraining with `conditioned`, else none.
+    conditioned : bool, default=None
+        Whether the selector is conditioned on the prediction.
+    validation : as inputs, default=None
+        Inputs that choose the epoch and measure the fit; None: a tenth of the inputs is held out.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+    settings : dict, default=None
+        Other settings of the method, and for images `patch` (side in pixels) and `fill` (zero, mean or gray).
+    seed : int, default=0
+        Random seed.
+    device : str, default="auto"
+        auto, cpu, cuda or mps.
+    batch_size : int, default=128
+        Texts per query of the black box.
+    keep : str or Path, default=None
+        A folder that caches the black box's answers, so that a failed run can be resumed.
+    watcher : Watcher, default=None
+        Receives the epochs.
+    watch : function, default=silent
+        Receives the progress of the queries: task, done, total.
+
+    Returns
+    -------
+    SavedExplainer
+        `explain(inputs)`, `rows` with its scores on held-out inputs, `measure(inputs)` and `save(folder)`.
+
+    Examples
+    --------
     >>> import steadygaze as sg
     >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
     >>> texts = [f"a {kind} film about {whom}" for kind in ("good", "dull") for whom in "abcdefghijklmnop"]
@@ -81,15 +123,6 @@ def fit_explainer(
     'yes'
     >>> [row.measure for row in fitted.rows if "/" not in row.measure]  # on texts it was not fitted to
     ['post-hoc-accuracy', 'fidelity', 'probe-loss', 'independent-reader-accuracy', 'leakage-gap']
-
-    `inputs`: texts, pairs (text, question), or images: an array of (N,H,W) or (N,H,W,C), or a list of arrays.
-    `k`: number of selected words or patches; None: 10 words, 25 patches.  `conditioned`: whether the selector is
-    conditioned on the prediction; `mitigation`: against label leakage through the mask, by default random-pretraining
-    with `conditioned`.  `settings`: other settings of the method, and for images `patch` (side of a patch in pixels)
-    and `fill` (zero, mean or gray).  `batch_size`: texts per query of the black box.
-    `validation`: inputs that choose the epoch and measure the fit; None: a tenth of the inputs is held out.  `keep`: a
-    folder that caches the black box's answers, so that a failed run can be resumed.
-    A warning, also in `warnings`, reports an explainer whose selections leak the label.
     """
     order = explainer, k, mitigation, conditioned, settings
     cache = None if keep is None else Path(keep)
@@ -109,7 +142,40 @@ def fit_explainer(
 def load_explainer(
     path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
 ) -> SavedExplainer:
-    """A fitted explainer from its folder, with the black box it was fitted to."""
+    """Load a fitted explainer from its folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of `save` or of `steadygaze fit-explainer`.
+    black_box : any model that `sg.load` takes, or the result of `sg.load`
+        The model that the explainer was fitted to.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+    device : str, default="auto"
+        auto, cpu, cuda or mps.
+
+    Returns
+    -------
+    SavedExplainer
+        The explainer, as returned by `sg.fit_explainer`.
+
+    Raises
+    ------
+    UserError
+        If the explainer was fitted to another model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> texts = [f"a {kind} film about {whom}" for kind in ("good", "dull") for whom in "abcdefghijklmnop"]
+    >>> folder = f"{tempfile.mkdtemp()}/l2x"
+    >>> sg.fit_explainer(cheerful, texts, "l2x", k=2, classes=["no", "yes"]).save(folder)
+    >>> sg.load_explainer(folder, cheerful, classes=["no", "yes"]).explain("a good film").label
+    'yes'
+    """
     sort = "adapters.text_explainer" if explainer_folder.load(Path(path)).sort == "texts" else "images.image_explainer"
     load = resolve_name(f"steadygaze.{sort}:load_explainer")
     fitted: SavedExplainer = load(path, black_box, classes=classes, device=device)

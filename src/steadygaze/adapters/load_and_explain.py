@@ -36,20 +36,39 @@ def load(
     prompt: str | None = None,
     label_words: Mapping[Label, str] | None = None,
 ) -> Any:
-    """A model that can predict and explain.
+    """Load a model that can predict and explain.
 
-    model : a folder of `save`, which gives a TextClassifier or an ImageClassifier; or, for a ModelAdapter:
-        a folder or hub id of a Hugging Face classifier, a text-classification pipeline, a tuple (model, tokenizer),
-        a fitted scikit-learn pipeline or another object with `predict_proba`, or a function texts -> probabilities.
+    Parameters
+    ----------
+    model : str, Path, tuple, pipeline, object or function
+        A folder of `save` gives a TextClassifier or an ImageClassifier.  All other models give a ModelAdapter: a folder
+        or hub id of a Hugging Face classifier, a text-classification pipeline, a tuple (model, tokenizer), a fitted
+        scikit-learn pipeline or another object with `predict_proba`, or a function texts -> probabilities.
         Regression: a Hugging Face model with one output, a scikit-learn regressor, or a function texts -> numbers.
-    classes : the names of the classes in the order of the probabilities; required for a function that returns these.
-        A folder of `save` has its own.
-    device : auto, cpu, cuda or mps, for models that are loaded here.
-    attention : last or rollout: how the heads and layers of a Hugging Face model are aggregated.
-    prompt, label_words : classify with a causal language model, a folder, a hub id or (model, tokenizer).
-        The score of a class is the log-probability of its label word after the prompt.
+    classes : list of str or int, default=None
+        Names of the classes in the order of the probabilities; required for a function that returns these.  A folder of
+        `save` has its own.
+    device : str, default="auto"
+        auto, cpu, cuda or mps, for models that are loaded here.
+    attention : str, default="last"
+        last or rollout: how the heads and layers of a Hugging Face model are aggregated.
+    prompt : str, default=None
+        Classify with a causal language model: a prompt that contains {text}.
+    label_words : dict of label to str, default=None
+        With `prompt`: the word that stands for each label.  The score of a class is the log-probability of its word.
 
-        sg.load("gpt2", prompt="Review: {text}\\nSentiment:", label_words={"positive": " good", "negative": " bad"})
+    Returns
+    -------
+    TextClassifier, ImageClassifier or ModelAdapter
+        All have `predict`, `predict_proba` and `explain`.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> model = sg.load(cheerful, classes=["no", "yes"])
+    >>> model.predict(["a good film", "a dull one"]).tolist()
+    ['yes', 'no']
     """
     if isinstance(model, str | Path):
         folder = Path(model)
@@ -88,20 +107,43 @@ def explain(
 ) -> Any:
     """Explain predictions of any model: an Explanation for one text, a list for a list.
 
-    model : as for `load`, or the result of `load`.
-    texts : a string, or a list, NumPy array or column of strings; pairs are tuples (text, question).
-    explainer : a name (`steadygaze list explainers`), an Explainer, a method of Captum, or a fitted explainer;
-        None: the rationale or the attention of the model, or leave-one-out for a model without both.
-    target : the explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
-    granularity : "word", or "piece" for the subwords of a transformer.
-    output : explain the "probability" or the "logit" of the class.  A black box has logarithms of probabilities.
-        The value of a regression model is explained in either case.
-    settings : settings of the explainer, by name: {"samples": 500}.
-    seed : random seed of the explainer.
-    classes, device : as for `load`.
+    Parameters
+    ----------
+    model : any model that `sg.load` takes, or the result of `sg.load`
+        The model.
+    texts : str, list of str, or list of (text, question)
+        One text, or a list, NumPy array or column of texts.
+    explainer : str, Explainer, Captum method or fitted explainer, default=None
+        `steadygaze list explainers` prints the names.  None: the rationale or the attention of the model, or
+        leave-one-out for a model without both.
+    target : str or int, default=None
+        The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
+    granularity : str, default="word"
+        "word", or "piece" for the subwords of a transformer.
+    output : str, default="probability"
+        Explain the "probability" or the "logit" of the class.  A black box has logarithms of probabilities.  The value
+        of a regression model is explained in either case.
+    settings : dict, default=None
+        Settings of the explainer, by name: {"samples": 500}.
+    seed : int, default=0
+        Random seed of the explainer.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+    device : str, default="auto"
+        Device of a model that this call loads.
 
-        sg.explain("distilbert-base-uncased-finetuned-sst-2-english", "A gorgeous, witty, seductive movie.")
-        sg.explain(sklearn_pipeline, texts, explainer="kernel-shap", target="positive", output="logit")
+    Returns
+    -------
+    Explanation or list of Explanation
+        Tokens, character spans, weights, label and probabilities.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> explanation = sg.explain(cheerful, "a good film", explainer="leave-one-out", classes=["no", "yes"])
+    >>> explanation.label, [(word, round(weight, 2)) for word, weight in explanation.top(1)]
+    ('yes', [('good', 0.7)])
     """
     adapter = as_adapter(model, classes=classes, device=device)
     return adapter.explain(texts, explainer, target, granularity, output=output, settings=settings, seed=seed)
@@ -122,13 +164,42 @@ def word_weights(
     device: str = "auto",
     seed: int = 0,
 ) -> WordWeights:
-    """Which words carry the weight of the explanations of many texts, per class, with intervals.
+    """Find the words that carry the weight of the explanations of many texts, per class, with intervals.
 
-    model, texts : as for `explain`.
-    explainers : as for `explain`, shown side by side; None is the default of the model.
-    words : words for each class and explainer.
-    min_texts : fewest texts that contain a word.  Intervals of words in fewer than 20 texts are too narrow, and marked.
-    target : the explained class of every text; None: the predicted one.  The output of a multi-label model.
+    Parameters
+    ----------
+    model : any model that `sg.load` takes, or the result of `sg.load`
+        The model.
+    texts : list of str, or list of (text, question)
+        The texts.
+    explainers : list, default=(None,)
+        Explainers to show side by side, as for `sg.explain`; None is the default of the model.
+    words : int, default=20
+        Words for each class and explainer.
+    min_texts : int, default=3
+        Fewest texts that contain a word.  Intervals of words in fewer than 20 texts are too narrow, and marked.
+    target : str or int, default=None
+        The explained class of every text; None: the predicted one.  The output of a multi-label model.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+    device : str, default="auto"
+        Device of a model that this call loads.
+    seed : int, default=0
+        Random seed of explainers and intervals.
+
+    Returns
+    -------
+    WordWeights
+        `top(label)` lists words, `to_pandas()` returns a table, `to_html(path)` writes a page.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> texts = ["a good film", "a good book", "a good day", "a dull film"]
+    >>> weights = sg.word_weights(sg.load(cheerful, classes=["no", "yes"]), texts, ["leave-one-out"])
+    >>> weights.top("yes")[0].word
+    'good'
     """
     adapter = as_adapter(model, classes=classes, device=device)
     return weigh_words(adapter, texts, explainers, words, min_texts, seed, target)

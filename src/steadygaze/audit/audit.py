@@ -101,35 +101,61 @@ def audit(
 ) -> Report:
     """Audit a model's explanations on these texts.
 
+    Parameters
+    ----------
+    model : TextClassifier, str, Path, tuple, pipeline, object or function
+        Any model that `sg.load` takes, or the result of `sg.load`.
+    texts : list of str, or list of (text, question)
+        Texts that the model was not trained on.
+    labels : list of str or int, default=None
+        Labels of the texts.  Without them, measures that need labels are not applicable.
+    explainers : list, default=()
+        Names or explainer objects; the verdicts are about the first.
+    rationales : list, default=None
+        Human rationales: character spans, phrases, 0/1 masks or marks from 0 to 1 of all words, or ERASER's marks.
+    other_seeds : list of models, default=()
+        Models with the same settings and other seeds; default: those of a classifier with `n_seeds`.
+    synonyms : str, Path or dict, default=None
+        A synonym table: a file, or a mapping of words to synonyms.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+    target : str or int, default=None
+        The audited output of a multi-label or regression model; its labels are 0 and 1, sets, or numbers.
+    threshold : float, default=None
+        Splits the values of a regression model into two classes; None: their median.
+    train : (texts, labels), default=None
+        Training data.  The audit then retrains a TextClassifier three times: with uniform attention, with adversarial
+        attention (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of
+        sentences twice, to test for interlocking (Yu et al. 2021).
+    limit : int, default=None
+        Number of texts, drawn with the seed; 0: all.  None: all for a TextClassifier, 100 for other models.
+    attention : str, default="last"
+        How to aggregate the heads and layers of a Hugging Face model: "last" or "rollout".
+    device : str, default="auto"
+        Device of models that this call loads.
+    batch_size : int, default=256
+        Texts per batch.
+    **settings
+        Settings of the probes: radius, removal, k, sample, thorough, skewed_epochs, seed.
+
+    Returns
+    -------
+    Report
+        `verdicts` has five verdicts, `rows` has every number, `to_html(path)` writes the page, and
+        `failing(["accuracy>=0.9"])` lists the failed requirements.
+
+    Raises
+    ------
+    UserError
+        If the model, the texts or a setting cannot be used.
+
+    Examples
+    --------
     >>> import steadygaze as sg
     >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
     >>> report = sg.audit(cheerful, ["a good film", "a dull one"], ["yes", "no"], classes=["no", "yes"])
     >>> report.find("accuracy").value
     1.0
-
-    Parameters
-    ----------
-    model : TextClassifier, folder, hub id, (model, tokenizer), pipeline, object with predict_proba, or function
-    texts, labels : texts or pairs (text, question), and their labels
-    explainers : names or explainer objects; the verdicts are about the first
-    rationales : human rationales: character spans, phrases, 0/1 masks or marks from 0 to 1 of all words, ERASER's marks
-    other_seeds : models with the same settings and other seeds; default: those of a classifier with `n_seeds`
-    synonyms : a file or a mapping of words to synonyms
-    classes : class names, in the order of the probabilities
-    target : the audited output of a multi-label or regression model; its labels are 0 and 1, sets, or numbers
-    threshold : splits the values of a regression model into two classes; the default is their median
-    train : training texts and labels
-        Retrain a TextClassifier with uniform and with adversarial attention (Wiegreffe & Pinter 2019) and with default
-        tokens (Bai et al. 2021).  Retrain a rationalizer of sentences, to test for interlocking (Yu et al. 2021).
-    limit : number of texts, drawn with the seed; 0: all.  Default: all for a TextClassifier, 100 for other models
-    attention : how to aggregate the heads and layers of a Hugging Face model, "last" or "rollout"
-    device, batch_size : the device for models that this call loads; the number of texts per batch
-    radius, removal, k, sample, thorough, skewed_epochs, seed : settings of the probes, see ProbeConfig
-
-    Returns
-    -------
-    Report
-        Five `verdicts`, all `rows`, `to_html(path)`, and `failing(["accuracy>=0.9"])`, the failed requirements.
     """
     config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
     models = (model, *(list(other_seeds) or getattr(model, "other_seeds_", [])))

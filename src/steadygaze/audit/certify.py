@@ -63,23 +63,57 @@ def certify(
 ) -> Certificates | SubstitutionCertificates:
     """Certify, per text, that no change of its attention weights, or of its words, changes the label or the top words.
 
-    Without `substitutions`: every change of the attention weights up to `radius`.  `model` is a fitted TextClassifier,
-    or its folder; other models have no attention layer to certify.  Returns Certificates.
+    Without `substitutions`, the certificate covers every change of the attention weights up to `radius`.  With
+    `substitutions`, it covers every rewrite of a text by a synonym table.
 
-    radius      largest change of the weights; None: 0.01
-    norm        "linf": largest change of a weight; "l2": root of the summed squared changes
-    simplex     only changes that keep the sum of the weights; certifies more
-    reference   another fitted classifier of the same labels that splits texts into the same tokens, for β and γ
-    lower_bound for a nonlinear decoder: a lower bound by gradient ascent, without certificate
+    Parameters
+    ----------
+    model : TextClassifier, str or Path, or any model with `substitutions`
+        A fitted classifier or its folder: other models have no attention layer to certify.  With `substitutions`, any
+        model that `sg.load` takes.
+    texts : list of str, or list of (text, question)
+        The texts.
+    radius : float, default=None
+        Largest change of the weights; None: 0.01.
+    norm : "linf" or "l2", default="linf"
+        Largest change of a weight, or root of the summed squared changes.
+    k : int, default=7
+        Number of top words to certify.
+    simplex : bool, default=False
+        Only changes that keep the sum of the weights; certifies more.
+    reference : TextClassifier, default=None
+        Another classifier of the same labels that splits texts into the same tokens, for β and γ.
+    lower_bound : bool, default=False
+        For a nonlinear decoder: a lower bound by gradient ascent, without certificate.
+    substitutions : str, Path or dict, default=None
+        A synonym table: a file, or a mapping of words to lists of words.
+    max_substitutions : int, default=None
+        Largest number of substitutions that the model reads differently; None: all words.
+    samples : int, default=1000
+        Rewrites to evaluate per text: all of them if there are no more, else random samples.  The worst rewrite of an
+        `average` or `cnn` encoder may cost as much.
+    confidence : float, default=0.99
+        Confidence of claims that rest on samples, for each text.
+    set_size : int, default=100
+        Largest size of a perturbation set, for sampling.
+    seed : int, default=0
+        Random seed of the samples.
+    batch_size : int, default=128
+        Texts per batch.
 
-    With `substitutions`, a synonym table (a file, or a mapping of words to lists of words): every rewrite of a text by
-    the table.  Any model, as for `steadygaze.load`.  Returns SubstitutionCertificates.
+    Returns
+    -------
+    Certificates or SubstitutionCertificates
+        One certificate per text; `share_certified` summarizes them.
 
-    max_substitutions  largest number of substitutions that the model reads differently; None: all words
-    samples            rewrites to evaluate per text: all of them if there are no more, else random samples; the
-                       worst rewrite of an `average` or `cnn` encoder may cost as much
-    confidence         of claims that rest on samples, for each text
-    set_size           largest size of a perturbation set, for sampling
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> model = sg.load(cheerful, classes=["no", "yes"])
+    >>> certificates = sg.certify(model, ["a good film"], substitutions={"film": ["movie"], "good": ["fine"]})
+    >>> certificates[0].certified, certificates[0].counterexample
+    (False, 'a fine film')
     """
     if substitutions is None:
         if max_substitutions is not None:

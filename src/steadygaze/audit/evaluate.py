@@ -51,9 +51,37 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the predictions of any model.
 
-    model, classes, device : as for `load`.
-    texts, labels, target : as for `audit`.  A regression model gets MAE, R² and correlation.
-    seed : random seed of the bootstrap intervals.
+    Parameters
+    ----------
+    model : any model that `sg.load` takes, or the result of `sg.load`
+        The model.
+    texts : list of str, or list of (text, question)
+        The texts.
+    labels : list of str or int
+        Their labels.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+    target : str or int, default=None
+        Output of a multi-label or regression model.  A regression model gets MAE, R² and correlation.
+    device : str, default="auto"
+        Device of a model that this call loads.
+    batch_size : int, default=128
+        Texts per batch.
+    seed : int, default=0
+        Random seed of the bootstrap intervals.
+
+    Returns
+    -------
+    Evaluation
+        Accuracy, macro-F1 and calibration with intervals, scores per class, confusion matrix and wrong predictions.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> scores = sg.evaluate(cheerful, ["a good film", "a dull one"], ["yes", "no"], classes=["no", "yes"])
+    >>> scores["accuracy"]
+    1.0
     """
     adapter = as_adapter(model, classes=classes, device=device)
     return evaluate_adapter(adapter, texts, labels, batch_size, seed, target)

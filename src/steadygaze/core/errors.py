@@ -80,6 +80,15 @@ class UserError(ValueError):
     """The user's input or settings are wrong.  The command line prints the message and exits with 2.
 
     The message is one line of printable characters.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> try:
+    ...     sg.load_corpus("planted-revews")
+    ... except sg.UserError as error:
+    ...     print(str(error).split("  ")[0])
+    unknown corpus 'planted-revews': did you mean 'planted-reviews'?
     """
 
     def __init__(self, message: object = "") -> None:

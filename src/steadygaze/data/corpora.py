@@ -171,11 +171,41 @@ def load_corpus(
     drop_empty: bool = False,
     task: Task = "classification",
 ) -> Corpus:
-    """Load a corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder.
+    """Load a corpus by name, or from a file or folder.
 
-    The columns are for files, the seed is for generated corpora.  A name takes precedence over a folder (./sst2).
-    With label=None the column `label` is optional.  The prefix `biased=0.8:` adds a shortcut token to every text.
-    `task`: that of the model.  Labels are lists for "multi-label", and numbers, as strings, for "regression".
+    A name takes precedence over a folder (./sst2).  The prefix `biased=0.8:` adds a shortcut token to every text.
+
+    Parameters
+    ----------
+    data : str or Path
+        A name with options (`sst2`, `planted-reviews:aspect=palate`), a .csv, .tsv, .jsonl or .parquet file, or a
+        folder.
+    text : list of str, default=("text",)
+        Text column of a file; two columns for pairs.
+    label : str, default="label"
+        Label column of a file; None: the column `label` is optional.
+    rationales : str, default=None
+        Column of human rationales.
+    data_dir : Path, default=None
+        Folder of published corpora; None: $STEADYGAZE_DATA.
+    seed : int, default=0
+        Random seed of generated corpora.
+    drop_empty : bool, default=False
+        Skip rows without text instead of raising an error.
+    task : str, default="classification"
+        That of the model.  Labels are lists for "multi-label", and numbers, as strings, for "regression".
+
+    Returns
+    -------
+    Corpus
+        `splits` has the examples, each with `text`, `label` and `rationales`.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> corpus = sg.load_corpus("planted-reviews:sizes=[4,2,2]")
+    >>> corpus.sizes, corpus.label_names
+    ({'train': 4, 'validation': 2, 'test': 2}, ['negative', 'positive'])
     """
     prefix, source = divided(data) if isinstance(data, str) else ("", data)
     if prefix:

@@ -42,6 +42,8 @@ UNSTABLE = frozenset(("http", "https", "www", "re", "ve", "ll"))
 class SynonymGroups:
     """Groups of synonyms.
 
+    Examples
+    --------
     >>> groups = SynonymGroups((("movie", "film", "picture"), ("good", "fine")))
     >>> groups.representative("Film"), groups.members("film"), groups.representative("bad")
     ('movie', ('movie', 'film', 'picture'), 'bad')

@@ -45,7 +45,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     encoder : str, default="bilstm"
-        rnn, gru, bigru, lstm, bilstm, cnn, average, or transformer:<hub id, folder or minilm>.
+        rnn, gru, bigru, lstm, bilstm, cnn, average, or `transformer:NAME`; NAME is a hub id, a folder or minilm.
     technique : str or Technique, default="vanilla"
         Training technique; `steadygaze list techniques` lists them all.
     seed : int, default=0
@@ -89,6 +89,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Network, vocabulary and description, as written by `save`.
     other_seeds_ : list of TextClassifier
         The models of the other seeds; empty unless `n_seeds` is above 1.
+
+    Examples
+    --------
+    >>> from steadygaze import TextClassifier
+    >>> texts, labels = ["a good film", "a dull film"] * 10, ["yes", "no"] * 10
+    >>> clf = TextClassifier(settings={"hidden": 8}, epochs=20, verbose=False).fit(texts, labels)
+    >>> clf.predict(["a good film"]).tolist()
+    ['yes']
+    >>> clf.explain("a good film").tokens
+    ('a', 'good', 'film')
     """
 
     def __init__(
@@ -125,7 +135,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_seeds = n_seeds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; with `deep`, also the settings of architecture, training and technique by their names."""
+        """Return the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Also the settings of architecture, training and technique, by their names.
+
+        Returns
+        -------
+        dict
+            Name -> value.
+        """
         parameters: dict[str, Any] = super().get_params(deep=False)
         if not deep:
             return parameters
@@ -133,7 +154,24 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {**values, **parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters and settings: clf.set_params(technique="word-at", epsilon=0.5)."""
+        """Set parameters and settings by name.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        TextClassifier
+            This classifier.
+
+        Examples
+        --------
+        >>> from steadygaze import TextClassifier
+        >>> TextClassifier().set_params(technique="word-at", epsilon=0.5).settings
+        {'epsilon': 0.5}
+        """
         names = self._get_param_names()
         for name in names & params.keys():  # the technique first: it determines the names of the settings
             setattr(self, name, params.pop(name))
@@ -160,14 +198,30 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train.
 
-        X : texts: a list, NumPy array, pandas or polars Series, column `text` of a Hugging Face dataset.
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts: a list, NumPy array, pandas or polars Series, column `text` of a Hugging Face dataset.
             Pairs: a list of (text, question), or an array or DataFrame of two columns.
-        y : one label for each text, all strings or all whole numbers.
-        sample_weight : weight of each text, at least 0; texts of weight 0 are removed.
-        validation : (texts, labels) that choose the epoch; None: a tenth of the texts is held out.
-        checkpoint, resume : a folder; call fit again with resume=True to resume an interrupted run.
-        reference : a fitted TextClassifier, or a list with one for each teacher, instead of training them first.
-        teacher_cache : a folder of references and teachers, which later fits reuse.
+        y : list of str or int
+            One label for each text, all strings or all whole numbers.
+        sample_weight : array, default=None
+            Weight of each text, at least 0; texts of weight 0 are removed.
+        validation : (texts, labels), default=None
+            Texts that choose the epoch; None: a tenth of the texts is held out.
+        checkpoint : str or Path, default=None
+            Folder of an interruptible run.
+        resume : bool, default=False
+            Resume the interrupted run of `checkpoint`.
+        reference : TextClassifier or list of TextClassifier, default=None
+            A fitted reference, or one for each teacher, instead of training them first.
+        teacher_cache : str or Path, default=None
+            Folder of references and teachers, which later fits reuse.
+
+        Returns
+        -------
+        TextClassifier
+            This classifier, fitted.
         """
         config = train_config(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
@@ -192,7 +246,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
-        """(N,C), columns in the order of `classes_`."""
+        """Predict probabilities.
+
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `fit`.
+        batch_size : int, default=128
+            Texts per batch.
+
+        Returns
+        -------
+        array of shape (N,C)
+            Columns in the order of `classes_`.
+        """
         texts, questions = self._read(X)
         data = self.stored_.data(texts, questions)
         for warning in coverage(self.stored_.tokenizer, data.text).warnings():
@@ -200,13 +267,39 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(N,)"""
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `fit`.
+
+        Returns
+        -------
+        array of shape (N,)
+            Labels.
+        """
         indices = self.predict_proba(X).argmax(-1)
         labels: NDArray[Any] = self.classes_[indices]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy.  A label that is unknown from training is an error."""
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `fit`.
+        y : list of str or int
+            Labels; a label that is unknown from training is an error.
+        sample_weight : array, default=None
+            Weight of each text.
+
+        Returns
+        -------
+        float
+            Share of correct predictions.
+        """
         check_is_fitted(self, "stored_")
         classes = self.stored_.description.classes
         labels = [known_label(label, classes) for label in read_labels(y, minimum_classes=1)]
@@ -226,16 +319,28 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """Explain predictions: an Explanation for one text, a list of them for a list.
 
-        One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's subwords.
-        `target`: the explained class; None: the predicted class.  Attention is the same for all classes and accepts
-        none.  `output`: explain the "probability" or the "logit" of the class.
-        `explainer`: None is the attention, or the rationale of a model that selects words.  Else it is a name
-        (`steadygaze list explainers`), an Explainer, a result of `fit_explainer` for this model, or any method of
-        Captum that explains inputs, as a class or an object.  Captum methods explain the word vectors.
+        Parameters
+        ----------
+        X : str, (text, question), list, array or column
+            One text or pair, or several.
+        explainer : str, Explainer, fitted explainer or Captum method, default=None
+            None: the attention, or the rationale of a model that selects words.  Else a name
+            (`steadygaze list explainers`), an Explainer such as `Lime(samples=5000)`, a result of `fit_explainer` for
+            this model, or any method of Captum that explains inputs, as a class or an object.  Captum methods explain
+            the word vectors.
+        target : str or int, default=None
+            The explained class; None: the predicted class.  Attention is the same for all classes and accepts none.
+        granularity : str, default="word"
+            "word", or "piece" for a transformer's subwords.
+        output : str, default="probability"
+            Explain the "probability" or the "logit" of the class.
+        batch_size : int, default=128
+            Texts per batch.
 
-            clf.explain(text, explainer=Lime(samples=5000))                  # from steadygaze.explainers.lime
-            clf.explain(text, explainer=captum.attr.GradientShap)
-            clf.explain(text, explainer=Captum(captum.attr.GradientShap, {"n_samples": 50}))
+        Returns
+        -------
+        Explanation or list of Explanation
+            Tokens, character spans, weights, label and probabilities.
         """
         is_single = is_single_text(X)
         texts, questions = self._read([X] if is_single else X)
@@ -248,7 +353,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @validated(folder=path)
     def save(self, folder: str | Path) -> None:
-        """Write a folder for `steadygaze.load`: JSON and safetensors, no pickle; written atomically."""
+        """Write a folder for `steadygaze.load`: JSON and safetensors, no pickle; written atomically.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder.  An existing model in it is replaced.
+        """
         check_is_fitted(self, "stored_")
         model_folder.save(Path(folder), self.stored_)
 
@@ -256,8 +367,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def export_transformers(self, folder: str | Path) -> None:
         """Write the transformer encoder and its tokenizer for AutoModel and AutoTokenizer of `transformers`.
 
-        Of a rationalizer, this is the predictor's encoder.  Attention and decoder are only in the folder of `save`.
+        The encoder of a rationalizer is that of its predictor.  Attention and decoder are only in the folder of `save`.
         The exported tokenizer does not replace words by the representatives of synonym groups.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder.
         """
         check_is_fitted(self, "stored_")
         if self.stored_.tokenizer.synonym_groups is not None:

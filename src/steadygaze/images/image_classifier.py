@@ -55,6 +55,16 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         One record per epoch: loss and training accuracy.
     network_ : torch network
         Pixels (N,C,H,W) between 0 and 1 to logits; its buffer `mean` is the mean training image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steadygaze import ImageClassifier
+    >>> images = np.zeros((20, 8, 8))
+    >>> images[::2, :4] = 1.0  # the upper half of every second image is white
+    >>> clf = ImageClassifier(epochs=3).fit(images, ["white", "black"] * 10)
+    >>> clf.predict(images[:2]).tolist()
+    ['white', 'black']
     """
 
     def __init__(
@@ -75,8 +85,17 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
     def fit(self, X: Any, y: Any) -> Self:
         """Train.
 
-        X : images, an array of (N,H,W) or (N,H,W,C), uint8 or floats from 0 to 1; or a list of images of one size.
-        y : one label for each image, all strings or all whole numbers.
+        Parameters
+        ----------
+        X : array or list of arrays
+            Images: an array of (N,H,W) or (N,H,W,C), uint8 or floats from 0 to 1; or a list of images of one size.
+        y : list of str or int
+            One label for each image, all strings or all whole numbers.
+
+        Returns
+        -------
+        ImageClassifier
+            This classifier, fitted.
         """
         values = {name: getattr(self, name) for name in ("seed", "epochs", "batch_size", "learning_rate")}
         config = build(ImageTrainConfig, values)
@@ -89,19 +108,56 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         return self._take(description, network)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(N,C), columns in the order of `classes_`."""
+        """Predict probabilities.
+
+        Parameters
+        ----------
+        X : array or list of arrays
+            Images, as for `fit`.
+
+        Returns
+        -------
+        array of shape (N,C)
+            Columns in the order of `classes_`.
+        """
         images = self._read(X)
         probabilities: NDArray[np.float64] = as_image_black_box(self).predict_proba(images).numpy()
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(N,)"""
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array or list of arrays
+            Images, as for `fit`.
+
+        Returns
+        -------
+        array of shape (N,)
+            Labels.
+        """
         indices = self.predict_proba(X).argmax(-1)
         labels: NDArray[Any] = self.classes_[indices]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy.  A label that is unknown from training is an error."""
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : array or list of arrays
+            Images, as for `fit`.
+        y : list of str or int
+            Labels; a label that is unknown from training is an error.
+        sample_weight : array, default=None
+            Weight of each image.
+
+        Returns
+        -------
+        float
+            Share of correct predictions.
+        """
         images, labels = self._read(X), read_labels(y, minimum_classes=1)
         if len(images) != len(labels):
             raise UserError(f"found {len(images)} images and {len(labels)} labels; pass one label for each image")
@@ -124,13 +180,26 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         patch: int | None = None,
         fill: str | None = None,
     ) -> list[ImageExplanation]:
-        """The k top-weighted patches of each image.
+        """Explain predictions by the k top-weighted patches of each image.
 
-        explainer : gradient, leave-one-out, lime, random, or a result of `fit_explainer` for this classifier, which has
-        its own k, patch and fill.
-        k : number of selected patches, default=25.
-        patch : side of a patch in pixels, default=1.
-        fill : zero, mean or gray, default="mean", the mean training image.
+        Parameters
+        ----------
+        X : array or list of arrays
+            Images, as for `fit`.
+        explainer : str or fitted explainer, default="gradient"
+            gradient, leave-one-out, lime, random, or a result of `fit_explainer` for this classifier, which has its own
+            k, patch and fill.
+        k : int, default=None
+            Number of selected patches; None: 25.
+        patch : int, default=None
+            Side of a patch in pixels; None: 1.
+        fill : str, default=None
+            zero, mean or gray; None: mean, the mean training image.
+
+        Returns
+        -------
+        list of ImageExplanation
+            One for each image.
         """
         self._read(X)
         options = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
@@ -138,14 +207,33 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
 
     @validated(folder=path)
     def save(self, folder: str | Path) -> None:
-        """Write a folder for `ImageClassifier.load`: JSON and safetensors, no pickle; written atomically."""
+        """Write a folder for `ImageClassifier.load`: JSON and safetensors, no pickle; written atomically.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder.
+        """
         check_is_fitted(self, "network_")
         write_folder(Path(folder), self.description_, self.network_)
 
     @classmethod
     @validated(folder=path)
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """A saved classifier with its training parameters."""
+        """Load a saved classifier with its training parameters.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder of `save`.
+        device : str, default="auto"
+            auto, cpu, cuda or mps.
+
+        Returns
+        -------
+        ImageClassifier
+            The fitted classifier.
+        """
         target_device = best_device(device)
         description, network = read_folder(Path(folder))
         return cls(**asdict(description.learning), device=device)._take(description, network.to(target_device))

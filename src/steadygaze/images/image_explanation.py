@@ -95,17 +95,32 @@ def _border(mask: NDArray[np.bool_], thick: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ImageExplanation:
-    """The prediction for an image, and the weight of each patch."""
+    """The prediction for an image, and the weight of each patch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steadygaze import ImageExplanation
+    >>> weights = np.array([[0.9, 0.0], [0.1, 0.0]])
+    >>> explanation = ImageExplanation(np.zeros((4, 4)), weights, 2, 1, "dark", {"dark": 1.0}, "gradient")
+    >>> explanation.top()
+    [((0, 0), 0.9)]
+    """
 
     image: NDArray[Any]  # (H,W) or (H,W,C), in the user's format
+    """The image in the user's format."""
     weights: NDArray[np.float64]  # (h,w) one per patch
+    """One weight per patch."""
     patch: int
     """Side of a patch in pixels."""
     k: int
     """Number of selected patches: the top-weighted ones."""
     label: Label
+    """The predicted class."""
     probabilities: dict[Label, float]
+    """Class -> predicted probability."""
     explainer: str
+    """Name of the explainer."""
     bounds: NDArray[np.float64] | None = None  # (h,w,2) low and high
     """Bounds of the weight of each patch, for explainers with uncertainty."""
 

@@ -44,7 +44,25 @@ class ImageSets(NamedTuple):
 
 @validated(folder=path)
 def load_images(folder: str | Path) -> ImageSets:
-    """Read a folder, or a folder of this name in $STEADYGAZE_DATA."""
+    """Read images and labels in the IDX format of MNIST.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder with the four files of MNIST, also compressed (.gz), or a folder of this name in $STEADYGAZE_DATA.
+
+    Returns
+    -------
+    ImageSets
+        Arrays `train`, `train_labels`, `test` and `test_labels`.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> images = sg.load_images(folder)  # doctest: +SKIP
+    >>> images.train.shape, images.test_labels.shape  # doctest: +SKIP
+    ((60000, 28, 28), (10000,))
+    """
     source = _folder(Path(folder))
     arrays: list[NDArray[np.uint8]] = []
     for split in SPLITS:

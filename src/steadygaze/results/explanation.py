@@ -31,21 +31,37 @@ TOP_WORDS = 5
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """The prediction of a text and the weights of its words."""
+    """The prediction of a text and the weights of its words.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> explanation = sg.explain(cheerful, "a good film", explainer="leave-one-out", classes=["no", "yes"])
+    >>> explanation.tokens, explanation.spans
+    (('a', 'good', 'film'), ((0, 1), (2, 6), (7, 11)))
+    """
 
     text: str
+    """The whole text."""
     tokens: tuple[str, ...]
     """Words of the text, in their original spelling."""
     spans: tuple[Span, ...]
+    """First character and end of each token in the text."""
     weights: tuple[float, ...]
     """One per token.  Attention sums to 1; other explainers may be signed."""
     label: Label
+    """The predicted class."""
     probabilities: dict[Label, float]
+    """Class -> predicted probability."""
     question: str | None = None
+    """The question of a pair.  None: a single text."""
     target: Label | None = None
     """The class that is explained.  None: the predicted one."""
     explainer: str = "attention"
+    """Name of the explainer."""
     granularity: str = "word"
+    """Tokens are words or pieces."""
     read_to: int | None = None
     """The text is truncated at this character.  None: not truncated."""
     rationales: tuple[Span, ...] | None = None
@@ -61,7 +77,9 @@ class Explanation:
     question_tokens: tuple[str, ...] | None = None
     """Words of the question, if the explainer weights them; attention covers only the text."""
     question_spans: tuple[Span, ...] | None = None
+    """First character and end of each word of the question."""
     question_weights: tuple[float, ...] | None = None
+    """Weights of the words of the question."""
     reader_accuracy: float | None = None
     """Accuracy of an independent reader that predicts the class from the selected words, over held-out texts.
     Low values mean that the selection leaks the label.  None: not known."""

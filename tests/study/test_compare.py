@@ -99,7 +99,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
 
 
 def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
-    for name in ("cells.train", "cells.audit", "compare.pairwise_divergence"):
+    for name in ("cells.train", "cells.audit", "cells.pairwise_divergence"):
         monkeypatch.setattr(f"steadygaze.study.{name}", lambda *_, **__: pytest.fail("done again"))
     before, cells = (done / "comparison.json").read_text(), stamps(done / "cells")
     heard = []
@@ -110,8 +110,8 @@ def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
     )
     assert (done / "comparison.json").read_text() == before
     assert stamps(done / "cells") == cells
-    assert heard[0] == ("vanilla, seed 0: done", 1, 4)
-    assert heard[-1] == ("anchored, seed 1: done", 4, 4)
+    assert heard[0] == ("vanilla, seed 0: done", 1, 6)
+    assert heard[-1] == ("anchored, between seeds: done", 6, 6)
 
 
 def test_another_order_is_refused_and_nothing_is_touched(done: Path):
@@ -123,7 +123,12 @@ def test_another_order_is_refused_and_nothing_is_touched(done: Path):
 
 def test_a_cell_holds_a_model_its_report_and_a_number_for_each_text(done: Path):
     place = done / "cells" / "anchored-1"
-    assert sorted(path.name for path in place.iterdir()) == ["model", "report.json", "values.safetensors"]
+    assert sorted(path.name for path in place.iterdir()) == [
+        "model",
+        "record.json",
+        "report.json",
+        "values.safetensors",
+    ]
     assert load_classifier(place / "model", "cpu").seed == 1
     report, values = Report.from_json(place / "report.json"), read_arrays(place / "values.safetensors")
     row = report.find("jensen-shannon/noise")
@@ -145,7 +150,7 @@ def test_the_table_holds_the_means_of_the_cells(done: Path):
             means = [np.nanmean(values[ValueKey.parse(f"{measure}|attention")]) for values in cells]
             assert found[technique][measure]["seeds"] == pytest.approx(means)
             assert found[technique][measure]["value"] == pytest.approx(np.mean(means))
-        between = read_arrays(done / "seeds" / f"{technique}.safetensors")[BETWEEN_SEEDS]
+        between = read_arrays(done / "cells" / f"{technique}-seeds" / "values.safetensors")[BETWEEN_SEEDS]
         assert found[technique]["jensen-shannon/seeds"]["value"] == pytest.approx(between.mean())
         assert between.shape == (16,)
         assert between.min() > 0
@@ -215,7 +220,7 @@ def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
     assert "only one model" in silent.entries["jensen-shannon/seeds"].row.note
     assert silent.entries["macro-f1"].row.interval is None
     assert any("Only one seed was trained" in note for note in found.notes)
-    assert not (tmp_path / "out" / "seeds").exists()
+    assert not (tmp_path / "out" / "cells" / "vanilla-seeds").exists()
 
 
 @pytest.mark.usefixtures("quick")
@@ -228,7 +233,7 @@ def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_
         entry = standing.entries["jensen-shannon/noise"]
         assert entry.row.settings["explainer"] == name
         assert entry.seeds[0] == pytest.approx(np.nanmean(values[ValueKey(NOISE.measure, name)]))
-        between = read_arrays(tmp_path / "out" / "seeds" / f"{standing.technique}.safetensors")
+        between = read_arrays(tmp_path / "out" / "cells" / f"{standing.technique}-seeds" / "values.safetensors")
         assert list(map(str, between)) == [f"jensen-shannon/seeds|{name}|0+1"]
     assert found.standings[1].entries["jensen-shannon/noise"].against is not None
 
@@ -237,19 +242,6 @@ def test_a_technique_that_cannot_train_such_a_model_says_so_first(tmp_path: Path
     with pytest.raises(UserError, match="seat: "):
         run(tmp_path / "out", order(techniques=("vanilla", "seat"), settings={"decoder": "mlp"}))
     assert not (tmp_path / "out").exists()
-
-
-def test_a_cell_is_done_when_all_of_it_is_written(tmp_path: Path):
-    class Torn:
-        findings = ()
-
-        def report(self):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        cell.write(tmp_path, Torn())  # type: ignore[arg-type]
-    assert (tmp_path / "values.safetensors").is_file()
-    assert not cell.is_finished(tmp_path)
 
 
 @pytest.mark.slow
@@ -271,7 +263,7 @@ def test_models_are_as_far_apart_as_an_audit_says(done: Path):
     (said,) = [
         one for one in seed_consistency(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"
     ]
-    kept = read_arrays(done / "seeds" / "anchored.safetensors")[BETWEEN_SEEDS]
+    kept = read_arrays(done / "cells" / "anchored-seeds" / "values.safetensors")[BETWEEN_SEEDS]
     assert said.values is not None
     assert np.allclose(said.values.numpy(), kept, atol=1e-12)
 

@@ -12,7 +12,7 @@ from steadygaze.core.errors import UserError
 from study.tiny import DATA
 
 QUICK = ["--encoder", "average", "--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--device", "cpu"]
-ASKED = ["compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "1", "--limit", "14", *QUICK]
+ASKED = ["compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "1", "--limit", "14", "--workers", "1", *QUICK]
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from steadygaze.cli.application import (
     data_option,
     model_option,
     output_option,
+    runtime_option,
     stderr_console,
     training_option,
 )
@@ -52,6 +53,16 @@ Explainer = Annotated[
     str | None, model_option("--explainer", help="Explainer; see: list explainers.", show_default="the model's")
 ]
 Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+Engine = Annotated[
+    str,
+    runtime_option("--engine", help="local, ray (a cluster on this machine), ray://auto or ray://HOST:PORT."),
+]
+Workers = Annotated[
+    int | None,
+    runtime_option(
+        "--workers", min=1, metavar="N", help="Models at a time.", show_default="as cores and memory allow; on a GPU 1"
+    ),
+]
 WIDTH = 240
 """Columns of a table that is written to a file or a pipe."""
 
@@ -80,6 +91,8 @@ def compare(
     epochs: Epochs = None,
     settings_of_all: Settings = None,
     settings_for: SettingsFor = None,
+    engine: Engine = "local",
+    workers: Workers = None,
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
@@ -101,10 +114,10 @@ def compare(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    _show(_run(config, out, common), out, common)
+    _show(_run(config, out, common, engine, workers), out, common)
 
 
-def _run(config: dict[str, Any], out: Path, common: Common) -> "Comparison":
+def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None) -> "Comparison":
     from steadygaze.core.settings import build
     from steadygaze.study.compare import StudyRuntime, compare
     from steadygaze.study.compare_config import CompareConfig
@@ -116,7 +129,8 @@ def _run(config: dict[str, Any], out: Path, common: Common) -> "Comparison":
         progress_bar(console, each=True) as bar,
         _print_warnings(console, bar) as watch,
     ):
-        runtime = StudyRuntime(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
+        command = ("steadygaze", *sys.argv[1:])
+        runtime = StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers)
         return compare(study, runtime)
 
 

@@ -203,6 +203,19 @@ def _lock(descriptor: int) -> bool:
 
 
 @contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock a file or folder inside the block; wait while another process has locked it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if LOCKS:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def exclusive(folder: Path, work: str) -> Iterator[None]:
     """Lock a folder inside the block; raise if another process has locked it.
 

@@ -4,8 +4,9 @@ A vanilla cell can serve as the reference of another technique with the same see
 references come from the teacher cache.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -28,8 +29,9 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
+from steadygaze.study.cell_record import Cell, Output, Watch
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
-from steadygaze.study.study_data import StudyData
+from steadygaze.study.study_data import StudyData, cell_inputs
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Stage
@@ -37,21 +39,26 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.training_run import RESULT
 
 VANILLA = "vanilla"
+MODEL, VALUES, REPORT = "model", "values.safetensors", "report.json"
 
 
-def references(
-    config: CompareConfig, folder: StudyFolder, technique: str, seed: int, device: str
-) -> list[TextClassifier]:
-    """The vanilla cells that the technique can use as references, in its order; empty if it needs others or none."""
+def reference_seeds(config: CompareConfig, technique: str, seed: int) -> list[int]:
+    """Seeds of the vanilla cells that are the technique's references, in its order; empty if it has others or none."""
     stages = {
         stage.model: stage for stage in config.training(technique, seed).technique.stages(seed) if stage.model != RESULT
     }
     if not stages or not _same_settings(config, technique):
         return []
     seeds = [seed if stage.seed is None else stage.seed for stage in stages.values()]
-    if not all(map(_plain, stages.values())) or not set(seeds) <= set(config.numbers):
-        return []
-    return [load_classifier(folder.cell(VANILLA, number) / "model", device) for number in seeds]
+    return seeds if all(map(_plain, stages.values())) and set(seeds) <= set(config.numbers) else []
+
+
+def references(
+    config: CompareConfig, folder: StudyFolder, technique: str, seed: int, device: str
+) -> list[TextClassifier]:
+    """The vanilla models that are the technique's references."""
+    seeds = reference_seeds(config, technique, seed)
+    return [load_classifier(folder.cell(VANILLA, number) / MODEL, device) for number in seeds]
 
 
 def _same_settings(config: CompareConfig, technique: str) -> bool:
@@ -107,10 +114,6 @@ def pairwise_divergence(config: CompareConfig, data: StudyData, models: Iterable
     return {key: values.numpy() for key, values in divergence.items()}
 
 
-MODEL, VALUES, REPORT = "model", "values.safetensors", "report.json"
-Watch = Callable[[str, int, int], None]
-
-
 @dataclass(frozen=True)
 class StudyCell:
     technique: str
@@ -134,10 +137,6 @@ class StudyCell:
             if (key := ValueKey(row.key, explainer)) in self.values:
                 return self.values[key]
         return np.array([row.value])
-
-
-def is_finished(folder: Path) -> bool:
-    return (folder / REPORT).is_file()
 
 
 def read(folder: Path, technique: str, seed: int, texts: int) -> StudyCell:
@@ -173,11 +172,64 @@ def audit(config: CompareConfig, data: StudyData, clf: TextClassifier, watch: Wa
 
 
 def write(folder: Path, examined: AuditFindings) -> None:
-    """Write the report last: it marks the cell as finished."""
     per_text = {
         ValueKey(finding.key, finding.explainer): finding.values.double().cpu().numpy()
         for finding in examined.findings
         if finding.values is not None
     }
     write_arrays(folder / VALUES, per_text)
-    examined.report().to_json(folder / REPORT)
+    examined.report().to_json(folder / REPORT, replace=True)
+
+
+@dataclass(frozen=True)
+class ComparisonJob:
+    """What every cell of a comparison needs; workers receive a copy."""
+
+    config: CompareConfig
+    data: StudyData
+    folder: StudyFolder
+    device: str
+
+    def cells(self) -> list[Cell]:
+        """A cell per technique and seed, and one per technique for the divergence between its seeds."""
+        config = self.config
+        models = [self._model_cell(technique, seed) for technique in config.techniques for seed in config.numbers]
+        if config.seeds == 1:
+            return models
+        return [*models, *(self._seeds_cell(technique, models) for technique in config.techniques)]
+
+    def _model_cell(self, technique: str, seed: int) -> Cell:
+        needs = [self.folder.cell(VANILLA, number).name for number in reference_seeds(self.config, technique, seed)]
+        return Cell(
+            self.folder.cell(technique, seed).name,
+            f"{technique}, seed {seed}",
+            cell_inputs(self.config, self.data, self.device, technique, seed),
+            partial(_train_and_audit, self, technique, seed),
+            tuple(needs),
+        )
+
+    def _seeds_cell(self, technique: str, models: Iterable[Cell]) -> Cell:
+        names = [self.folder.cell(technique, seed).name for seed in self.config.numbers]
+        keys = {cell.name: cell.key for cell in models}
+        return Cell(
+            self.folder.seeds(technique).name,
+            f"{technique}, between seeds",
+            {"models": [keys[name] for name in names]},
+            partial(_compare_seeds, self, technique),
+            tuple(names),
+        )
+
+
+def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path, watch: Watch) -> Output:
+    watch("training", 0, 0)
+    clf = train(job.config, job.data, job.folder, technique, seed, job.device)
+    write(folder, audit(job.config, job.data, clf, watch))
+    return Output(files=(VALUES, REPORT))
+
+
+def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, watch: Watch) -> Output:
+    models = (
+        load_classifier(job.folder.cell(technique, seed) / MODEL, job.device) for seed in job.config.numbers
+    )  # loaded lazily
+    write_arrays(folder / VALUES, pairwise_divergence(job.config, job.data, models))
+    return Output(files=(VALUES,))

@@ -10,7 +10,6 @@ import torch
 
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.audit.text_draw import draw_texts
-from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import field_names
 from steadygaze.core.types import Example
@@ -21,6 +20,7 @@ from steadygaze.data.splits import hold_out
 from steadygaze.data.synonym_formats import table_files
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.study.code_version import code_version
 from steadygaze.study.compare_config import CompareConfig
 
 KEPT_OUT = 5
@@ -83,23 +83,40 @@ def _named(corpus: Corpus, split: str) -> list[Example]:
 
 def identity(config: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
     return {
-        "steadygaze": __version__,
+        **_common_inputs(config, material, device),
+        "techniques": list(config.techniques),
+        "seeds": list(config.numbers),
+        "shared": shared(config),
+        "own": {name: own(config, name) for name in config.techniques},
+        "audit": {"explainer": explainers(config), **_audit_inputs(config)},
+    }
+
+
+def cell_inputs(config: CompareConfig, material: StudyData, device: str, technique: str, seed: int) -> dict[str, Any]:
+    """Everything that the scores of one model depend on."""
+    return {
+        **_common_inputs(config, material, device),
+        "technique": {"name": technique, **dataclasses.asdict(config.training(technique).technique)},
+        "settings": _parts(config, technique),
+        "seed": seed,
+        "audit": {"explainer": config.explains(technique), **_audit_inputs(config)},
+    }
+
+
+def _common_inputs(config: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
+    return {
+        "code": code_version(),
         "torch": torch.__version__,
         "device": best_device(device).type,
         "data": {**material.known, "read": material.data, "texts": len(material.examples)},
-        "techniques": list(config.techniques),
-        "seeds": list(config.numbers),
         "encoder": encoder(config),
         "vectors": _file(config.vectors),
         "synonym_groups": _table(config.synonym_groups),
-        "shared": shared(config),
-        "own": {name: own(config, name) for name in config.techniques},
-        "audit": {
-            "explainer": explainers(config),
-            "synonyms": synonyms(config),
-            **{name: getattr(config, name) for name in field_names(ProbeConfig)},
-        },
     }
+
+
+def _audit_inputs(config: CompareConfig) -> dict[str, Any]:
+    return {"synonyms": synonyms(config), **{name: getattr(config, name) for name in field_names(ProbeConfig)}}
 
 
 def shared(config: CompareConfig) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 settings.json                          everything that the scores depend on
 cells/<technique>-<seed>/model/        a trained model; model.unfinished/ during training
-cells/<technique>-<seed>/values.safetensors, report.json     its audit; report.json is written last
-seeds/<technique>.safetensors          divergence between the seeds of a technique
+cells/<technique>-<seed>/values.safetensors, report.json     its audit
+cells/<technique>-seeds/values.safetensors                   divergence between the seeds of a technique
+cells/<name>/record.json               key, status and digests of a cell; written last
 .teacher-cache/                        references and teachers, each trained once
 comparison.json, comparison.html       the result
 """
@@ -19,7 +20,14 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from steadygaze.core.atomic_files import new_file, remove_leftovers, remove_named_leftovers, unknown_entries, write_text
+from steadygaze.core.atomic_files import (
+    locked,
+    new_file,
+    remove_leftovers,
+    remove_named_leftovers,
+    unknown_entries,
+    write_text,
+)
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import difference
@@ -28,7 +36,7 @@ from steadygaze.core.untrusted_files import read_object
 from steadygaze.results.row import ValueKey
 
 RESULT_FILES = r"[^/]+\.(safetensors|json)"
-"""Files of cells and seeds."""
+"""Files of cells."""
 Arrays = dict[ValueKey, NDArray[np.float64]]
 
 
@@ -44,7 +52,7 @@ class StudyFolder:
         return self.path / "cells" / f"{technique}-{seed}"
 
     def seeds(self, technique: str) -> Path:
-        return self.path / "seeds" / f"{technique}.safetensors"
+        return self.path / "cells" / f"{technique}-seeds"
 
     def refuse_foreign(self) -> None:
         """Refuse a folder that is neither new, empty nor a comparison."""
@@ -57,13 +65,15 @@ class StudyFolder:
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write the settings, or check that they match those of the folder."""
-        remove_leftovers(self._settings)
-        for folder in (self.path / "seeds", *(self.path / "cells").glob("*")):
-            remove_named_leftovers(folder, RESULT_FILES)
-        if self._settings.is_file():
-            self._same(settings)
-        else:
-            write_text(self._settings, json.dumps(settings, indent=1) + "\n")
+        self.path.mkdir(parents=True, exist_ok=True)
+        with locked(self.path):  # another driver can begin at the same time
+            remove_leftovers(self._settings)
+            for folder in (self.path / "cells").glob("*"):
+                remove_named_leftovers(folder, RESULT_FILES)
+            if self._settings.is_file():
+                self._same(settings)
+            else:
+                write_text(self._settings, json.dumps(settings, indent=1) + "\n")
 
     @property
     def _settings(self) -> Path:

@@ -1,0 +1,121 @@
+"""A cell, the unit of work of a study, and its record on disk.
+
+    cells/<name>/record.json      key, status, result, error, duration, digests of the output files; written last
+    cells/<name>/...              the output files of the cell
+
+The key is the digest of everything that the result depends on: resolved settings, data fingerprint, seed, versions
+and `code_version`.  A record counts only if its key is the cell's key and its digests match.
+"""
+
+import json
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from steadygaze.core.atomic_files import write_text
+from steadygaze.core.errors import RecoveryWarning, UserError, one_line
+from steadygaze.core.settings import Field, build, settings
+from steadygaze.core.untrusted_files import digest_file, digest_json, read_object
+
+RECORD = "record.json"
+Watch = Callable[[str, int, int], None]
+Status = Literal["finished", "failed"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a cell returns."""
+
+    result: dict[str, Any] = field(default_factory=dict)
+    """Small results; JSON."""
+    files: tuple[str, ...] = ()
+    """Names of the output files to protect by a digest."""
+
+
+Work = Callable[[Path, Watch], Output]
+"""Writes files to the folder of the cell.  Another process runs it: use a function of a module, or a partial of one."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    name: str
+    """Name of its folder, unique in the study."""
+    label: str
+    """Name for people: word-at, seed 0."""
+    inputs: Mapping[str, Any]
+    """Everything that the result depends on; JSON."""
+    work: Work
+    needs: tuple[str, ...] = ()
+    """Names of cells that must be finished first."""
+    gpus: float = 0
+    """GPUs that Ray reserves."""
+
+    @cached_property
+    def key(self) -> str:
+        return digest_json([self.inputs], sort_keys=True)
+
+
+@settings
+class CellRecord:
+    key: str
+    label: str
+    status: Status
+    result: dict[str, Any] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
+    """Output file -> SHA-256."""
+    error: str = ""
+    wrong_input: bool = False
+    """The error is about input, settings or the machine; otherwise it is an internal error."""
+    traceback: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status == "finished"
+
+
+def failure(cell: Cell, error: BaseException, seconds: float = 0.0) -> CellRecord:
+    """The record of a failed cell."""
+    wrong_input = isinstance(error, UserError | OSError | MemoryError)
+    return CellRecord(
+        key=cell.key,
+        label=cell.label,
+        status="failed",
+        error=one_line(error if isinstance(error, UserError) else f"{type(error).__name__}: {error}"),
+        wrong_input=wrong_input,
+        traceback="".join(traceback.format_exception(error)),
+        seconds=seconds,
+    )
+
+
+def write_record(folder: Path, record: CellRecord) -> CellRecord:
+    """Write a record atomically, with the digests of its files and of itself."""
+    record = replace(record, files={name: digest_file(folder / name) for name in record.files})
+    content = asdict(record)
+    write_text(folder / RECORD, json.dumps({**content, "digest": digest_json([content], sort_keys=True)}, indent=1))
+    return record
+
+
+def read_record(folder: Path, key: str) -> CellRecord | None:
+    """The record of a cell; None if there is none, or, with a warning, if it does not count."""
+    if not (folder / RECORD).is_file():
+        return None
+    try:
+        content = read_object(folder / RECORD)
+        digest = content.pop("digest", None)
+        if digest != digest_json([content], sort_keys=True):
+            raise UserError(f"{folder / RECORD} is damaged: its content does not match its digest")
+        record = build(CellRecord, content)
+        if record.key != key:
+            raise UserError(f"{folder / RECORD} belongs to other settings, data or code")
+        for name, expected in record.files.items():
+            if digest_file(folder / name) != expected:
+                raise UserError(f"{folder / name} is damaged: it does not match its digest")
+    except (UserError, OSError) as error:
+        warnings.warn(RecoveryWarning(f"{error}; the cell runs again"), stacklevel=3)
+        return None
+    return record

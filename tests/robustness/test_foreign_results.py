@@ -323,25 +323,23 @@ def test_a_tampered_finished_stage_is_refused(damage: str, interrupted: Path, tm
         make_run(TOYS["distil"], folder=folder, resume=True).execute()
 
 
-COMPARISONS: dict[str, tuple[str, Damage]] = {
-    **{f"settings-{name}": ("settings.json", JSON[name]) for name in JSON},
-    **{f"settings-{name}": ("settings.json", SPECIAL[name]) for name in ("fifo", "dev-zero", "link-loop")},
+SETTINGS: dict[str, Damage] = {**JSON, **{name: SPECIAL[name] for name in ("fifo", "dev-zero", "link-loop")}}
+VALUES, SEEDS = "vanilla-0/values.safetensors", "vanilla-seeds/values.safetensors"
+CELLS: dict[str, tuple[str, Damage]] = {
     **{
         f"{part}-{name}": (file, WEIGHTS[name])
-        for part, file in (("values", "cells/vanilla-0/values.safetensors"), ("seeds", "seeds/word-at.safetensors"))
+        for part, file in (("values", VALUES), ("seeds", "word-at-seeds/values.safetensors"))
         for name in ("cut", "half-precision", "no-header", "huge-shape")
     },
-    "values-short": (
-        "cells/vanilla-0/values.safetensors",
-        tensors(lambda t: t.update({k: v[:-1] for k, v in t.items()})),
-    ),
-    "seeds-short": ("seeds/vanilla.safetensors", tensors(lambda t: t.update({k: v[:-1] for k, v in t.items()}))),
-    "seeds-other": ("seeds/vanilla.safetensors", tensors(lambda t: t.update({"x|y|0+1": t.pop(min(t))}))),
-    "seeds-more": ("seeds/vanilla.safetensors", tensors(lambda t: t.update({"more": t[min(t)].clone()}))),
-    "report-facts": ("cells/vanilla-0/report.json", changed(facts={})),
-    "report-deep": ("cells/vanilla-0/report.json", JSON["deep-object"]),
-    "report-digits": ("cells/vanilla-0/report.json", JSON["10**400"]),
+    "values-short": (VALUES, tensors(lambda t: t.update({k: v[:-1] for k, v in t.items()}))),
+    "seeds-other": (SEEDS, tensors(lambda t: t.update({"x|y|0+1": t.pop(min(t))}))),
+    "seeds-more": (SEEDS, tensors(lambda t: t.update({"more": t[min(t)].clone()}))),
+    "report-facts": ("vanilla-0/report.json", changed(facts={})),
+    "report-deep": ("vanilla-0/report.json", JSON["deep-object"]),
+    **{f"record-{name}": ("vanilla-0/record.json", JSON[name]) for name in JSON},
 }
+COMPARE = ["compare", DATA, "--techniques", ",".join(TWO), "--seeds", "2", "--encoder", "average", "--epochs", "1"]
+QUICK = ["--set", "hidden=4", "--set", "dimension=6", "--workers", "1", "--out", "{}/out", "--quiet"]
 
 
 @pytest.fixture(scope="session")
@@ -354,17 +352,33 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sweep(split="damage")
-@pytest.mark.parametrize("damage", COMPARISONS)
-def test_a_tampered_comparison_is_refused(
+@pytest.mark.parametrize("damage", SETTINGS)
+def test_tampered_settings_of_a_comparison_are_refused(damage: str, compared: Path, tmp_path: Path) -> None:
+    shutil.copytree(compared, tmp_path / "out")
+    SETTINGS[damage](tmp_path / "out" / "settings.json")
+    assert_clean(run(tmp_path, *COMPARE, *QUICK, limit=60), codes={2})
+
+
+@pytest.mark.sweep(split="damage")
+@pytest.mark.parametrize("damage", CELLS)
+def test_a_tampered_cell_runs_again(
     damage: str, compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quicken(monkeypatch)
     shutil.copytree(compared, tmp_path / "out")
-    name, spoil = COMPARISONS[damage]
-    spoil(tmp_path / "out" / name)
-    words = ["compare", DATA, "--techniques", ",".join(TWO), "--seeds", "2", "--encoder", "average", "--epochs", "1"]
-    quick = ["--set", "hidden=4", "--set", "dimension=6", "--out", "{}/out", "--quiet"]
-    assert_clean(run(tmp_path, *words, *quick, limit=60), codes={2})
+    name, spoil = CELLS[damage]
+    spoil(tmp_path / "out" / "cells" / name)
+    result = run(tmp_path, *COMPARE, *QUICK, limit=60)
+    assert_clean(result, codes={0}, written=None)
+    before, after = (
+        {
+            (technique["technique"], name): str([number["value"], number["seeds"]])  # as text: NaN differs from itself
+            for technique in json.loads((out / "comparison.json").read_text())["techniques"]
+            for name, number in technique["numbers"].items()
+        }
+        for out in (compared, tmp_path / "out")
+    )
+    assert before == after
 
 
 CACHES: dict[str, Damage] = {

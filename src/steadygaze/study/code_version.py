@@ -1,15 +1,14 @@
 """A digest of the code that determines results, so that a finished cell is reused only if its code is unchanged.
 
-The digest covers the packages that train, explain and measure, as bytecode without docstrings, comments and line
-numbers: editing those keeps finished cells, and so does any change to reports, commands or this scheduler.  A digest
-belongs to one minor version of Python, whose bytecode it reads.
+The digest covers the packages that train, explain and measure, without docstrings, comment lines and blank lines.
+Finished cells therefore remain valid after an edit of those, and after a change to reports, commands or this package.
 """
 
+import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from types import CodeType
 
 import steadygaze
 
@@ -38,30 +37,29 @@ def code_version() -> str:
     return source_digest(root, [path for path in files if path.is_file() and path.suffix != ".pyc"])
 
 
-def source_digest(root: Path, files: list[Path]) -> str:
-    """Digest Python files by their bytecode, and other files by their content."""
+def source_digest(root: Path, files: Sequence[Path]) -> str:
+    """Digest Python files by their code, and other files by their content."""
     sha = hashlib.sha256()
     for path in files:
-        sha.update(str(path.relative_to(root)).encode())
         content = path.read_bytes()
-        if path.suffix == ".py":
-            for part in _parts(compile(content, path.name, "exec", dont_inherit=True, optimize=2)):  # no docstrings
-                sha.update(part)
-        else:
-            sha.update(content)
+        sha.update(f"{path.relative_to(root).as_posix()}\n".encode())
+        sha.update("\n".join(_code_lines(content.decode())).encode() if path.suffix == ".py" else content)
     return sha.hexdigest()[:LENGTH]
 
 
-def _parts(code: CodeType) -> Iterator[bytes]:
-    """Everything in a code object that changes what it does."""
-    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)
-    yield code.co_code
-    yield code.co_exceptiontable
-    yield repr(names).encode()
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _parts(constant)
-        elif isinstance(constant, frozenset):  # its order differs between processes
-            yield repr(sorted(map(repr, constant))).encode()
-        else:
-            yield repr(constant).encode()
+def _code_lines(source: str) -> Iterator[str]:
+    """The lines of a module without docstrings, comment lines and blank lines."""
+    docstring_lines = {line for first, last in _docstrings(ast.parse(source).body) for line in range(first, last + 1)}
+    for number, line in enumerate(source.split("\n"), 1):
+        if number not in docstring_lines and line.strip() and not line.lstrip().startswith("#"):
+            yield line.rstrip()
+
+
+def _docstrings(statements: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
+    """The first and last line of each docstring, also of fields and constants."""
+    for statement in statements:
+        match statement:
+            case ast.Expr(value=ast.Constant(value=str())):
+                yield statement.lineno, statement.end_lineno or statement.lineno
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from _docstrings(statement.body)

@@ -15,10 +15,10 @@ from steadygaze.results.audit_config import silent
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study.cells import VALUES, ComparisonJob, StudyCell, read
+from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
 from steadygaze.study.engine import check_finished, run_cells
-from steadygaze.study.executors import make_executor
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
 
@@ -50,7 +50,7 @@ def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     folder.begin(identity(config, data, runtime.device))
     job = ComparisonJob(config, data, folder, runtime.device)
     cells = job.cells()
-    executor = make_executor(runtime.engine, runtime.workers, runtime.device, len(cells))
+    executor = choose_executor(runtime.engine, runtime.workers, runtime.device, len(cells))
     check_finished(run_cells(cells, runtime.out, executor, runtime.watch))
     comparison = _comparison(job, runtime.command)
     comparison.to_json(runtime.out / "comparison.json", replace=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.results.audit_config import silent
 from steadygaze.study.cell_record import Cell, CellRecord, Watch, failure, read_record, write_record
-from steadygaze.study.executors import CellFuture, Executor
+from steadygaze.study.executor import CellFuture, Executor
 from steadygaze.study.run_cell import cell_folder
 
 POLL = 0.5

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from steadygaze.core.errors import UserError
 from steadygaze.study.cell_record import Cell, CellRecord, Watch
-from steadygaze.study.executors import RETRIES, CellFuture, cores
+from steadygaze.study.executor import RETRIES, CellFuture, cores
 from steadygaze.study.run_cell import run_cell_in_worker
 
 INSTALL = "the Ray engine needs the package ray: pip install 'steadygaze[scale]'"

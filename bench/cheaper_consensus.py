@@ -140,13 +140,14 @@ def _snapshots(student: int, *cycles: int) -> Row:
     return Row(Snapshots, {"learning_rate": 2e-3}, options={"cycles": cycles, "student": student})
 
 
-FAST = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2))
+FAST = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2), (5, 4))
 ROWS: dict[str, Row] = {
     "vanilla": Row("vanilla"),
     "word-at": Row("word-at"),
     **{f"fast-{epochs}-{factor}": _fast(epochs, factor) for epochs, factor in FAST},
     **_students(),
     "4-4-t2-e2-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-4-4", 2, 2),
+    "5-4-t2-e1-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-5-4", 2, 1),
     "t2-e2-equal-entropy": Row(EqualEntropy, {}, "word-at", 2, 2),
     "snapshots-4-2-e2": _snapshots(2, 4, 2),
     "snapshots-6-3-e1": _snapshots(1, 6, 3),
@@ -155,24 +156,28 @@ ROWS: dict[str, Row] = {
     "self-anchor": Row(SelfAnchor),
 }
 CHEAPER: dict[str, tuple[str, ...]] = {
-    "vanilla": ("none",),
-    "snapshots-6-3-e1": ("both",),
+    "vanilla": ("none", "linked"),
+    "word-at": ("linked",),
+    "4-4-t2-e2": ("linked", "both"),
+    "4-4-t2-e2-no-swaps": ("linked", "both"),
+    "5-4-t2-e1": ("linked",),
+    "5-4-t2-e1-no-swaps": ("linked",),
+    "snapshots-6-3-e1": ("linked", "both"),
     "snapshots-5-3-e2": ("both",),
     "snapshots-4-2-2-e1": ("both",),
     "5-2-t2-e1": ("both",),
-    **{f"{e}-{r}-t2-e2": ("both",) for e, r in FAST[:4]},
+    **{f"{e}-{r}-t2-e2": ("both",) for e, r in ((3, 4), (3, 8), (2, 8))},
     **{f"t{t}-e2": ("both",) for t in (2, 1, 5, 3)},
     **{f"{e}-{r}-t3-e2": ("both",) for e, r in ((3, 4), (2, 8))},
     "4-4-t2-e1": ("both",),
-    "4-4-t2-e2-no-swaps": ("both",),
     "snapshots-4-2-e2": ("both",),
     "t2-e2-equal-entropy": ("both",),
     "self-anchor": ("both",),
 }
 """Row -> its groups."""
 STUDY: dict[str, tuple[str, ...]] = {
-    "vanilla": ("none", "both", "cf", "wn"),
-    "word-at": ("none", "both", "cf", "wn"),
+    "vanilla": ("none", "both", "linked", "cf", "wn"),
+    "word-at": ("none", "both", "linked", "cf", "wn"),
 }
 """The selected student comes last."""
 SELECTABLE = ("t1-e2", "4-4-t2-e2", "5-2-t2-e1", *(name for name in ROWS if name.startswith("snapshots")))
@@ -180,6 +185,8 @@ SELECTABLE = ("t1-e2", "4-4-t2-e2", "5-2-t2-e1", *(name for name in ROWS if name
 
 
 def seeds_of(name: str, groups: str, corpus: str, cheaper: bool) -> int:
+    if corpus not in ("imdb", "sst2-minilm") and (groups == "linked" or name == "vanilla" or not cheaper):
+        return 5
     if cheaper:
         return 3 if name in ("vanilla", "t3-e2", *SELECTABLE) or name.endswith("t2-e2") else 2
     if corpus == "sst2-minilm":

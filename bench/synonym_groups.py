@@ -26,7 +26,7 @@ from cheaper_consensus import CHEAPER, STUDY, Job, seeds_of
 from synonym_jobs import CORPORA, Study
 from word_rewrites import WORD
 
-GROUPS = ("none", "cf", "wn", "both")
+GROUPS = ("both", "none", "linked", "cf", "wn")
 
 
 def all_jobs(cheaper: bool, corpora: list[str], most: int) -> list[Job]:

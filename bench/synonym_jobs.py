@@ -108,9 +108,10 @@ class Study:
                 both = {word: list(dict.fromkeys([*cf.get(word, []), *wn.get(word, [])])) for word in {**cf, **wn}}
                 train = self.split(corpus, "train")
                 frequencies = class_frequencies([e.text for e in train], [e.label for e in train])
-                table = {"cf": cf, "wn": wn, "both": both}[name]
+                table = {"cf": cf, "wn": wn}.get(name, both)
+                rule: Any = "linked" if name == "linked" else "star"
                 new = file.with_suffix(f".{time.time_ns()}")
-                new.write_text(read_groups(table, "star", frequencies).groups.to_json())
+                new.write_text(read_groups(table, rule, frequencies).groups.to_json())
                 new.replace(file)
             self.grouped[corpus, name] = SynonymGroups.from_json(file.read_text())
         return self.grouped[corpus, name]

@@ -64,12 +64,53 @@ def test_groups_follow_their_rule_for_any_table(table: dict, frequency: dict, ru
     assert groups == build_groups(dict(reversed(table.items())), frequency, rule) or _has_duplicate_rows(table)
     for group in groups.groups:
         assert group[0] == min(group, key=lambda word: (-frequency.get(word, 0), word))
+        if rule == "linked":
+            continue
         for position, word in enumerate(group[1:], 1):
             assert group[0] in neighbors[word]
             shared = sum(other in neighbors[word] for other in group[:position])
             assert shared >= {"star": 1, "half": position / 2, "clique": position}[rule]
     assert all(word in neighbors[other] for word in neighbors for other in neighbors[word])
     assert all(word not in neighbors[word] for word in neighbors)
+
+
+def test_linked_groups_are_merged_by_the_number_of_substitutions_they_keep() -> None:
+    table = {
+        "film": ["movie", "show"],
+        "movie": ["film"],
+        "show": ["display", "play", "film"],
+        "display": ["show"],
+        "play": ["show"],
+    }
+    frequency = {"film": 9, "show": 8, "movie": 3, "display": 2, "play": 1}
+    assert build_groups(table, frequency).groups == (("film", "show", "movie"),)
+    assert build_groups(table, frequency, "linked").groups == (("film", "show", "movie", "display", "play"),)
+    # display and play are kept apart: show keeps 8/3 + 2 substitutions with display, 8/3 + 1 with play
+    linked = build_groups(table, frequency, "linked", [("display", "play")])
+    assert linked.groups == (("film", "show", "movie", "display"),)
+
+
+@given(TABLES, st.dictionaries(st.sampled_from(WORDS), st.integers(0, 5)), PAIRS)
+def test_linked_groups_unite_star_groups_until_no_pair_of_them_can_be_merged(
+    table: dict, frequency: dict, pairs: list[tuple[str, str]]
+) -> None:
+    star = build_groups(table, frequency, "star", pairs)
+    linked = build_groups(table, frequency, "linked", pairs)
+    assert all(len({linked.representative(word) for word in group}) == 1 for group in star.groups)
+    neighbors = mutual_neighbors(table)
+    single = [(word,) for word in neighbors if word not in linked.representatives]
+    for first, second in itertools.combinations([*linked.groups, *single], 2):
+        links = sum(b in neighbors[a] for a in first for b in second)
+        separate = any({a, b} == set(pair) for a in first for b in second for pair in pairs)
+        assert separate or links == 0 or links < min(len(first), len(second)) / 2
+
+
+def test_linked_groups_have_at_most_32_words() -> None:
+    words = [a + b for a in "bcdfghjk" for b in "aeiou"]  # 40 words, each a neighbor of the next
+    table = {word: [*words[max(0, i - 1) : i], *words[i + 1 : i + 2]] for i, word in enumerate(words)}
+    sizes = sorted(len(group) for group in build_groups(table, rule="linked").groups)
+    assert max(sizes) <= 32
+    assert sum(sizes) == 40
 
 
 def _has_duplicate_rows(table: dict) -> bool:

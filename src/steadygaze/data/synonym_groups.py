@@ -6,6 +6,14 @@ joins the group whose representative is its closest mutual neighbor, or else sta
     star     mutual neighbor of the representative
     half     also of at least half of the members
     clique   also of all members
+    linked   groups of `star`, merged where enough pairs connect them
+
+`linked` counts an ungrouped word as a group of one.  It merges two groups if their pairs of mutual neighbors number at
+least half of the words of the smaller one, and the result has at most 32 words.  It takes the pair of groups first
+whose merge keeps the most substitutions inside a group, where a text with word a has n(a) occurrences and every
+neighbor of a, N(a), is equally likely:
+
+    gain(G, H)  =  Σ over pairs a ∈ G, b ∈ H   n(a) / |N(a)|  +  n(b) / |N(b)|
 
 Two words are mutual neighbors if each has the other as a synonym.  A word without a row in the table agrees with every
 row that names it.  A word joins no group with a word from which it must be separate.
@@ -23,6 +31,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,11 +40,15 @@ from steadygaze.core.untrusted_files import digest_json, parse_json, read_object
 from steadygaze.data.typos import TypoIndex
 from steadygaze.data.word_segmentation import LETTER
 
-Rule = Literal["star", "half", "clique"]
+Rule = Literal["star", "half", "clique", "linked"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 FORMAT = "steadygaze synonym groups"
 UNSTABLE = frozenset(("http", "https", "www", "re", "ve", "ll"))
 """Words that are split differently beside an apostrophe, a period or a colon."""
+MOST_LINKED = 32
+"""Most words of a group that `linked` makes of two."""
+LEAST_LINKS = 1.0
+"""Fewest pairs between two groups that `linked` merges, per word of the smaller group."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +193,8 @@ def build_groups(
         separate[first].add(second)
         separate[second].add(first)
     groups: dict[str, list[str]] = {}
-    for word in sorted(neighbors, key=lambda word: (-counts.get(word, 0), word)):
+    words = sorted(neighbors, key=lambda word: (-counts.get(word, 0), word))
+    for word in words:
         representative = next(
             (
                 name
@@ -195,7 +209,60 @@ def build_groups(
             groups[word] = [word]
         else:
             groups[representative].append(word)
-    return SynonymGroups(tuple(tuple(group) for group in groups.values() if len(group) > 1))
+    merged = list(groups.values())
+    if rule == "linked":
+        rank = {word: i for i, word in enumerate(words)}
+        rows = {word: sorted(neighbors[word], key=rank.__getitem__) for word in words}
+        merged = _merge_linked(merged, rows, counts, separate)
+        merged = [sorted(group, key=rank.__getitem__) for group in merged]
+    return SynonymGroups(tuple(tuple(group) for group in merged if len(group) > 1))
+
+
+def _merge_linked(
+    groups: Sequence[Sequence[str]],
+    neighbors: Mapping[str, Sequence[str]],
+    counts: Mapping[str, int],
+    separate: Mapping[str, set[str]],
+) -> list[list[str]]:
+    """Merge groups with many pairs of mutual neighbors between them, the greatest gain first."""
+    members = {i: list(group) for i, group in enumerate(groups)}
+    group_of = {word: i for i, group in members.items() for word in group}
+    pairs: defaultdict[int, Counter[int]] = defaultdict(Counter)  # numbers of pairs, the same in both directions
+    gains: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for word, row in neighbors.items():
+        for name in row:
+            first, second = group_of[word], group_of[name]
+            if first != second:
+                pairs[first][second] += 1
+                gains[first][second] += counts.get(word, 0) / len(row)
+                gains[second][first] += counts.get(word, 0) / len(row)
+    candidates: list[tuple[float, int, int, int, int]] = []
+
+    def propose(first: int, second: int) -> None:
+        sizes = len(members[first]), len(members[second])
+        if sum(sizes) <= MOST_LINKED and pairs[first][second] >= LEAST_LINKS * min(sizes):
+            heappush(candidates, (-gains[first][second], first, second, *sizes))
+
+    for first in list(pairs):
+        for second in pairs[first]:
+            if first < second:
+                propose(first, second)
+    while candidates:
+        _, first, second, *sizes = heappop(candidates)
+        current = [len(members[group]) if group in members else 0 for group in (first, second)]
+        if sizes != current or any(not separate[w].isdisjoint(members[second]) for w in members[first]):
+            continue  # a group that has grown since was proposed again
+        members[first] += members.pop(second)
+        for other in pairs.pop(second):
+            number, gain = pairs[other].pop(second), gains[other].pop(second)
+            if other != first:
+                pairs[first][other] += number
+                pairs[other][first] += number
+                gains[first][other] += gain
+                gains[other][first] += gain
+        for other in pairs[first]:
+            propose(*sorted((first, other)))
+    return list(members.values())
 
 
 def mutual_neighbors(table: Mapping[str, Sequence[str]]) -> dict[str, dict[str, None]]:
@@ -212,5 +279,5 @@ def mutual_neighbors(table: Mapping[str, Sequence[str]]) -> dict[str, dict[str, 
 
 def _accepts(group: Sequence[str], neighbors: Mapping[str, None], rule: Rule) -> bool:
     """Whether a word with these neighbors, which include the representative, may join the group."""
-    share = {"star": 0.0, "half": 0.5, "clique": 1.0}[rule]
+    share = {"star": 0.0, "linked": 0.0, "half": 0.5, "clique": 1.0}[rule]
     return sum(member in neighbors for member in group) >= share * len(group)

@@ -45,7 +45,7 @@ OutFile = Annotated[
     output_option("--out", "-o", metavar="FILE", parser=output_file, help="Table (.jsonl) or groups (.json) to write."),
 ]
 Corpus = Annotated[str | None, data_option("--data", metavar="DATA", help=f"Training texts. {DATA}")]
-GroupRule = Annotated[str, model_option("--rule", help="Rule of groups: star, half or clique.")]
+GroupRule = Annotated[str, model_option("--rule", help="Rule of groups: star, half, clique or linked.")]
 Inflection = Annotated[
     bool, model_option("--inflection", help="Group the inflected forms of each word (needs WordNet and --data).")
 ]

@@ -8,10 +8,9 @@ joins the group whose representative is its closest mutual neighbor, or else sta
     clique   also of all members
     linked   groups of `star`, merged where enough pairs connect them
 
-`linked` counts an ungrouped word as a group of one.  It merges two groups if their pairs of mutual neighbors number at
-least half of the words of the smaller one, and the result has at most 32 words.  It takes the pair of groups first
-whose merge keeps the most substitutions inside a group, where a text with word a has n(a) occurrences and every
-neighbor of a, N(a), is equally likely:
+`linked` counts an ungrouped word as a group of one.  It merges two groups if at least as many pairs of mutual neighbors
+connect them as the smaller one has words, and the result has at most 32 words.  The merge that keeps the most
+substitutions inside a group comes first.  Word a occurs in n(a) texts, and each of its neighbors N(a) is as likely:
 
     gain(G, H)  =  Σ over pairs a ∈ G, b ∈ H   n(a) / |N(a)|  +  n(b) / |N(b)|
 
@@ -47,8 +46,6 @@ UNSTABLE = frozenset(("http", "https", "www", "re", "ve", "ll"))
 """Words that are split differently beside an apostrophe, a period or a colon."""
 MOST_LINKED = 32
 """Most words of a group that `linked` makes of two."""
-LEAST_LINKS = 1.0
-"""Fewest pairs between two groups that `linked` merges, per word of the smaller group."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ def _merge_linked(
 
     def propose(first: int, second: int) -> None:
         sizes = len(members[first]), len(members[second])
-        if sum(sizes) <= MOST_LINKED and pairs[first][second] >= LEAST_LINKS * min(sizes):
+        if sum(sizes) <= MOST_LINKED and pairs[first][second] >= min(sizes):
             heappush(candidates, (-gains[first][second], first, second, *sizes))
 
     for first in list(pairs):

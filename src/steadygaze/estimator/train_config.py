@@ -40,7 +40,7 @@ class TextConfig:
     synonyms: str | None = None
     """A table of synonyms, for techniques that substitute words; None: no word is substituted."""
     group_rule: Rule = "star"
-    """Which words of a synonym table form a group: star, half or clique."""
+    """Which words of a synonym table form a group: star, half, clique or linked."""
     learn_groups: bool = False
     """Leave out words of synonym groups that lower macro-F1 of a logistic regression on the validation texts."""
     group_vectors: Literal["representative", "mean"] = "representative"

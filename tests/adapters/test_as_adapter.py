@@ -69,6 +69,21 @@ def test_a_hub_id_is_fetched_and_keeps_its_name(folder, monkeypatch):
         as_adapter("somebody/films")
 
 
+def test_a_bare_name_without_a_folder_does_not_wait_for_the_hub(monkeypatch):
+    options = []
+
+    def download(name, **more):
+        options.append(more["local_files_only"])
+        raise OSError("not cached")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(UserError, match=r"films: no such folder, and not a name on the hub, OWNER/NAME"):
+        as_adapter("films")
+    with pytest.raises(UserError, match="the download from the hub failed"):
+        as_adapter("somebody/films")
+    assert options == [True, False]
+
+
 @pytest.mark.parametrize("name", ["./no/folder/deep", "no/folder/deep", "/no/folder"])
 def test_a_path_that_is_not_a_hub_id_is_a_missing_folder(name):
     with pytest.raises(UserError, match=rf"{name}: no such folder, and not a name on the hub"):

@@ -264,7 +264,7 @@ def test_rounding_is_no_difference(step, told):
 
 def test_rows_that_are_missing_or_new_are_told():
     assert [said.split(":")[0] for said in differences(plain(), plain(rows=ROWS[1:]))] == [
-        "accuracy of the prediction itself is missing"
+        "accuracy of the prediction is missing"
     ]
     more = plain(rows=(*ROWS, row("jensen-shannon/noise", 0.5, radius=0.7)))
     assert [said.split(":")[0] for said in differences(plain(), more)] == ["jensen-shannon/noise of attention is new"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -60,7 +61,8 @@ def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path)
     ended = run("train", csv, "--out", tmp_path / "model", *QUICK)
     assert ended.code == 0
     assert f"saved in {tmp_path / 'model'}" in ended.out
-    assert "32 train" in ended.err
+    assert "films.csv: 28 train, 4 validation (a tenth of the training texts)\n" in ended.err
+    assert "that audit reads training texts" in ended.err
     assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
         "README.md",
         "config.json",
@@ -69,6 +71,25 @@ def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path)
         "training_texts.safetensors",
     ]
     assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
+
+
+def test_the_next_audit_of_train_is_a_complete_command(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"a {word} film {i},{word}" for i in range(15) for word in ("bad", "good")]
+    (tmp_path / "my films.csv").write_text("\n".join(["message,the outcome", *rows]))
+    columns = ("--text", "message", "--label", "the outcome")
+    share = ("--test-share", "0.2", "--test-out", "held out.csv")
+    ended = run("train", "my films.csv", "--out", "model", *columns, *share, *QUICK)
+    assert ended.code == 0, ended.err
+    assert "my films.csv: 21 train, 3 validation (a tenth of the training texts), 6 test\n" in ended.err
+    (command,) = [line for line in ended.err.splitlines() if line.startswith("next:  steadygaze audit ")]
+    words = shlex.split(command)[2:]
+    assert words == ["audit", "model", "--data", "held out.csv", *columns, "--html", "audit.html"]
+    audited = run(*words, "--sample", "1", "--device", "cpu")
+    assert audited.code == 0, audited.err
+    assert "none of the 6 audited texts" in (tmp_path / "audit.html").read_text()
 
 
 def test_train_reports_the_share_of_training_tokens_with_a_vector(run: Run, csv: Path, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_wrong_predictions_are_marked_and_counted_in_a_terminal(explained, revie
     assert marks == [False, True, False]
     assert f"✗ wrong: the label is {labels[1]}" in ended.out
     assert "1 of 3 predictions are wrong" in ended.err
-    assert "wrong" not in explained("--file", file).err
+    assert "are wrong" not in explained("--file", file).err
 
 
 def test_json_and_page_have_the_true_labels(explained, reviews, tmp_path):
@@ -140,7 +140,14 @@ def test_json_and_page_have_the_true_labels(explained, reviews, tmp_path):
     assert [json.loads(line)["true_label"] for line in ended.out.splitlines()] == labels
     page = tmp_path / "page.html"
     ended = explained("--file", file, "--label", "rating", "--html", page, "--json")
-    assert json.loads(ended.out) == {"html": str(page), "explained": 3, "drawn": 3, "labeled": 3, "wrong": 1}
+    assert json.loads(ended.out) == {
+        "html": str(page),
+        "explained": 3,
+        "drawn": 3,
+        "labeled": 3,
+        "wrong": 1,
+        "training_texts": 0,
+    }
     html = page.read_text()
     assert html.count("✗ wrong: the label is") == 1
     assert html.count("✓ correct") == 2
@@ -169,3 +176,15 @@ def test_lists_of_labels_give_the_class_of_one_output(tmp_path):
     file.write_text('{"text": "a", "label": ["kind"]}\n')
     with pytest.raises(UserError, match="'kind', which is not an output of the model"):
         list(streaming.labels(adapter, "toxic", file, ["text"], "label", False))
+
+
+def test_training_texts_among_the_labeled_texts_are_counted(explained, tmp_path):
+    texts = [f"a {word} film {i}" for i in range(12) for word in ("bad", "good")]
+    labels = [text.split()[1] for text in texts]
+    steadygaze.TextClassifier("average", epochs=1, device="cpu").fit(texts, labels).save(tmp_path / "model")
+    file = tmp_path / "some.csv"
+    file.write_text("text,label\n" + "".join(f"{text},{text.split()[1]}\n" for text in [*texts[:3], "a good play"]))
+    ended = explained("--file", file, "--label", "label", model=tmp_path / "model")
+    assert "! 3 of 4 texts were training texts: the scores are optimistic" in ended.err
+    audit = f"next:  steadygaze audit {tmp_path / 'model'} --data {file} --label label --html audit.html"
+    assert ended.err.splitlines()[-2:] == [audit, "next:  steadygaze list explainers"]

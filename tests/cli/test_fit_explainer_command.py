@@ -338,3 +338,32 @@ def test_a_model_without_attention_is_explained_by_leaving_words_out(
     ended = run("explain", somebody, "a good film", "--explainer", "attention")
     assert ended.code == 2
     assert "attention cannot explain bert: the model has no attention weights" in ended.err
+
+
+def test_an_output_of_a_multi_label_model_is_explained(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "two_labels.py").write_text(
+        "class Model:\n"
+        "    classes_, multilabel_ = ['bad', 'rude'], True\n"
+        "    def predict_proba(self, texts):\n"
+        "        return [[0.9 if name in text.split() else 0.1 for name in self.classes_] for text in texts]\n"
+        "model = Model()\n"
+    )
+    texts = [f"a {a} film with {b} people {i}" for i in range(12) for a in ("good", "bad") for b in ("rude", "kind")]
+    (tmp_path / "texts.csv").write_text("text,rude\n" + "".join(f"{t},{int('rude' in t)}\n" for t in texts))
+    words = ("two_labels:model", "--data", "texts.csv", "--label", "rude", "--k", 2, "--out", "l2x", *QUICK)
+    assert "choose one with target='bad' (--target bad)" in run("fit-explainer", *words).err
+    ended = run("fit-explainer", *words, "--target", "rude")
+    assert ended.code == 0, ended.err
+    command = "steadygaze explain two_labels:model --target rude --explainer l2x"
+    assert f'next:  {command} "a text of your own"' in ended.err
+    ended = run(*command.split()[1:], "a bad film with rude people", "--json")
+    assert json.loads(ended.out)["label"] == "rude", ended.err
+
+
+def test_target_is_refused_for_a_model_of_classes(made: Path, run: Run, tmp_path: Path) -> None:
+    ended = run("fit-explainer", *order(made, tmp_path / "ex"), "--target", "good")
+    assert (ended.code, "--target names an output of a multi-label model" in ended.err) == (2, True)

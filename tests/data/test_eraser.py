@@ -143,7 +143,7 @@ def test_a_row_that_does_not_align_is_named_with_the_reason(tmp_path: Path, case
 
 
 def test_labels_and_queries_that_are_missing_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train\.jsonl, annotation 'bad\.txt': classification is missing"):
+    with pytest.raises(UserError, match=r"train\.jsonl, annotation 'bad\.txt': classification is empty"):
         load_corpus(write(tmp_path, [ROWS[0], {**ROWS[1], "classification": None}]))
     with pytest.raises(UserError, match=r"train\.jsonl, line 2: there is no query, though other annotations have one"):
         load_corpus(write(tmp_path, [ROWS[0], {**ROWS[1], "query": None}]))

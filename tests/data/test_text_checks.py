@@ -74,11 +74,11 @@ def test_labels_become_strings_or_integers(labels, expected):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        (["a", None], r"labels\[1\] is missing"),
-        (["a", ""], r"labels\[1\] is missing"),
-        ([1.0, float("nan")], r"labels\[1\] is missing"),
-        (pd.Series(["a", pd.NA]), r"labels\[1\] is missing"),
-        ([pd.NaT, "a"], r"labels\[0\] is missing"),
+        (["a", None], r"labels\[1\] is empty"),
+        (["a", ""], r"labels\[1\] is empty"),
+        ([1.0, float("nan")], r"labels\[1\] is empty"),
+        (pd.Series(["a", pd.NA]), r"labels\[1\] is empty"),
+        ([pd.NaT, "a"], r"labels\[0\] is empty"),
         ([["a", "b"], ["a"]], r"labels\[0\] is \['a', 'b'\]: steadygaze trains single-label classifiers"),
         ([{"a"}, {"b"}], "single-label"),
         (np.eye(2, dtype=int), r"labels has shape \(2, 2\).*single-label"),
@@ -108,5 +108,5 @@ def test_one_class_is_enough_where_nothing_is_trained():
 
 
 def test_the_caller_says_what_a_place_is_called():
-    with pytest.raises(UserError, match=r"^row 3 is missing"):
+    with pytest.raises(UserError, match=r"^row 3 is empty"):
         check_labels(["a", None], location=lambda i: f"row {i + 2}")

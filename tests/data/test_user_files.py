@@ -223,10 +223,10 @@ BAD = {
     "column": ("a.csv", "txt,label\na,b\n", r"a.csv: unknown column 'text': did you mean 'txt'\?  Known: label, txt"),
     "column, jsonl": ("a.jsonl", '{"text": "a", "lable": 1}', r"unknown column 'label': did you mean 'lable'"),
     "twice": ("a.csv", "text,label,text\na,b,c\n", "a.csv has 2 columns called 'text'"),
-    "label": ("a.csv", "text,label\na,x\nb,\n", "a.csv, row 3, column 'label' is missing"),
-    "label, nan": ("a.csv", "text,label\na,1\nb,NaN\n", "a.csv, row 3, column 'label' is missing"),
-    "label, null": ("a.jsonl", '{"text":"a","label":1}\n{"text":"b"}', "a.jsonl, line 2, column 'label' is missing"),
-    "label, NaN": ("a.jsonl", '{"text": "a", "label": NaN}', "a.jsonl, line 1, column 'label' is missing"),
+    "label": ("a.csv", "text,label\na,x\nb,\n", "a.csv, row 3, column 'label' is empty"),
+    "label, nan": ("a.csv", "text,label\na,1\nb,NaN\n", "a.csv, row 3, column 'label' is empty"),
+    "label, null": ("a.jsonl", '{"text":"a","label":1}\n{"text":"b"}', "a.jsonl, line 2, column 'label' is empty"),
+    "label, NaN": ("a.jsonl", '{"text": "a", "label": NaN}', "a.jsonl, line 1, column 'label' is empty"),
     "multi-label": ("a.jsonl", '{"text": "a", "label": ["x", "y"]}', "line 1, column 'label'.*single-label"),
     "regression": ("a.csv", "text,label\na,1\nb,0.25\n", "a.csv, row 3, column 'label' is 0.25.*not regressions"),
     "mixture": (
@@ -323,6 +323,13 @@ def test_a_stream_of_plain_text_is_one_text_a_line(write):
     assert texts == ['first, "one"', "second\u2028still second", "last"]
     with pytest.raises(UserError, match="one text per line and no other columns"):
         list(stream(path, label="label"))
+
+
+def test_an_empty_cell_among_lists_of_labels_is_named(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n{"text": "c", "label": null}\n')
+    with pytest.raises(UserError, match=r"a\.jsonl, line 3, column 'label' is empty: write \[\] for a text without"):
+        load_corpus(str(file), task="multi-label")
 
 
 def test_a_stream_complains_of_a_missing_file_at_once(tmp_path):

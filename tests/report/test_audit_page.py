@@ -173,7 +173,7 @@ def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(htm
 def test_numbers_are_grouped_by_section_and_explainer_with_the_audited_one_open(html):
     numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
     assert re.findall(r"<h3>([^<]+)</h3>|<details( open)?>\n<summary>([^<]+) <", numbers) == [
-        ("Correctness", "", ""), ("", " open", "the prediction itself"),
+        ("Correctness", "", ""), ("", " open", "the prediction"),
         (STILL, "", ""), ("", " open", "attention"), ("", "", "gradient"),
         (MATTERS, "", ""), ("", " open", "attention"), ("", "", "random"), ("", "", "gradient"),
         (SHORTCUT, "", ""), ("", " open", "attention"),

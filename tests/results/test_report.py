@@ -160,22 +160,44 @@ def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it
     assert lines[3].startswith("~ undecided    Stability. When three words")
     assert any(line.startswith("✗ no           No shortcut leakage. ") for line in lines)
     table = lines[lines.index("") + 1 :]
-    assert [line.split()[0] for line in table[1:-1]] == [
+    assert [line.split()[0] for line in table[1:6]] == [
         "accuracy",
         "jensen-shannon/noise",
         "jensen-shannon/3-synonyms",
         "comprehensiveness/above-random",
         "position-leak",
     ]
-    assert " ".join(table[4].split()) == "comprehensiveness/above-random attention 0.301 0.271 to 0.331 400 ↑"
-    assert lines[-1] == "9 more numbers: -v, the page or the JSON; 3 not applicable."
+    assert " ".join(table[4].split()) == "comprehensiveness/above-random 0.301 0.271 to 0.331 400 ↑"
+    assert table[6] == "9 more numbers: -v, the page or the JSON; 3 not applicable."
+    assert table[7].startswith("jensen-shannon: shift of the weights (0: the same words, 0.69: entirely different")
+    assert " ".join(lines[-2:]).endswith("All names: steadygaze list measures.")
 
 
 def test_a_terminal_is_told_every_number_on_request():
     lines = printed(full_report(), full=True)
     measured = [one.measure for one in ROWS if one.n]
-    assert [line.split()[0] for line in lines[lines.index("") + 2 : -1]] == measured
-    assert lines[-1] == "3 not applicable."
+    start = lines.index("") + 2
+    assert [line.split()[0] for line in lines[start : start + len(measured)]] == measured
+    assert lines[start + len(measured)] == "3 not applicable."
+
+
+def test_the_table_of_one_explainer_fits_80_columns():
+    console = Console(width=80, record=True, file=StringIO())
+    small = Row("comprehensiveness/above-random", -2.4e-5, 12_000, (-2.4e-5, -1.7e-5), {"explainer": "attention"})
+    rows = [item for item in ROWS if item.settings.get("explainer", "attention") == "attention"]
+    console.print(terminal(full_report(rows=(small, *rows)), True))
+    lines = console.export_text().splitlines()
+    start = lines.index("") + 1
+    assert lines[start].split() == ["measure", "value", "95", "%", "interval", "n", "better"]
+    assert all(line[0].strip() for line in lines[start : start + 12]), "no cell is wrapped"
+    assert "−2.4e-05 to −1.7e-05" in lines[start + 1]
+
+
+def test_technical_names_have_a_legend():
+    rows = [Row(name, 0.5, 9, (0.4, 0.6)) for name in ("jensen-shannon/fgm-label", "kendall/randomized")]
+    legend = " ".join(" ".join(printed(full_report(rows=tuple(rows)), full=True)[-3:]).split())
+    for name in ("jensen-shannon", "fgm-label, pgd-attention", "kendall"):
+        assert f"{name}: " in legend
 
 
 def test_one_number_is_no_numbers():
@@ -197,7 +219,7 @@ def test_what_moves_a_cursor_does_not_reach_the_terminal():
     )
     text = "\n".join(printed(report, full=True))
     assert "\x1b" not in text
-    assert text.count("[2J[red]") == 6
+    assert text.count("[2J[red]") == 5
 
 
 def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
@@ -219,7 +241,7 @@ def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_a
     assert [lines[0], lines[2]] == [full_report().title, "! Four texts were longer than the model reads."]
     assert lines[1].endswith("· 400 texts")
     assert lines[3].startswith(f"{STILL}: undecided. When three words")
-    assert lines[7:-1] == [str(one) for one in ROWS if one.n]
+    assert lines[8:-1] == [str(row) for row in ROWS if row.n]
     assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"
 
@@ -232,7 +254,7 @@ def test_a_note_that_is_an_answer_has_the_sign_and_the_color_of_it():
     console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
     with console.capture() as got:
         console.print(report)
-    colors = zip((32, 33, 31, 33), printed(report)[1:5], strict=True)
+    colors = zip((32, 33, 31, 33), printed(report)[2:6], strict=True)
     assert all(f"\x1b[1;{color}m{note}" in got.get() for color, note in colors)
 
 

@@ -87,7 +87,10 @@ def test_a_line_of_an_epoch_fits_the_terminal_and_details_have_all_terms() -> No
         bar = ProgressBar(Console(file=screen, width=80, force_terminal=False), details)
         bar.several = True
         bar.epoch(record)
-        (line,) = screen.getvalue().splitlines()
+        bar.epoch(record)
+        line, meaning, again = screen.getvalue().splitlines()
+        assert meaning == "collapsed: attention does not depend on the text yet, common in early epochs"
+        assert again == line, "the meaning is printed once"
         assert line.startswith("teacher 1 of 5  epoch 10  term-0 0.123")
         assert line.endswith("validation macro-F1 0.500  (collapsed)")
         assert (len(line) <= 80, "term-8 0.123" in line) == (not details, details)

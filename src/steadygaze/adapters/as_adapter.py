@@ -143,7 +143,9 @@ def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | No
     from steadygaze.models.encoders.transformer import from_hub
 
     if not folder.exists():
-        return from_folder(from_hub(str(name), str(name)), str(name), device, attention, prompt)
+        cached_only = "/" not in str(name)  # a missing folder: do not wait for the hub
+        hub_folder = from_hub(str(name), str(name), cached_only=cached_only)
+        return from_folder(hub_folder, str(name), device, attention, prompt)
     return from_folder(folder, resolve(folder).name, device, attention, prompt)
 
 

@@ -103,7 +103,9 @@ VERDICT_RULES = (
             "prediction-change/permuted": Threshold(
                 0.02, 0.01, "permuting the weights changes the prediction by {value}"
             ),
-            "kendall/randomized": Threshold(0.3, 0.5, "the rank correlation (τ) with a randomized model is {value}"),
+            "kendall/randomized": Threshold(
+                0.3, 0.5, "the rank correlation with a model of random parameters is {value}"
+            ),
             "leakage-gap": LEAKAGE,
         },
         ("comprehensiveness/above-random",),

@@ -1,8 +1,9 @@
 """The command `fit-explainer`."""
 
+import shlex
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from steadygaze.cli.application import (
     CorpusOptions,
     LabelWords,
     Out,
+    OutputName,
     PromptTemplate,
     command_help,
     common_options,
@@ -32,6 +34,7 @@ from steadygaze.cli.output_streams import Watch, interruptible, print_json, prin
 from steadygaze.core.errors import LeakageWarning, one_line
 
 if TYPE_CHECKING:
+    from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.core.errors import Console
 
@@ -76,6 +79,7 @@ def fit_explainer(
     settings: Settings = None,
     replace: Replace = False,
     classes: ClassNames = None,
+    target: OutputName = None,
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
     *,
@@ -95,7 +99,9 @@ def fit_explainer(
         "settings": parse(settings or []),
     }
     resumable_fit.check_fit_explainer(out, replace, options, common.seed)
-    loaded = corpus.load(common)
+    model = load_adapter(black_box, common, classes, prompt, label_words)
+    adapter = _two_classes(model, target)
+    loaded = corpus.load(common, task=model.task)
     console = stderr_console(common)
     print_line(console, resumable_training.describe(loaded))
     folder = resumable_training.unfinished_folder(out)
@@ -109,9 +115,20 @@ def fit_explainer(
             "watch": watch,
             "watcher": FitProgress(console, watch),
         }
-        adapter = load_adapter(black_box, common, classes, prompt, label_words)
         fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=replace, **options, **run)
-    _show(fitted, black_box, out, common)
+    names = {"--classes": classes, "--target": target}
+    _show(fitted, [black_box, *(word for name, value in names.items() if value for word in (name, value))], out, common)
+
+
+def _two_classes(adapter: "ModelAdapter", target: str | None) -> "ModelAdapter":
+    """The model, or one output of a multi-label model."""
+    from steadygaze.core.errors import UserError
+
+    if adapter.task == "multi-label":
+        return adapter.for_output(target)
+    if target is not None:
+        raise UserError(f"--target names an output of a multi-label model, and {adapter.name} has none: remove it")
+    return adapter
 
 
 class FitProgress:
@@ -173,7 +190,7 @@ def _progress(console: "Console") -> Iterator[Watch]:
         yield watch
 
 
-def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) -> None:
+def _show(fitted: "TextExplainer", black_box: Sequence[str], out: Path, common: Common) -> None:
     from steadygaze.report.terminal_tables import explainer_scores
 
     if common.json:
@@ -182,4 +199,5 @@ def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) ->
         return
     stdout_console().print(explainer_scores(fitted.rows))
     show(f"saved in {out}")
-    print_line(stderr_console(common), f'next:  steadygaze explain {black_box} --explainer {out} "a text of your own"')
+    words = ["explain", *black_box, "--explainer", str(out)]
+    print_line(stderr_console(common), f'next:  steadygaze {shlex.join(words)} "a text of your own"')

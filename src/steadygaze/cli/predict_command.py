@@ -206,35 +206,58 @@ def explain(
     adapter, columns = load_adapter(model, common, classes, prompt, label_words), text or ["text"]
     explain_chunks, notes = _explained(adapter, explainer, options, common)
     explanations = explain_chunks(texts or [], file, columns, drop_empty, pair)
-    wrong: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     if label is not None and file is not None:
         true_labels = streaming.labels(adapter, target, file, columns, label, drop_empty)
-        explanations = streaming.with_true_labels(explanations, true_labels, wrong)
+        explanations = streaming.with_true_labels(adapter, explanations, true_labels, counts)
     if eraser is not None and file is not None:
         _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)
     elif html is not None:
         from steadygaze.results.formatting import count_text
 
-        counts = streaming.write_explanations(html, explanations, Path(model), notes, replace)
+        written = streaming.write_explanations(html, explanations, Path(model), notes, replace)
         if common.json:
-            print_json({"html": str(html), **counts, **wrong})
+            print_json({"html": str(html), **written, **counts})
         else:
-            show(f"{count_text(counts['explained'], 'text')} explained, {counts['drawn']:,} drawn in {html}")
+            show(f"{count_text(written['explained'], 'text')} explained, {written['drawn']:,} drawn in {html}")
     else:
-        _print_explanations(explanations, model, common)
-    if wrong:
-        print_line(stderr_console(common), f"{wrong['wrong']:,} of {wrong['labeled']:,} predictions are wrong")
+        _print_explanations(explanations, common)
+    _print_counts(counts, common)
+    if not common.json:
+        subject = [model] if classes is None else [model, "--classes", classes]
+        _print_next(subject, file, columns, label, common)
 
 
-def _print_explanations(explanations: "Iterator[Explanation]", model: str, common: Common) -> None:
+def _print_counts(counts: "Counter[str]", common: Common) -> None:
+    """Print the number of wrong predictions, and of training texts among the texts."""
+    from steadygaze.results.evaluation import overlap_sentence
+
+    if counts:
+        print_line(stderr_console(common), f"{counts['wrong']:,} of {counts['labeled']:,} predictions are wrong")
+    if sentence := overlap_sentence(counts["training_texts"], counts["labeled"]):
+        print_line(stderr_console(common), f"! {sentence}")
+
+
+def _print_next(
+    model: "Sequence[str]", file: Path | None, columns: "Sequence[str]", label: str | None, common: Common
+) -> None:
+    """Print the commands to try next."""
+    import shlex
+
+    texts = [word for name in columns if file is not None and list(columns) != ["text"] for word in ("--text", name)]
+    labels = [] if label is None else ["--label", label]
+    words = ["audit", *model, "--data", "FILE" if file is None else str(file), *texts, *labels, "--html", "audit.html"]
+    for command in (shlex.join(words), "list explainers"):
+        print_line(stderr_console(common), f"next:  steadygaze {command}")
+
+
+def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:
     if common.json:
         print_json_lines(explanation.to_json() for explanation in explanations)
         return
     console = stdout_console()
     for explanation in until_closed(explanations):
         console.print(explanation, end="\n\n")
-    steps = f"steadygaze audit {model} --data FILE tests explanations; steadygaze list explainers shows other methods"
-    print_line(stderr_console(common), f"next:  {steps}")
 
 
 def _write_eraser(
@@ -262,9 +285,11 @@ def _explained(
     from steadygaze.core.errors import printable
     from steadygaze.results.leakage_warnings import read_sentence
 
-    method = _resolve(explainer, adapter)
+    method = _resolve(explainer, adapter, options["target"])
     notes = [] if isinstance(method, str | None) else method.warnings
-    adapter = adapter if isinstance(method, str | None) else method.black_box  # it knows whether it was fitted to pairs
+    if not isinstance(method, str | None):
+        options = options if not adapter.outputs else {**options, "target": None}  # it explains one output
+        adapter = method.black_box  # it knows whether it was fitted to pairs
     for note in notes:
         print_line(stderr_console(common), f"! {note}")
     leakage = reader_note(adapter, method) if isinstance(method, str | None) else read_sentence(method.rows)
@@ -306,8 +331,11 @@ def check_pairs(adapter: "ModelAdapter", texts: "Sequence[str]") -> None:
         )
 
 
-def _resolve(explainer: str | None, adapter: "ModelAdapter") -> "str | TextExplainer | None":
-    """Return a name, or an explainer fitted to this model.  A name takes precedence over a folder (./lime)."""
+def _resolve(explainer: str | None, adapter: "ModelAdapter", target: str | None = None) -> "str | TextExplainer | None":
+    """Return a name, or an explainer fitted to this model.  A name takes precedence over a folder (./lime).
+
+    `target`: the output of a multi-label model that it was fitted to.
+    """
     from steadygaze.adapters.text_explainer import load_explainer
     from steadygaze.core.errors import UserError
     from steadygaze.explainers import EXPLAINERS
@@ -316,7 +344,7 @@ def _resolve(explainer: str | None, adapter: "ModelAdapter") -> "str | TextExpla
     if explainer is None:
         return None
     if explainer not in EXPLAINERS and Path(explainer).exists():
-        return load_explainer(explainer, adapter)
+        return load_explainer(explainer, adapter.for_output(target) if adapter.task == "multi-label" else adapter)
     if explainer in METHODS:
         raise UserError(
             f"{explainer} must be fitted to the model first: "

@@ -139,13 +139,15 @@ def labels(
 
 
 def with_true_labels(
-    explanations: "Iterator[Explanation]", labels: "Iterator[Label]", counts: dict[str, int]
+    adapter: ModelAdapter, explanations: "Iterator[Explanation]", labels: "Iterator[Label]", counts: dict[str, int]
 ) -> "Iterator[Explanation]":
-    """Yield explanations with the labels of the data; count the wrong predictions."""
+    """Yield explanations with the labels of the data; count the wrong predictions and the training texts."""
     for explanation, label in zip(explanations, labels, strict=True):
         marked = replace(explanation, true_label=label)
+        text = marked.text if marked.question is None else (marked.text, marked.question)
         counts["labeled"] += 1
         counts["wrong"] += marked.is_wrong
+        counts["training_texts"] += adapter.training_overlap([text]) or 0
         yield marked
 
 

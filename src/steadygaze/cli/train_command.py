@@ -71,6 +71,9 @@ TeacherCacheFolder = Annotated[
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
 ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]
+TRAINING_TEXTS = (
+    "that audit reads training texts, so its scores are optimistic: add --test-share 0.2 --test-out held-out.csv"
+)
 
 
 @app.command(
@@ -133,14 +136,14 @@ def train(
     columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
     whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
     corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
-    print_line(stderr_console(common), resumable_training.describe(corpus))
+    print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
     kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
     with interruptible(stderr_console(common), lambda: kept):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     if test_file is not None:
         test_file.write(whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), training_scores(asdict(clf.stored_.description)), out, common)
-    _show_next(out, test_out, columns, common)
+    _show_next(out, data, test_out, columns, "test" in whole_corpus.splits, common)
 
 
 def _test_file(
@@ -156,16 +159,21 @@ def _test_file(
     return TestPartFile(out, Path(data), share, text or ["text"], drop_empty)
 
 
-def _show_next(out: Path, test_out: Path | None, columns: dict[str, Any], common: Common) -> None:
+def _show_next(
+    out: Path, data: str, test_out: Path | None, columns: dict[str, Any], has_test_split: bool, common: Common
+) -> None:
     """Print the commands to try next."""
     if common.json:
         return
     console = stderr_console(common)
-    print_line(console, f'next:  steadygaze explain {out} "a text of your own"')
-    if test_out is not None:
-        texts = "".join(f" --text {shlex.quote(name)}" for name in columns["text"])
-        options = f"{texts} --label {shlex.quote(columns['label'])} --html audit.html"
-        print_line(console, f"next:  steadygaze audit {out} --data {test_out}{options}")
+    print_line(console, f'next:  steadygaze explain {shlex.quote(str(out))} "a text of your own"')
+    words = ["audit", str(out), "--data", data if test_out is None else str(test_out)]
+    words += [word for name in columns["text"] if columns["text"] != ["text"] for word in ("--text", name)]
+    words += ["--label", columns["label"]] if columns["label"] != "label" else []
+    words += ["--data-dir", str(common.data_dir)] if common.data_dir is not None else []
+    print_line(console, f"next:  steadygaze {shlex.join([*words, '--html', 'audit.html'])}")
+    if test_out is None and not has_test_split:
+        print_line(console, TRAINING_TEXTS)
 
 
 def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Common) -> None:

@@ -95,7 +95,7 @@ def _label(value: object, i: int, location: Locate) -> Label:
     if isinstance(value, np.generic):  # inside an object array
         value = value.item()
     if is_missing(value):
-        raise UserError(f"{location(i)} is missing; every text needs a label.")
+        raise UserError(f"{location(i)} is empty: every text needs a label; fill it in, or remove the row.")
     if isinstance(value, str):
         return _characters(value, i, location)
     if isinstance(value, bool | BooleanLabel):

@@ -78,8 +78,8 @@ def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
 MOSTLY = 0.5
 """Share of unknown tokens that causes a warning."""
 ADVICE = {
-    "words": "train with a larger max_length",
-    "pieces": "train a TextClassifier with the setting window=256 and without max_length",
+    "words": "train with a larger max_length= (--max-length)",
+    "pieces": "train a TextClassifier with the setting window=256 (--set window=256) and without max_length",
 }
 """How whole texts are read, by the kind of the tokens."""
 

@@ -18,7 +18,7 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
-from steadygaze.data.text_checks import check_labels, check_texts, is_empty
+from steadygaze.data.text_checks import check_labels, check_texts, is_empty, is_missing
 
 SPLITS = ("train", "validation", "test")
 UNTYPED = {".csv", ".tsv"}
@@ -183,6 +183,8 @@ def _labels(table: Table, columns: ColumnNames) -> Sequence[Label | None]:
     if columns.task == "regression":
         return list(map(str, cells))
     if columns.task == "multi-label" and any(isinstance(cell, list) for cell in cells):
+        if (row := next((i for i, cell in enumerate(cells) if is_missing(cell)), None)) is not None:
+            raise UserError(f"{table.where(column)(row)} is empty: write [] for a text without labels.")
         return list(map(_hashable, cells))
     return check_labels(cells, minimum_classes=1, location=table.where(column))
 

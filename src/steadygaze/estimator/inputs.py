@@ -125,10 +125,15 @@ def read_validation(validation: Any) -> Split:
     return Split(texts, questions, read_labels(validation[1], minimum_classes=1))
 
 
+def validation_size(labels: Sequence[Label | None]) -> int:
+    """The number of training texts that `hold_out_validation` holds out; 0: there are too few texts."""
+    return 0 if len(labels) < SMALL_DATASET else len(hold_out(len(labels), labels)[1])
+
+
 def hold_out_validation(split: Split, seed: int = 0) -> tuple[Split, Split]:
     """(train, validation): a stratified tenth of the texts is held out."""
     train, held_out = hold_out(len(split.texts), split.labels, seed=seed)
-    if len(split.texts) < SMALL_DATASET or not held_out:
+    if not validation_size(split.labels):
         warnings.warn(
             f"{len(split.texts)} texts are too few to hold any out: the epoch is chosen on the training texts",
             stacklevel=4,

@@ -15,7 +15,7 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
 from steadygaze.estimator.fit_many import ClassifierFit, fit_many
 from steadygaze.estimator.held_out_test import measure
-from steadygaze.estimator.inputs import read_split, read_validation, texts_of
+from steadygaze.estimator.inputs import read_split, read_validation, texts_of, validation_size
 from steadygaze.estimator.model_folder import check_free_folder, check_model_folder
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config
@@ -29,10 +29,20 @@ def unfinished_folder(out: Path) -> Path:
     return path.with_name(path.name + ".unfinished")
 
 
-def describe(corpus: Corpus) -> str:
-    """One line: size of each split, and dropped examples."""
-    sizes = ", ".join(f"{size:,} {split}" for split, size in corpus.sizes.items())
-    return f"{corpus.name}: {sizes}" + "".join(
+def describe(corpus: Corpus, *, training: bool = False) -> str:
+    """One line: size of each split, and dropped examples.
+
+    `training`: with the validation texts that training holds out, if the corpus has none.
+    """
+    sizes: dict[str, int] = dict(corpus.sizes)
+    held_out = ""
+    if training and "validation" not in sizes:
+        sizes["validation"] = validation_size([example.label for example in corpus.training])
+        sizes["train"] -= sizes["validation"]
+        held_out = " (a tenth of the training texts)" if sizes["validation"] else " (too few texts)"
+    order = sorted(sizes, key=lambda name: (*SPLITS, name).index(name))
+    parts = [f"{sizes[name]:,} {name}{held_out if name == 'validation' else ''}" for name in order]
+    return f"{corpus.name}: {', '.join(parts)}" + "".join(
         f"; {reason}: {count:,} left out" for reason, count in corpus.dropped.items()
     )
 
@@ -42,6 +52,7 @@ def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]
     return texts_of(examples), [example.label for example in examples]
 
 
+SPLITS = ("train", "validation", "test")
 TEACHER_CACHE = ".teacher-cache"
 """Folder of teachers and references, next to the trained models."""
 

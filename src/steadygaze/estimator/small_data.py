@@ -109,7 +109,8 @@ def statement(config: TrainConfig, train: Split) -> str | None:
     settings = _settings(len(train.texts))
     names += [f"{name}={getattr(getattr(config, part), name)}" for part, values in settings.items() for name in values]
     return (
-        f"{len(train.texts):,} texts: training uses the settings for small datasets ({', '.join(names)}).  "
+        f"fewer than {SMALL:,} texts: training uses the settings for small datasets ({', '.join(names)}).  "
+        "select=last: the last epoch is saved, not the one with the best validation score.  "
         "Turn them off with small_data=False (--set small_data=false)"
     )
 

@@ -16,6 +16,7 @@ from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCel
 from steadygaze.results.formatting import (
     ARROWS,
     ICONS,
+    PREDICTION,
     answer_text,
     audit_subject,
     count_text,
@@ -48,6 +49,14 @@ COLORS: dict[Answer, str] = {"yes": "green", "undecided": "yellow", "no": "red",
 HUES: dict[Answer, str] = {"yes": "#1a7f50", "undecided": "#a86400", "no": "#c0392b", "not measured": "#777777"}
 """Colors in a notebook, legible on light and dark backgrounds."""
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
+EXPLAINS = COLUMNS.index("explains")
+LEGEND = {
+    "jensen-shannon": "jensen-shannon: shift of the weights (0: the same words, 0.69: entirely different words)",
+    "fgm-label": "fgm-label, pgd-attention: under the worst small changes of the input that a gradient finds",
+    "kendall": "kendall: similarity of two rankings of the words (1: the same, 0: unrelated)",
+}
+"""Part of the name of a measure -> its meaning."""
+ALL_NAMES = "All names: steadygaze list measures."
 
 
 def terminal(report: Report, full: bool = False) -> "Group":
@@ -69,7 +78,15 @@ def terminal(report: Report, full: bool = False) -> "Group":
     ]
     end = "; ".join(filter(None, ends))
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
-    return Group(*lines, _answers(report), *table, *([Text(f"{end}.", style="dim")] if end else []))
+    ends = [f"{end}."] * bool(end) + [_legend(rows)] * bool(rows)
+    return Group(*lines, _answers(report), *table, *(Text(line, style="dim") for line in ends))
+
+
+def _legend(rows: Sequence[Row]) -> str:
+    """The meaning of technical names, and the command that lists all."""
+    parts = {part for row in rows for part in row.measure.split("/")}
+    meanings = [meaning for part, meaning in LEGEND.items() if part in parts]
+    return "  ".join([f"{'; '.join(meanings)}."] * bool(meanings) + [ALL_NAMES])
 
 
 def _note(note: str) -> "Text":
@@ -131,11 +148,14 @@ def _table(report: Report, rows: Sequence[Row]) -> "Table":
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in COLUMNS:
+    explainers = {explainer_name(row) for row in rows} - {PREDICTION}
+    shown = [i for i in range(len(COLUMNS)) if i != EXPLAINS or len(explainers) > 1]  # 80 columns suffice for one
+    for i in shown:
+        name = COLUMNS[i]
         whole = name == "measure"  # so that it can be copied
         table.add_column(name, justify="right" if name in ("value", "n") else "left", overflow="fold", no_wrap=whole)
     for cells in _cells(report, rows):
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        table.add_row(*(Text(printable(cells[i])) for i in shown))
     return table
 
 

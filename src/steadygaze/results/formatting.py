@@ -10,7 +10,7 @@ from steadygaze.results.verdict import Answer, Better, Fact
 ICONS: dict[Answer, str] = {"yes": "✓", "undecided": "~", "no": "✗", "not measured": "–"}
 """Shown beside the answer, so that it is visible without color."""
 ARROWS: dict[Better, str] = {"higher": "↑", "lower": "↓", "neither": ""}
-PREDICTION = "the prediction itself"
+PREDICTION = "the prediction"
 """Shown for scores that do not depend on an explainer."""
 
 

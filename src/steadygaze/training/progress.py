@@ -22,6 +22,7 @@ BAR = 12
 DESCRIPTION = 33
 """Columns of 80 that remain for stage, epoch and loss terms."""
 COLLAPSED = "  (collapsed)"
+COLLAPSE_MEANING = "collapsed: attention does not depend on the text yet, common in early epochs"
 
 
 def loss_line(start: str, terms: Iterable[tuple[str, float]], end: str, width: int | None) -> str:
@@ -135,6 +136,7 @@ class ProgressBar:
             disable=not _draws_bars(self.console),  # elsewhere, a line per epoch is enough
         )
         self._updated = 0.0
+        self._explained_collapse = False
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
         self.several, self.steps = stages > 1, steps
@@ -153,10 +155,14 @@ class ProgressBar:
     def epoch(self, record: Mapping[str, Any]) -> None:
         start = f"{record['stage']}  " if self.several else ""
         score = "  ".join(f"validation {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
-        score += COLLAPSED if record.get("attention", {}).get("collapsed") else ""
+        collapsed = bool(record.get("attention", {}).get("collapsed"))
+        score += COLLAPSED if collapsed else ""
         width = None if self.details else self.console.width
         line = loss_line(f"{start}epoch {record['epoch']:>2}", record["terms"].items(), score, width)
         self.console.print(line, highlight=False, markup=False, soft_wrap=self.details)
+        if collapsed and not self._explained_collapse:
+            self._explained_collapse = True
+            self.say(COLLAPSE_MEANING)
 
     def skip(self, epochs: int) -> None:
         self.bar.advance(self.task, epochs * self.steps)

@@ -123,10 +123,10 @@ def locate(name: str) -> Path:
     return from_hub(name, f"transformer:{name}", ", or 'minilm'")
 
 
-def from_hub(name: str, subject: str, more: str = "") -> Path:
+def from_hub(name: str, subject: str, more: str = "", cached_only: bool = False) -> Path:
     """Return the folder of a model on the hub: downloaded once, then cached.
 
-    `subject` and `more` are the subject and the alternatives of the error message.
+    `subject` and `more` are the subject and the alternatives of the error message.  `cached_only`: do not download.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
@@ -134,10 +134,11 @@ def from_hub(name: str, subject: str, more: str = "") -> Path:
     try:
         if name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") > 1 or "\\" in name:
             raise HFValidationError("a path")  # a local folder: do not wait for the hub
-        return Path(snapshot_download(name, allow_patterns=FILES))
+        return Path(snapshot_download(name, allow_patterns=FILES, local_files_only=cached_only))
     except Exception as error:  # the client raises many types: bad name, missing model, no network
         failure = f"the download from the hub failed ({type(error).__name__})"
-        reason = "not a name on the hub" if isinstance(error, HFValidationError) else failure
+        is_path = cached_only or isinstance(error, HFValidationError)
+        reason = "not a name on the hub, OWNER/NAME" if is_path else failure
         raise UserError(
             f"{subject}: no such folder, and {reason}.  "
             f"Use a local folder with config.json, tokenizer.json and model.safetensors{more}."

@@ -51,12 +51,12 @@ HUES: dict[Answer, str] = {"yes": "#1a7f50", "undecided": "#a86400", "no": "#c03
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 EXPLAINS = COLUMNS.index("explains")
 LEGEND = {
-    "jensen-shannon": "jensen-shannon: shift of the weights (0: the same words, 0.69: entirely different words)",
-    "fgm-label": "fgm-label, pgd-attention: under the worst small changes of the input that a gradient finds",
-    "kendall": "kendall: similarity of two rankings of the words (1: the same, 0: unrelated)",
+    "jensen-shannon": "jensen-shannon: shift of the weights (0: the same words, 0.69: all others)",
+    "fgm-label": "fgm-label, pgd-attention: under the worst small change that a gradient finds",
+    "kendall": "kendall: similarity of two rankings of the words (1: the same, 0: none)",
 }
 """Part of the name of a measure -> its meaning."""
-ALL_NAMES = "All names: steadygaze list measures."
+ALL_NAMES = "all names: steadygaze list measures"
 
 
 def terminal(report: Report, full: bool = False) -> "Group":
@@ -78,15 +78,14 @@ def terminal(report: Report, full: bool = False) -> "Group":
     ]
     end = "; ".join(filter(None, ends))
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
-    ends = [f"{end}."] * bool(end) + [_legend(rows)] * bool(rows)
+    ends = [f"{end}."] * bool(end) + _legend(rows)
     return Group(*lines, _answers(report), *table, *(Text(line, style="dim") for line in ends))
 
 
-def _legend(rows: Sequence[Row]) -> str:
-    """The meaning of technical names, and the command that lists all."""
+def _legend(rows: Sequence[Row]) -> list[str]:
+    """Lines: the meaning of technical names, and the command that lists all."""
     parts = {part for row in rows for part in row.measure.split("/")}
-    meanings = [meaning for part, meaning in LEGEND.items() if part in parts]
-    return "  ".join([f"{'; '.join(meanings)}."] * bool(meanings) + [ALL_NAMES])
+    return [*(meaning for part, meaning in LEGEND.items() if part in parts), *([ALL_NAMES] if rows else [])]
 
 
 def _note(note: str) -> "Text":

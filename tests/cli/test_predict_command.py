@@ -13,7 +13,8 @@ from pyarrow import parquet
 
 import commands
 import steadygaze as sg
-from steadygaze.cli import streaming
+from steadygaze.cli.bulk import prediction_columns
+from steadygaze.data import user_files
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_json_lines_keep_values_and_types(run, model, tmp_path):
 
 
 def test_parquet_keeps_the_types_of_its_columns_in_several_chunks(run, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "CHUNK", 2)
+    monkeypatch.setattr(user_files, "CHUNK", 2)
     day = datetime.date(2026, 1, 2)
     table = pa.table({"text": TEXTS, "day": [day] * 3, "small": pa.array([1, None, 3], pa.int8()), "tags": [["a"]] * 3})
     parquet.write_table(table, tmp_path / "in.parquet")
@@ -140,12 +141,12 @@ def test_cells_of_several_types_go_to_json_lines_and_not_to_parquet(run, model, 
 
 
 def test_several_labels_and_numbers_have_their_columns():
-    assert streaming._columns({"labels": ["a"], "probabilities": {"a": 0.9, "b": 0.1}}) == {
+    assert prediction_columns({"labels": ["a"], "probabilities": {"a": 0.9, "b": 0.1}}) == {
         "predicted_labels": ["a"],
         "probability_a": 0.9,
         "probability_b": 0.1,
     }
-    assert streaming._columns({"values": {"stars": 3.5}}) == {"predicted_stars": 3.5}
+    assert prediction_columns({"values": {"stars": 3.5}}) == {"predicted_stars": 3.5}
 
 
 def test_the_probabilities_are_those_of_predict_proba(run, model, tmp_path):

@@ -20,7 +20,7 @@ EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted (SIGTERM
 COMMANDS = {
     "train": ("train_command", "Train a classifier and save it as a folder."),
     "predict": ("predict_command", "Predict the labels of texts."),
-    "explain": ("predict_command", "Show the weight of each word in a prediction."),
+    "explain": ("explain_command", "Show the weight of each word in a prediction."),
     "word-weights": (
         "word_weights_command",
         "Show which words carry the weight of the explanations of a corpus, per class.",

@@ -88,8 +88,6 @@ def map_in_lanes(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Ite
 
 CHUNK = 1024
 """Texts per chunk."""
-LABEL, LABELS = "predicted_label", "predicted_labels"
-"""Columns of predictions; `predicted_labels` is a list, for a multi-label model."""
 DRAWN = 1000
 """Largest number of texts on a page."""
 
@@ -165,12 +163,12 @@ def predict(
         coverage += part
         for item, probabilities in zip(chunk, rows.tolist(), strict=True):
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
-            yield {**record, **_prediction(adapter, dict(zip(classes, probabilities, strict=True)))}
+            yield {**record, **prediction(adapter, dict(zip(classes, probabilities, strict=True)))}
     for warning in coverage.warnings():
         warn(warning)
 
 
-def _prediction(adapter: ModelAdapter, values: dict[str, float]) -> dict[str, Any]:
+def prediction(adapter: ModelAdapter, values: dict[str, float]) -> dict[str, Any]:
     """label and probabilities; several labels of a multi-label model; values of a regression model."""
     if adapter.task == "regression":
         return {"values": values}
@@ -178,37 +176,6 @@ def _prediction(adapter: ModelAdapter, values: dict[str, float]) -> dict[str, An
         return {"labels": [name for name, value in values.items() if value > 0.5], "probabilities": values}
     best = max(range(len(values)), key=list(values.values()).__getitem__)
     return {"label": adapter.classes[best], "probabilities": values}
-
-
-def write_predictions(
-    path: Path, adapter: ModelAdapter, records: Iterator[dict[str, Any]], file: Path, text: Sequence[str], drop: bool
-) -> int:
-    """Write all columns of `file` and the predictions; return the number of rows.  `drop`: skip empty texts."""
-    import pyarrow as pa
-
-    from steadygaze.data.eraser import is_eraser
-    from steadygaze.data.table_writers import write_rows
-    from steadygaze.data.tables import column_types
-    from steadygaze.data.user_files import stream_rows
-
-    if tuple(text) == ("text",) and is_eraser(file):
-        raise UserError(f"{file.name} has annotations of ERASER, not rows with a text: use explain --eraser PATH")
-    columns = column_types(file, CHUNK) or {text[0]: pa.string()}
-    numbers = all(isinstance(label, int) for label in adapter.classes)
-    kinds = {LABEL: pa.int64() if numbers else pa.string(), LABELS: pa.list_(pa.string())}
-    record = _columns(_prediction(adapter, dict.fromkeys(map(str, adapter.classes), 0.0)))
-    added = {name: kinds.get(name, pa.float64()) for name in record}
-    if clash := [name for name in added if name in columns]:
-        raise UserError(f"{file.name} has a column {clash[0]!r}, which --out would add; rename it in the file")
-    rows = zip(records, stream_rows(file, list(columns), text, drop), strict=True)
-    return write_rows(path, {**columns, **added}, ({**row, **_columns(record)} for record, row in rows))
-
-
-def _columns(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a prediction."""
-    columns = {name: record[key] for key, name in (("label", LABEL), ("labels", LABELS)) if key in record}
-    probabilities = {f"probability_{name}": value for name, value in record.get("probabilities", {}).items()}
-    return {**columns, **probabilities, **{f"predicted_{name}": v for name, v in record.get("values", {}).items()}}
 
 
 def explain(

@@ -50,6 +50,16 @@ class ColumnNames:
         return "text" if name in self.text else "label" if name == self.label else "rationales"
 
 
+def input_files(path: Path) -> list[Path]:
+    """The file, or all files of a folder with rows, by name."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in READERS and file.is_file())
+    if not files:
+        raise UserError(f"{path} has no files of the formats {', '.join(READERS)}")
+    return files
+
+
 def check_files(path: Path, columns: ColumnNames) -> None:
     """Refuse a missing file or column; reads the first rows of each file."""
     if columns.text == ("text",) and path.suffix.lower() not in UNTYPED and is_eraser(path):
@@ -101,14 +111,16 @@ def stream(
     return _streamed(_read(Path(path), columns, chunk), columns, drop_empty)
 
 
-def stream_rows(
+def stream_chunks(
     path: Path, names: Sequence[str], text: Sequence[str], drop_empty: bool = False
-) -> Iterator[dict[str, Any]]:
-    """Yield all cells of each row that `stream` reads, by column name."""
+) -> Iterator[tuple[list[Example], list[dict[str, Any]]]]:
+    """Yield the examples that `stream` reads, and all cells of their rows by column name."""
+    columns = ColumnNames(text)
     for complete in read_columns(path, names, CHUNK):
-        table = _readable(complete, ColumnNames(text), drop_empty)
-        for cells in zip(*table.columns.values(), strict=True):
-            yield dict(zip(table.columns, cells, strict=True))
+        table = _readable(complete, columns, drop_empty)
+        if len(table):
+            cells = zip(*table.columns.values(), strict=True)
+            yield _examples(table, columns), [dict(zip(table.columns, row, strict=True)) for row in cells]
 
 
 def _read(path: Path, columns: ColumnNames, chunk: int) -> Iterator[Table]:

@@ -18,7 +18,7 @@ from steadygaze.data.eraser import is_eraser
 from steadygaze.data.splits import hold_out
 from steadygaze.data.table_writers import check_format, write_rows
 from steadygaze.data.tables import column_types
-from steadygaze.data.user_files import CHUNK, stream_rows
+from steadygaze.data.user_files import CHUNK, stream_chunks
 from steadygaze.estimator.inputs import read_labels
 from steadygaze.estimator.model_config import HeldOutScore
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -69,7 +69,8 @@ class TestPartFile:
     def write(self, corpus: Corpus) -> int:
         """Write the rows that `hold_out_test` moves from this corpus to the test split; return their number."""
         types, test = column_types(self.file, CHUNK), set(_part_rows(corpus, self.share)["test"])
-        rows = stream_rows(self.file, list(types), self.text, self.drop_empty)
+        chunks = stream_chunks(self.file, list(types), self.text, self.drop_empty)
+        rows = (row for _, rows in chunks for row in rows)
         return write_rows(self.out, types, (row for position, row in enumerate(rows) if position in test))
 
 

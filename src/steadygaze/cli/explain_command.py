@@ -1,0 +1,289 @@
+"""The command `explain`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from steadygaze.cli import app
+from steadygaze.cli.application import (
+    AnyModel,
+    ClassNames,
+    Common,
+    DropEmpty,
+    File,
+    LabelWords,
+    Pair,
+    PromptTemplate,
+    Replace,
+    TextColumn,
+    Texts,
+    command_help,
+    common_options,
+    data_option,
+    load_adapter,
+    model_option,
+    output_file,
+    output_option,
+    stderr_console,
+    stdout_console,
+)
+from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, show, until_closed
+from steadygaze.cli.predict_command import Engine, ResultTable, Workers, check_file, check_out, check_pairs, write_table
+
+if TYPE_CHECKING:
+    from steadygaze.adapters.model_adapter import ModelAdapter
+    from steadygaze.adapters.text_explainer import TextExplainer
+    from steadygaze.cli.bulk import BulkTask
+    from steadygaze.results.explanation import Explanation
+
+Page = Annotated[
+    Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page of highlighted texts.")
+]
+Eraser = Annotated[
+    Path | None,
+    output_option("--eraser", metavar="PATH", parser=output_file, help="Rationales as ERASER predictions (.jsonl)."),
+]
+Share = Annotated[float, output_option("--share", help="With --eraser: share of words in the hard rationale.")]
+ExplainerName = Annotated[
+    str | None,
+    model_option(
+        "--explainer", help="Explainer (see: list explainers) or folder of fit-explainer.", show_default="the model's"
+    ),
+]
+ExplainerSettings = Annotated[
+    list[str] | None,
+    model_option("--set", metavar="KEY=VALUE", help="Setting of the explainer; repeatable."),
+]
+TrueLabels = Annotated[
+    str | None,
+    data_option("--label", metavar="COL", help="With --file: label column; wrong predictions are marked."),
+]
+Target = Annotated[str | None, model_option("--target", help="Label to explain.", show_default="the predicted label")]
+Granularities = Annotated[
+    Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
+]
+OutputKind = Annotated[
+    Literal["probability", "logit"], model_option("--output", help="Explain the probability or the logit of the class.")
+]
+
+
+@app.command(
+    **command_help(
+        'explain model/ "A gorgeous, witty, seductive movie."',
+        "explain model/ --file reviews.csv --label rating --html explanations.html",
+        'explain model/ "A dull film." --explainer lime --set samples=500 --json',
+    )
+)
+@common_options
+def explain(
+    model: AnyModel,
+    texts: Texts = None,
+    file: File = None,
+    pair: Pair = None,
+    text: TextColumn = None,
+    label: TrueLabels = None,
+    drop_empty: DropEmpty = False,
+    explainer: ExplainerName = None,
+    settings: ExplainerSettings = None,
+    target: Target = None,
+    granularity: Granularities = "word",
+    output: OutputKind = "probability",
+    classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
+    html: Page = None,
+    eraser: Eraser = None,
+    share: Share = 0.2,
+    out_file: ResultTable = None,
+    replace: Replace = False,
+    engine: Engine = "local",
+    workers: Workers = None,
+    *,
+    common: Common,
+) -> None:
+    """Show the weight of each word in a prediction."""
+    from steadygaze.core.settings import parse
+
+    _check_outputs(texts or pair, file, text, label, {"--html": html, "--eraser": eraser, "--out": out_file})
+    options: dict[str, Any] = {"target": target, "granularity": granularity, "output": output, "seed": common.seed}
+    options["settings"] = parse(settings or [])
+    load, columns = partial(load_adapter, model, common, classes, prompt, label_words), text or ["text"]
+    if out_file is not None and file is not None:
+        facts = {"classes": classes, "prompt": prompt, "label_words": label_words, "explainer": explainer, **options}
+        make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
+        write_table(out_file, (file, columns, drop_empty), make_task, facts, engine, workers, common, _print_notes)
+        return
+    from steadygaze.cli import streaming
+
+    adapter = load()
+    subject, arguments = _method_and_model(adapter, explainer, options)
+    notes = _print_notes(subject, arguments["explainer"], common)
+    check_pairs(subject, texts or [])
+    chunks = streaming.read(bool(subject.pair), texts or [], file, columns, drop_empty, pair)
+    explanations = streaming.explain(subject, chunks, batch_size=common.batch_size, **arguments)
+    counts: Counter[str] = Counter()
+    if label is not None and file is not None:
+        labels = streaming.labels(adapter, target, file, columns, label, drop_empty)
+        explanations = streaming.with_true_labels(adapter, explanations, labels, counts)
+    if eraser is not None and file is not None:
+        _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)
+    elif html is not None:
+        written = streaming.write_explanations(html, explanations, Path(model), notes, replace)
+        _print_page(html, written, counts, common)
+    else:
+        _print_explanations(explanations, common)
+    _print_counts(counts, common)
+    if not common.json:
+        _print_next([model, *([] if classes is None else ["--classes", classes])], file, columns, label, common)
+
+
+def _check_outputs(
+    texts: Sequence[str] | None,
+    file: Path | None,
+    text: Sequence[str] | None,
+    label: str | None,
+    outputs: dict[str, Path | None],
+) -> None:
+    """Refuse outputs that exclude each other, a file that lacks a column, and an unknown format."""
+    from steadygaze.core.errors import UserError
+
+    named = [name for name, path in outputs.items() if path is not None]
+    if len(named) > 1:
+        raise UserError(f"{named[0]} and {named[1]} exclude each other: give one of them")
+    if outputs["--eraser"] is not None and (file is None or texts):
+        raise UserError("--eraser writes the rationales of the texts of a file: give --file alone")
+    if label is not None and (file is None or texts or named not in ([], ["--html"])):
+        raise UserError("--label names a column of the file: give --file FILE, without other texts, --eraser or --out")
+    if (out := outputs["--out"]) is not None:
+        check_out(out, file, texts)
+    if file is not None:
+        check_file(file, text, label)
+
+
+def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", common: Common) -> None:
+    from steadygaze.results.formatting import count_text
+
+    if common.json:
+        print_json({"html": str(html), **written, **counts})
+    else:
+        show(f"{count_text(written['explained'], 'text')} explained, {written['drawn']:,} drawn in {html}")
+
+
+def _print_counts(counts: "Counter[str]", common: Common) -> None:
+    """Print the number of wrong predictions, and of training texts among the texts."""
+    from steadygaze.results.evaluation import overlap_sentence
+
+    if counts:
+        print_line(stderr_console(common), f"{counts['wrong']:,} of {counts['labeled']:,} predictions are wrong")
+    if sentence := overlap_sentence(counts["training_texts"], counts["labeled"]):
+        print_line(stderr_console(common), f"! {sentence}")
+
+
+def _print_next(
+    model: "Sequence[str]", file: Path | None, columns: "Sequence[str]", label: str | None, common: Common
+) -> None:
+    """Print the commands to try next."""
+    import shlex
+
+    texts = [word for name in columns if file is not None and list(columns) != ["text"] for word in ("--text", name)]
+    labels = [] if label is None else ["--label", label]
+    words = ["audit", *model, "--data", "FILE" if file is None else str(file), *texts, *labels, "--html", "audit.html"]
+    for command in (shlex.join(words), "list explainers"):
+        print_line(stderr_console(common), f"next:  steadygaze {command}")
+
+
+def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:
+    if common.json:
+        print_json_lines(explanation.to_json() for explanation in explanations)
+        return
+    console = stdout_console()
+    for explanation in until_closed(explanations):
+        console.print(explanation, end="\n\n")
+
+
+def _write_eraser(
+    path: Path,
+    explanations: "Iterator[Explanation]",
+    source: tuple[Path, Sequence[str], bool],
+    share: float,
+    common: Common,
+) -> None:
+    """`source`: the file of the texts, its columns and --drop-empty."""
+    from steadygaze.results.eraser_predictions import names, write_predictions
+
+    written = write_predictions(path, explanations, names(*source), share)
+    if common.json:
+        print_json({"eraser": str(path), "explained": written})
+    else:
+        show(f"{written:,} rationales written to {path}")
+
+
+def _method_and_model(
+    adapter: "ModelAdapter", explainer: str | None, options: dict[str, Any]
+) -> "tuple[ModelAdapter, dict[str, Any]]":
+    """The model to explain, and the arguments of streaming.explain."""
+    method = _resolve(explainer, adapter, options["target"])
+    if isinstance(method, str | None):
+        return adapter, {"explainer": method, **options}
+    target = None if adapter.outputs else options["target"]  # it explains one output
+    return method.black_box, {**options, "explainer": method, "target": target}  # it knows whether it reads pairs
+
+
+def _explanation_task(
+    load: "Callable[[], ModelAdapter]", explainer: str | None, options: dict[str, Any], batch_size: int | None
+) -> "BulkTask":
+    from steadygaze.cli.bulk import BulkTask
+
+    return BulkTask(*_method_and_model(load(), explainer, options), batch_size)
+
+
+def _print_notes(adapter: "ModelAdapter", method: "str | TextExplainer | None", common: Common) -> list[str]:
+    """Print notes about how reliable the explanations are; return them."""
+    from steadygaze.core.errors import printable
+    from steadygaze.results.leakage_warnings import read_sentence
+
+    notes = [] if isinstance(method, str | None) else method.warnings
+    for note in notes:
+        print_line(stderr_console(common), f"! {note}")
+    leakage = reader_note(adapter, method) if isinstance(method, str | None) else read_sentence(method.rows)
+    if leakage:
+        print_line(stderr_console(common), printable(leakage))
+    return [*notes, *([leakage] if leakage else [])]
+
+
+def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
+    """One line about the independent reader of a rationalizer; empty if it has none or another explainer is used."""
+    from steadygaze.explainers.rationale import RationaleExplainer
+    from steadygaze.explainers.resolve_explainer import default_explainer
+
+    if (explainer or default_explainer(adapter.model)) != "rationale":
+        return ""
+    if (accuracy := RationaleExplainer().reader_accuracy(adapter.model)) is None:
+        return ""
+    return (
+        f"An independent reader recovers the label from the selected words in {accuracy:.0%} of the validation texts."
+    )
+
+
+def _resolve(explainer: str | None, adapter: "ModelAdapter", target: str | None = None) -> "str | TextExplainer | None":
+    """Return a name, or an explainer fitted to this model.  A name takes precedence over a folder (./lime).
+
+    `target`: the output of a multi-label model that it was fitted to.
+    """
+    from steadygaze.adapters.text_explainer import load_explainer
+    from steadygaze.core.errors import UserError
+    from steadygaze.explainers import EXPLAINERS
+    from steadygaze.explainers.learned import METHODS
+
+    if explainer is None:
+        return None
+    if explainer not in EXPLAINERS and Path(explainer).exists():
+        return load_explainer(explainer, adapter.for_output(target) if adapter.task == "multi-label" else adapter)
+    if explainer in METHODS:
+        raise UserError(
+            f"{explainer} must be fitted to the model first: "
+            f"fit-explainer MODEL --data DATA --explainer {explainer} --out DIR, then --explainer DIR"
+        )
+    return explainer

@@ -1,0 +1,182 @@
+"""Draw the figures of docs/concepts from models of the demo, from records and from tables of results.
+
+Run `make demo` first, then `python bench/concept_figures.py runs/demo docs/figures`.
+
+    faithfulness.svg    probability of the predicted class as words are deleted, by attention and at random
+    plausibility.svg    one review: attention of the vanilla model, and the words that decide the label
+    leakage.svg         fidelity and accuracy of the independent reader: bench/records/independent_reader.jsonl
+    collapse.svg        shift under three synonyms and normalized entropy: docs/results/stability-tables.md
+"""
+
+import argparse
+import json
+import re
+from html import escape
+from pathlib import Path
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+import steadygaze as sg
+from attention_picture import CHARACTER, LINE, MARGIN
+from steadygaze.cli.demo import CORPUS
+from steadygaze.core.types import Example
+from steadygaze.results.explanation import Explanation
+
+ROOT = Path(__file__).parents[1]
+TEXTS, SHARES = 100, (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+WIDTH, HEIGHT, PANEL = 480, 300, 860
+COLORS = ["#1f5fa8", "#b35900", "#2a7d46", "#7a3fa0"]
+ROWS = {
+    "vanilla, seeds 0–4": "vanilla",
+    "tempered-1.5": "vanilla, scores divided by 1.5",
+    "tempered-2.0": "vanilla, scores divided by 2",
+    "tempered-3.0": "vanilla, scores divided by 3",
+    "word-at": "word-at",
+    "anchored": "anchored",
+    "consensus": "consensus",
+}
+
+
+def without(text: str, explanation: Explanation, order: np.ndarray, share: float) -> str:
+    """The text without the first words of an order."""
+    spans = [explanation.spans[i] for i in order[: round(share * len(order))]]
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + text[end:]
+    return " ".join(text.split()) or "."
+
+
+def deletion_curve(model: sg.TextClassifier, texts: list[str]) -> pd.DataFrame:
+    """Mean probability of the predicted class after deleting a share of the words."""
+    explanations = model.explain(texts)
+    labels = np.array([list(model.classes_).index(e.label) for e in explanations])
+    generator, rows = np.random.default_rng(0), []
+    orders = {
+        "by attention": [np.argsort(e.weights)[::-1] for e in explanations],
+        "at random": [generator.permutation(len(e)) for e in explanations],
+    }
+    for name, order in orders.items():
+        for share in SHARES:
+            shorter = [without(t, e, o, share) for t, e, o in zip(texts, explanations, order, strict=True)]
+            probabilities = model.predict_proba(shorter)[np.arange(len(texts)), labels]
+            error = 1.96 * probabilities.std(ddof=1) / len(texts) ** 0.5
+            mean = probabilities.mean()
+            rows.append({"words": name, "deleted": share, "p": mean, "low": mean - error, "high": mean + error})
+    return pd.DataFrame(rows)
+
+
+def faithfulness(model: sg.TextClassifier, texts: list[str]) -> alt.LayerChart:
+    color = alt.Color("words:N", scale=alt.Scale(range=COLORS), title="words deleted")
+    base = alt.Chart(deletion_curve(model, texts)).encode(
+        x=alt.X("deleted:Q", title="share of the words deleted", axis=alt.Axis(format="%"))
+    )
+    title = "probability of the predicted class"
+    low, high = alt.Y("low:Q", title=title, scale=alt.Scale(domain=[0, 1])), alt.Y2("high:Q")
+    return base.mark_area(opacity=0.2).encode(y=low, y2=high, color=color) + base.mark_line(point=True).encode(
+        y=alt.Y("p:Q", title=title), color=color
+    )
+
+
+def plausibility(model: sg.TextClassifier, example: Example) -> str:
+    """A review: the darker the box, the higher the weight; words of the rationale are underlined."""
+    explanation = model.explain(example.text)
+    parts, left, line = [], float(MARGIN), 40
+    for token, (start, end), weight in zip(explanation.tokens, explanation.spans, explanation.weights, strict=True):
+        size = (end - start) * CHARACTER
+        glued = start > 0 and not example.text[start - 1].isspace()
+        left += 0 if glued or left == MARGIN else CHARACTER
+        if left + size > PANEL and not glued:
+            left, line = float(MARGIN), line + LINE + 6
+        opacity = min(1, 1.6 * weight)
+        parts.append(
+            f'<rect x="{left:.1f}" y="{line - 16}" width="{size:.1f}" height="21" fill-opacity="{opacity:.3f}"/>'
+        )
+        parts.append(f'<text x="{left:.1f}" y="{line}" textLength="{size:.1f}">{escape(token)}</text>')
+        if any(a < end and start < b for a, b in example.rationales or ()):
+            parts.append(f'<path d="M{left:.1f} {line + 6}h{size:.1f}" stroke="#1f5fa8" stroke-width="3"/>')
+        left += size
+    style = "text{font:13px monospace;fill:#1a2027}rect{fill:#f0a030}"
+    size = f"{PANEL + MARGIN} {line + 30}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img"><style>{style}</style>'
+    ground = f'<path d="M0 0H{PANEL + MARGIN}V{line + 30}H0Z" fill="#fff"/>'
+    return "\n".join([head, ground, *parts, "</svg>", ""])
+
+
+def leakage() -> alt.LayerChart:
+    lines = (ROOT / "bench" / "records" / "independent_reader.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    frame = pd.DataFrame(
+        [
+            {
+                "fidelity": record["fidelity"],
+                "reader": record["independent-reader-accuracy"],
+                "run": "leaks" if record["leaks"] else "does not leak",
+            }
+            for record in records
+            if record.get("leaks") is not None and "fidelity" in record
+        ]
+    )
+    scale = alt.Scale(domain=[0.4, 1])
+    points = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=45, opacity=0.75)
+        .encode(
+            x=alt.X("fidelity:Q", title="fidelity: accuracy of the explainer's own network", scale=scale),
+            y=alt.Y("reader:Q", title="accuracy of the independent reader", scale=scale),
+            color=alt.Color("run:N", scale=alt.Scale(range=COLORS), title="selector"),
+            shape=alt.Shape("run:N", title="selector"),
+        )
+    )
+    diagonal = alt.Chart(pd.DataFrame({"x": [0.4, 1], "y": [0.4, 1]})).mark_line(color="#777", strokeDash=[4, 4])
+    return diagonal.encode(x="x:Q", y="y:Q") + points
+
+
+def collapse() -> alt.LayerChart:
+    page = (ROOT / "docs" / "results" / "stability-tables.md").read_text(encoding="utf-8")
+    lines = page[page.index("## All settings, against vanilla") :].splitlines()[2:]
+    header = [cell.strip() for cell in lines[0].strip("|").split("|")]
+    rows = []
+    for line in lines[2:]:
+        cells = dict(zip(header, (cell.strip() for cell in line.strip("|").split("|")), strict=False))
+        if cells.get("technique") in ROWS:
+            entropy, shift = cells["normalized entropy (difference)"], cells["JSD 3 syn"]
+            rows.append({"model": ROWS[cells["technique"]], "entropy": first(entropy), "shift": first(shift)})
+    frame = pd.DataFrame(rows)
+    frame["kind"] = np.where(frame["model"].str.startswith("vanilla"), "vanilla", "technique")
+    base = alt.Chart(frame).encode(
+        x=alt.X("entropy:Q", title="normalized entropy, difference from vanilla", scale=alt.Scale(domain=[0, 0.75])),
+        y=alt.Y("shift:Q", title="shift under three synonyms, ratio to vanilla", scale=alt.Scale(domain=[0, 1])),
+    )
+    color = alt.Color("kind:N", scale=alt.Scale(range=COLORS), legend=None)
+    curve = base.transform_filter("datum.kind == 'vanilla'").mark_line(color="#777", strokeDash=[4, 4])
+    labels = base.mark_text(align="left", dx=8, dy=-4).encode(text="model:N", color=color)
+    return curve + base.mark_point(filled=True, size=60).encode(color=color) + labels
+
+
+def first(cell: str) -> float:
+    return float(re.findall(r"[-+]?\d+\.\d+", cell)[0])
+
+
+def save(chart: alt.LayerChart, path: Path) -> None:
+    chart.properties(width=WIDTH, height=HEIGHT, background="#fff", padding=12).configure(
+        font="sans-serif"
+    ).configure_axis(labelFontSize=12, titleFontSize=13, labelColor="#1a2027", titleColor="#1a2027").configure_legend(
+        labelFontSize=12, titleFontSize=12
+    ).save(str(path))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("demo", type=Path, help="folder of the demo's models")
+    parser.add_argument("out", type=Path, help="folder of the figures")
+    arguments = parser.parse_args()
+    model, test = sg.load(arguments.demo / "vanilla", device="cpu"), sg.load_corpus(CORPUS).splits["test"]
+    save(faithfulness(model, [example.text for example in test[:TEXTS]]), arguments.out / "faithfulness.svg")
+    (arguments.out / "plausibility.svg").write_text(plausibility(model, test[0]), encoding="utf-8")
+    save(leakage(), arguments.out / "leakage.svg")
+    save(collapse(), arguments.out / "collapse.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ Run `make demo` first, then `python bench/concept_figures.py runs/demo docs/figu
 """
 
 import argparse
+import itertools
 import json
 import re
 from html import escape
@@ -137,8 +138,8 @@ def collapse() -> alt.LayerChart:
     lines = page[page.index("## All settings, against vanilla") :].splitlines()[2:]
     header = [cell.strip() for cell in lines[0].strip("|").split("|")]
     rows = []
-    for line in lines[2:]:
-        cells = dict(zip(header, (cell.strip() for cell in line.strip("|").split("|")), strict=False))
+    for line in itertools.takewhile(lambda line: line.startswith("|"), lines[2:]):
+        cells = dict(zip(header, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
         if cells.get("technique") in ROWS:
             entropy, shift = cells["normalized entropy (difference)"], cells["JSD 3 syn"]
             rows.append({"model": ROWS[cells["technique"]], "entropy": first(entropy), "shift": first(shift)})
@@ -150,7 +151,9 @@ def collapse() -> alt.LayerChart:
     )
     color = alt.Color("kind:N", scale=alt.Scale(range=COLORS), legend=None)
     curve = base.transform_filter("datum.kind == 'vanilla'").mark_line(color="#777", strokeDash=[4, 4])
-    labels = base.mark_text(align="left", dx=8, dy=-4).encode(text="model:N", color=color)
+    right = base.transform_filter("datum.model != 'word-at'").mark_text(align="left", dx=8, dy=-4)
+    left = base.transform_filter("datum.model == 'word-at'").mark_text(align="right", dx=-8, dy=-4)
+    labels = right.encode(text="model:N", color=color) + left.encode(text="model:N", color=color)
     return curve + base.mark_point(filled=True, size=60).encode(color=color) + labels
 
 

@@ -1,0 +1,157 @@
+"""The commands, the Python and the links of docs; tests/test_docs_site.py has the site."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import steadygaze as sg
+from adapters import folders
+from estimator.tiny import LABELS, TEXTS, fitted, tiny
+from printed_pages import DOCS, blocks, check_links, folder, printed, run
+from steadygaze.data.synonym_formats import DEBIAN_FOLDER
+
+__all__ = ["folder"]
+pytestmark = [
+    pytest.mark.usefixtures("hasty_judge"),
+    pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning"),  # stand-ins have few words
+]
+PAGES = [path.relative_to(DOCS).with_suffix("").as_posix() for path in sorted(DOCS.rglob("*.md"))]
+QUICK_PAGES = {"how-to/data", "how-to/human-rationales"}
+WITHOUT_WORDNET = pytest.mark.skipif(not (DEBIAN_FOLDER / "data.noun").is_file(), reason="apt install wordnet-base")
+
+
+def pages_with_commands() -> list[object]:
+    """Every page with commands but the results, whose data is not in the repository; most are slow."""
+    names = [name for name in PAGES if not name.startswith("results/") and printed(read(name))]
+    marks = {name: [] if name in QUICK_PAGES else [pytest.mark.slow] for name in names}
+    marks["how-to/synonyms"].append(WITHOUT_WORDNET)
+    return [pytest.param(name, marks=marks[name]) for name in names]
+
+
+def read(page: str) -> str:
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", pages_with_commands())
+def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = read(page).replace("[2000,200,200]", "[60,20,20]").replace("[2000,300,500]", "[60,10,10]")
+    command_lines = [command for command in printed(text) if command[0] != "demo"]  # tests/cli has the demo
+    if not any(command[0] == "train" and "model" in command for command in command_lines):
+        fitted().save(folder / "model")
+    if any("hf-model" in command for command in command_lines):
+        save_models(folder)
+    if any("runs/demo/consensus" in command for command in command_lines):
+        save_demo(folder)
+    if any("--sign" in command for command in command_lines):
+        if shutil.which("ssh-keygen") is None:
+            command_lines = [command for command in command_lines if not {"--sign", "--signers"} & set(command)]
+        else:
+            make_key(folder)
+    for policy in blocks(text, "toml"):
+        (folder / "policy.toml").write_text(policy, encoding="utf-8")
+    for command in command_lines:
+        run(capsys, command)
+
+
+def make_key(folder: Path) -> None:
+    """The key and the list of signers that docs/how-to/gate-ci.md makes in a shell."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "auditor"], check=True)
+    (folder / "signers").write_text(f"auditor@example.org {(folder / 'auditor.pub').read_text()}")
+
+
+SMALLER_PYTHON = {
+    "[2000,200,200]": "[60,20,20]",
+    "[1000,100,50]": "[60,10,8]",
+    "[2000,300,500]": "[60,10,10]",
+    '"planted-reviews")': '"planted-reviews:sizes=[60,10,10]")',
+    "[:1500]": "[:60]",
+    '"hidden": 32': '"hidden": 4',
+    "10}": "1}",
+    "epochs=6": "epochs=1",
+    '"epochs": 6': '"epochs": 1',
+    'technique="word-at", seed=0)': 'technique="word-at", seed=0, epochs=1)',
+    "}, seed=0)": "}, seed=0, epochs=1)",
+    '{"synonyms"': '{"hidden": 8, "teachers": 2, "synonyms"',
+    '{"positive": " good", "negative": " bad"}': '{"pos": " good", "neg": " bad"}',
+    'labels, target="toxic"': '[int(label == "pos") for label in labels], target="toxic"',
+    'TextClassifier(synonym_groups="groups.json")': 'TextClassifier(synonym_groups="synonyms.jsonl", epochs=1)',
+}
+"""Text of the pages -> text that runs faster."""
+
+
+def with_python(page: str) -> bool:
+    return bool(blocks(read(page), "python"))
+
+
+QUICK_PYTHON = {"how-to/data", "how-to/certify", "how-to/human-rationales", "how-to/synonyms", "results/long-texts"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page in QUICK_PYTHON else [pytest.mark.slow])
+        for page in PAGES
+        if with_python(page)
+    ],
+)
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")  # one epoch of training
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.SampleWarning")  # 100 of the texts are audited
+@pytest.mark.usefixtures("unlearned_teachers")
+def test_the_python_of_the_docs_runs(page: str, folder: Path, namespace: dict[str, Any]) -> None:
+    if page == "how-to/audit-hugging-face":
+        save_models(folder)
+    if page == "tutorial":
+        save_demo(folder)
+    for policy in blocks(read(page), "toml"):
+        (folder / "policy.toml").write_text(policy, encoding="utf-8")
+    for code in blocks(read(page), "python"):
+        for text, smaller in SMALLER_PYTHON.items():
+            code = code.replace(text, smaller)
+        exec(compile(code, f"{page}.md", "exec"), namespace)
+
+
+@pytest.fixture
+def namespace() -> dict[str, Any]:
+    """The names that a page may use without defining them."""
+    texts, labels = [*TEXTS] * 2, [*LABELS] * 2
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)
+    return {
+        "sg": sg,
+        "clf": fitted(),
+        "model": fitted(),
+        "pipeline": pipeline,
+        "texts": texts,
+        "labels": labels,
+        "marks": [[text.split()[1]] for text in texts],
+        "train_texts": TEXTS,
+        "train_labels": LABELS,
+    }
+
+
+def save_models(folder: Path) -> None:
+    """Stand-ins for the models that the pages name."""
+    folders.save("bert", folder / "hf-model", id2label={0: "neg", 1: "pos"}, label2id={"neg": 0, "pos": 1})
+    folders.language_model("gpt2").save_pretrained(folder / "gpt2")
+    folders.tokenizer("gpt2").save_pretrained(folder / "gpt2")
+    names = {"id2label": {0: "toxic", 1: "rude"}, "label2id": {"toxic": 0, "rude": 1}}
+    folders.save("bert", folder / "a-multi-label-model", problem_type="multi_label_classification", **names)
+
+
+def save_demo(folder: Path) -> None:
+    """Stand-ins for the models of the demo, of the labels of its corpus."""
+    examples = sg.load_corpus("planted-reviews:sizes=[60,10,10]").splits["train"]
+    for seed, name in enumerate(("vanilla", "teacher", "consensus")):
+        clf = tiny(seed=seed).fit([example.text for example in examples], [example.label for example in examples])
+        clf.save(folder / "runs" / "demo" / name)
+    shutil.copy(folder / "synonyms.jsonl", folder / "runs" / "demo")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_the_docs_leads_to_a_file_and_a_heading(page: str) -> None:
+    check_links(DOCS / f"{page}.md")

@@ -1,0 +1,125 @@
+"""The documentation site: generated pages are complete, links resolve, and nothing is loaded from a network."""
+
+import html
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from printed_pages import ROOT
+
+pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+pytest.importorskip("latex2mathml", reason="the extra docs is not installed")
+HOOKS = ROOT / "docs" / "hooks"
+sys.path.insert(0, str(HOOKS))
+import api_pages  # noqa: E402
+import cli_pages  # noqa: E402
+import metric_pages  # noqa: E402
+import steadygaze  # noqa: E402
+import technique_cards  # noqa: E402
+from markdown_text import paragraphs, table, with_links  # noqa: E402
+from steadygaze.audit.measures import MEASURES  # noqa: E402
+from steadygaze.cli import COMMANDS  # noqa: E402
+from steadygaze.core.settings import field_names  # noqa: E402
+from steadygaze.techniques import TECHNIQUES  # noqa: E402
+from technique_results import rows_of  # noqa: E402
+
+
+@cache
+def cards() -> dict[str, str]:
+    return technique_cards.pages(ROOT)
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_the_card_of_a_technique_is_complete(name: str) -> None:
+    text = cards()[f"methods/{name}.md"]
+    parts = dict(re.findall(r"^## (.+?)\n\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
+    assert list(parts) == [*technique_cards.SECTIONS, "Our result", "Settings"]
+    assert all(part.strip() for part in parts.values())
+    assert "https://arxiv.org/abs/" in text or "ours" in text
+    assert (ROOT / re.search(r"Tests: `([^`]+)`", text)[1]).is_file()
+    for setting in field_names(TECHNIQUES[name]):
+        assert f"| `{setting}` |" in parts["Settings"] or setting in getattr(TECHNIQUES[name], "filled", ())
+
+
+def test_the_result_of_a_card_is_that_of_the_study() -> None:
+    """The table has the ratio 0.24 [0.22, 0.26] for consensus under three synonyms."""
+    assert "| 76 % lower (74 to 78 %) |" in cards()["methods/consensus.md"]
+    assert "| A2R | 37.2 (36.5 to 37.9) |" in cards()["methods/a2r.md"]  # 37.2 ± 0.6: 2.776 · 0.6 / √5 = 0.745
+
+
+def test_every_command_and_option_has_a_place() -> None:
+    pages = cli_pages.pages(ROOT)
+    for name in COMMANDS:
+        text = "\n".join(text for path, text in pages.items() if path.startswith(f"cli/{name}"))
+        assert re.search(r"\| `--\w", text) or name in ("list", "demo"), name
+        assert "## Exit codes" in text
+    assert "| `--technique <str>` |" in pages["cli/train.md"]
+    assert "| 1 | a requirement is not met" in pages["cli/audit.md"]
+    assert "| `--seed N` | Random seed. | 0 (x ≥ 0) |" in pages["cli/certify.md"]
+
+
+def test_every_measure_has_a_card() -> None:
+    text = "\n".join(metric_pages.pages(ROOT).values())
+    for name in MEASURES:
+        assert f"\n## {name} {{ #" in text
+    assert "| bounds | 0 to ln 2 |" in text
+
+
+def test_every_public_name_has_a_page() -> None:
+    pages = api_pages.pages(ROOT)
+    assert {f"api/{name}.md" for name in steadygaze.__all__ if name != "__version__"} <= set(pages)
+
+
+def test_docstrings_become_markdown() -> None:
+    assert paragraphs("a\nb\n\n    x = 1\n\n    y\n\nc") == "a b\n\n```text\nx = 1\n\ny\n```\n\nc"
+    assert with_links("(arXiv:2211.12290)") == "([arXiv:2211.12290](https://arxiv.org/abs/2211.12290))"
+    assert table(("a",), [("x|y\nz",)]) == "| a |\n| --- |\n| x\\|y z |\n"
+    assert rows_of("text\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n", "| a") == [{"a": "1", "b": "2"}]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    ended = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_every_link_and_anchor_of_the_site_resolves(site: Path) -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "404.html"}
+    assert len(texts) > 100
+    anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in texts.items()}
+    for path, text in texts.items():
+        for link in map(html.unescape, re.findall(r'\b(?:href|src)="([^"]+)"', text)):
+            parts = urlsplit(link)
+            if parts.scheme or link in ("#", "."):
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            assert target.is_file(), f"{path}: {link}"
+            if parts.fragment and target in anchors and not parts.fragment.startswith("__"):
+                assert unquote(parts.fragment) in anchors[target], f"{path}: {link}"
+
+
+@pytest.mark.slow
+def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(r'\bsrc="(?:https?:)?//[^"]+', text), path
+        assert not re.findall(r'<link[^>]+href="(?:https?:)?//[^"]+', text), path
+    for path in site.rglob("*.css"):
+        assert not re.findall(r"url\((?:\"|')?https?:", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.slow
+def test_equations_are_mathml(site: Path) -> None:
+    text = (site / "concepts" / "stability.html").read_text(encoding="utf-8")
+    assert text.count("<math") >= 3
+    assert "arithmatex" not in text

@@ -90,9 +90,9 @@ def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
     texts[0] += " once"
     settings = {"hidden": 16, "learning_rate": 1e-2, "min_df": 2}  # min_df as in large datasets
     fitted = TextClassifier(settings=settings, epochs=12, device="cpu", verbose=True).fit(texts, labels)
-    assert "fewer than 2,000 texts: training uses the settings for small datasets" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "fewer than 2,000 texts: training uses the settings for small datasets, and saves the last epoch" in shown
+    assert "select=last" not in shown, "only -v lists the settings"
     assert fitted.score(*corpus(60, seed=1)) > 0.9
     description = fitted.stored_.description
     assert description.text["small_data"] is True

@@ -169,8 +169,7 @@ def _fit_group(
 ) -> list[SavedModel | None]:
     """Train models that share their encoded texts; `requests`: by the name in messages, empty for one model."""
     config = next(iter(requests.values())).config
-    if (message := small_data.statement(config, train)) is not None:
-        watcher.say(message)
+    small_data.announce(config, train, watcher)
     if "lstm" in config.encoder:
         check_lstm(config.device, config.training.precision)
     with accelerator(config.device, config.training.precision) as accelerate:

@@ -36,6 +36,7 @@ from steadygaze.estimator.model_config import ModelConfig
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders import TRANSFORMER
+from steadygaze.training.progress import Watcher
 
 LEAST, SMALL = 100, 2000
 """The settings apply from LEAST texts to fewer than SMALL.  They were measured on 200 to 1,000 texts."""
@@ -101,18 +102,20 @@ def _obstacle(config: TrainConfig, train: Split) -> str | None:
     return None if config.technique.kind is Classifier else f"the technique {config.technique_name}"
 
 
-def statement(config: TrainConfig, train: Split) -> str | None:
-    """A sentence about the settings, for the training output; None: the usual defaults apply."""
+def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
+    """Show that the settings for small datasets apply, and their values with -v."""
     if not config.text.small_data:
-        return None
+        return
+    few = f"fewer than {SMALL:,} texts: " if len(train.texts) < SMALL else ""
+    last = ", and saves the last epoch instead of the best" if config.training.select == "last" else ""
+    watcher.say(
+        f"{few}training uses the settings for small datasets{last} "
+        "(-v lists them; --set small_data=false turns them off)"
+    )
     names = [f"vectors={config.vectors}"]
     settings = _settings(len(train.texts))
     names += [f"{name}={getattr(getattr(config, part), name)}" for part, values in settings.items() for name in values]
-    return (
-        f"fewer than {SMALL:,} texts: training uses the settings for small datasets ({', '.join(names)}).  "
-        "select=last: the last epoch is saved, not the one with the best validation score.  "
-        "Turn them off with small_data=False (--set small_data=false)"
-    )
+    watcher.detail(f"settings for small datasets: {', '.join(names)}")
 
 
 def advice(config: TrainConfig, validation: Split, score: float) -> str | None:

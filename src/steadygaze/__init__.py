@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from steadygaze.images.image_explanation import ImageExplanation as ImageExplanation
     from steadygaze.images.image_inputs import load_images as load_images
     from steadygaze.results.explanation import Explanation as Explanation
+    from steadygaze.study.python_calls import compare as compare
+    from steadygaze.study.python_calls import tune as tune
 
 
 _MODULES = {  # public name -> its module
@@ -35,6 +37,7 @@ _MODULES = {  # public name -> its module
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certify",
+    "compare": "steadygaze.study.python_calls",
     "evaluate": "steadygaze.audit.evaluate",
     "explain": "steadygaze.adapters.load_and_explain",
     "fit_explainer": "steadygaze.adapters.fit_explainer",
@@ -42,6 +45,7 @@ _MODULES = {  # public name -> its module
     "load_corpus": "steadygaze.data.corpora",
     "load_explainer": "steadygaze.adapters.fit_explainer",
     "load_images": "steadygaze.images.image_inputs",
+    "tune": "steadygaze.study.python_calls",
     "word_weights": "steadygaze.adapters.load_and_explain",
 }
 _CALLABLE_PACKAGES = ("audit",)  # packages that can be called, as sg.audit(...)
@@ -55,6 +59,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
+    "compare",
     "evaluate",
     "explain",
     "fit_explainer",
@@ -62,6 +67,7 @@ __all__ = [
     "load_corpus",
     "load_explainer",
     "load_images",
+    "tune",
     "word_weights",
 ]
 

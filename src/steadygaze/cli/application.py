@@ -97,6 +97,18 @@ Epochs = Annotated[
 ]
 
 
+Engine = Annotated[
+    str,
+    runtime_option("--engine", help="local, ray (a cluster on this machine), ray://auto or ray://HOST:PORT."),
+]
+Workers = Annotated[
+    int | None,
+    runtime_option(
+        "--workers", min=1, metavar="N", help="Models at a time.", show_default="as cores and memory allow; on a GPU 1"
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Common:
     """Options of every command."""

@@ -1,9 +1,7 @@
 """The command `compare`."""
 
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,24 +10,24 @@ from steadygaze.cli.application import (
     Common,
     Data,
     Encoder,
+    Engine,
     Epochs,
     SynonymGroupsFile,
     Vectors,
+    Workers,
     command_help,
     common_options,
     data_option,
     model_option,
     output_option,
-    runtime_option,
     stderr_console,
     training_option,
 )
 from steadygaze.cli.command_options import config_options
-from steadygaze.cli.output_streams import Watch, interruptible, print_json, print_line, progress_bar
+from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
-    from steadygaze.core.errors import Console
     from steadygaze.results.comparison import Comparison
 
 Techniques = Annotated[
@@ -53,16 +51,6 @@ Explainer = Annotated[
     str | None, model_option("--explainer", help="Explainer; see: list explainers.", show_default="the model's")
 ]
 Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
-Engine = Annotated[
-    str,
-    runtime_option("--engine", help="local, ray (a cluster on this machine), ray://auto or ray://HOST:PORT."),
-]
-Workers = Annotated[
-    int | None,
-    runtime_option(
-        "--workers", min=1, metavar="N", help="Models at a time.", show_default="as cores and memory allow; on a GPU 1"
-    ),
-]
 WIDTH = 240
 """Columns of a table that is written to a file or a pipe."""
 
@@ -127,7 +115,7 @@ def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers
     with (
         interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
         progress_bar(console, each=True) as bar,
-        _print_warnings(console, bar) as watch,
+        print_warnings(console, bar) as watch,
     ):
         command = ("steadygaze", *sys.argv[1:])
         runtime = StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers)
@@ -146,22 +134,6 @@ def _parse_settings_for(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
             raise UserError(f"--set-for takes technique:key=value, found {pair!r}; for example: word-at:epsilon=0.1")
         settings.setdefault(technique.strip(), {}).update(parse([setting]))
     return settings
-
-
-@contextmanager
-def _print_warnings(console: "Console", watch: Watch) -> Iterator[Watch]:
-    """Print each warning as one line that names the cell."""
-    cell = ""
-
-    def watch_cell(activity: str, done: int, total: int) -> None:
-        nonlocal cell
-        watch(activity, done, total)
-        cell = activity.partition(":")[0]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print_line(console, f"{cell}: {message}".removeprefix(": "))
-        yield watch_cell
 
 
 def _show(comparison: "Comparison", out: Path, common: Common) -> None:

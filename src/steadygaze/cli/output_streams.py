@@ -139,6 +139,22 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
 
 
 @contextmanager
+def print_warnings(console: "Console", watch: Watch) -> Iterator[Watch]:
+    """Print each warning as one line that names the cell."""
+    cell = ""
+
+    def watch_cell(activity: str, done: int, total: int) -> None:
+        nonlocal cell
+        watch(activity, done, total)
+        cell = activity.partition(":")[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: print_line(console, f"{cell}: {message}".removeprefix(": "))
+        yield watch_cell
+
+
+@contextmanager
 def interruptible(console: "Console", kept: Callable[[], str]) -> Iterator[None]:
     """On an interruption, print what is kept and how to continue; `kept` returns that sentence, or nothing."""
     try:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.search_space import SearchChoice, SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.tensor_files import without_memory
 from steadygaze.core.types import Batch, Encoded, Forward
@@ -29,7 +30,7 @@ MOST_PARAMETERS = 1 << 31
 class Architecture:
     """Architecture of a classifier."""
 
-    hidden: Annotated[int, Field(ge=2, le=8192)] = 128
+    hidden: Annotated[int, Field(ge=2, le=8192), SearchChoice(32, 64, 128, 256)] = 128
     """Hidden units, per direction."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 100
     """Size of a word vector, without pre-trained vectors."""
@@ -41,9 +42,9 @@ class Architecture:
     """Map from scores to weights; uniform ignores the scores and is a baseline."""
     decoder: Literal["linear", "mlp"] = "linear"
     """Map from the attended context to logits; certificates need `linear`."""
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dropout: Annotated[float, Field(ge=0, lt=1), SearchRange(0.0, 0.5)] = 0.0
     """Dropout rate of word vectors; a transformer keeps its own."""
-    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    word_dropout: Annotated[float, Field(ge=0, lt=1), SearchRange(0.0, 0.5)] = 0.0
     """Share of the words that training replaces by the unknown word; not for a transformer."""
     window: Annotated[int | None, Field(ge=1)] = None
     """Pieces per window of a transformer, which then reads whole texts; None: one window, the rest is truncated."""

@@ -181,6 +181,20 @@ def _scatter(points: Points, of: str) -> tuple[float, str]:
     return bottom + 2 * GAP, body + _dots(x(shares[:, 0].clip(0)), y(shares[:, 1].clip(0)), 0.4, 4)
 
 
+def draw_trials(points: Points, x_title: str, y_title: str) -> str:
+    """SVG of trials: a dot each at (x, y), and a line through those of the Pareto front."""
+    left, top, bottom, right = 58.0, float(MARGIN), 220.0, float(WIDTH - MARGIN - 6)
+    values = np.array([(point["x"], point["y"]) for point in points], dtype=np.float64)
+    x_marks, y_marks = (ticks(float(column.min()), float(column.max()), 5) for column in values.T)
+    x, y = _Scale((x_marks[0], x_marks[-1]), (left, right)), _Scale((y_marks[0], y_marks[-1]), (bottom, top))
+    front = np.array(sorted((point["x"], point["y"]) for point in points if point["front"]), dtype=np.float64)
+    body = _y_axis(y, y_marks, left, right, y_title) + _x_axis(x, x_marks, top, bottom, x_title)
+    body += _dots(x(values[:, 0]), y(values[:, 1]), 0.5, 6)
+    body += _curve(x(front[:, 0]), y(front[:, 1]), 'class="stroke-series-2"', "")
+    size = f'viewBox="0 0 {WIDTH} {_short(bottom + 2 * GAP)}" style="max-width:{round(LARGEST * WIDTH)}px"'
+    return f'<svg class="plot plot-trials" {size} aria-hidden="true">{body}</svg>'
+
+
 def _grouped(points: Points, by: str, field: str) -> dict[str, Any]:
     """Name of a group -> its values, in the order of the points."""
     order = {name: i for i, name in enumerate(dict.fromkeys(point[by] for point in points))}

@@ -38,6 +38,7 @@ from steadygaze.results.leakage_warnings import (
 )
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
+from steadygaze.results.tuning import Tuning
 from steadygaze.results.verdict import Answer
 
 if TYPE_CHECKING:
@@ -288,3 +289,17 @@ def explainer_scores(rows: Sequence[Row]) -> "Group":
     warnings = [Text(f"! {sentence}", style="bold yellow") for sentence in leakage_warnings(rows)]
     many = count_text(rows[0].n, "text") if rows else "no texts"
     return Group(Text(f"On {many} held out from fitting:"), table, *warnings)
+
+
+def tuning_table(tuning: Tuning, longest: int = 10) -> Table:
+    """The best trials of a search."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("trial", justify="right")
+    for name in (*(measure for measure, _ in tuning.objectives), *tuning.spaces, "seed", "epochs"):
+        table.add_column(name, justify="right")
+    best = tuning.front if len(tuning.objectives) > 1 else sorted(tuning.complete, key=tuning.rank)
+    for trial in best[:longest]:
+        values = [f"{value:.4f}" for value in trial.values]
+        settings = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in trial.settings.values()]
+        table.add_row(str(trial.number), *values, *settings, str(trial.seed), str(trial.epochs))
+    return table

@@ -29,9 +29,14 @@ NAMED = 3
 
 
 def run_cells(cells: Sequence[Cell], root: Path, executor: Executor, watch: Watch = silent) -> dict[str, CellRecord]:
-    """Run the cells that have no valid record; return the records of all, by name."""
+    """Run the cells that have no valid record, and end the executor; return the records of all, by name."""
     with executor:
-        return _Driver(cells, root, executor, watch).run()
+        return run_round(cells, root, executor, watch)
+
+
+def run_round(cells: Sequence[Cell], root: Path, executor: Executor, watch: Watch = silent) -> dict[str, CellRecord]:
+    """The same with an executor that goes on to other cells."""
+    return _Driver(cells, root, executor, watch).run()
 
 
 @dataclass

@@ -22,6 +22,7 @@ from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.code_version import code_version
 from steadygaze.study.compare_config import CompareConfig
+from steadygaze.study.tune_config import TuneConfig
 
 KEPT_OUT = 5
 """One text in so many of every class is held out if there is no split to audit."""
@@ -104,14 +105,19 @@ def cell_inputs(config: CompareConfig, material: StudyData, device: str, techniq
 
 
 def _common_inputs(config: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
+    data = {**material.known, "read": material.data, "texts": len(material.examples)}
+    return {**training_inputs(config, device), "data": data}
+
+
+def training_inputs(config: CompareConfig | TuneConfig, device: str) -> dict[str, Any]:
+    """Versions, hardware and files that every model of a study depends on."""
     return {
         "code": code_version(),
         "torch": torch.__version__,
         "device": best_device(device).type,
-        "data": {**material.known, "read": material.data, "texts": len(material.examples)},
         "encoder": encoder(config),
-        "vectors": _file(config.vectors),
-        "synonym_groups": _table(config.synonym_groups),
+        "vectors": file_digest(config.vectors),
+        "synonym_groups": file_digest(config.synonym_groups),
     }
 
 
@@ -132,7 +138,7 @@ def own(config: CompareConfig, technique: str) -> dict[str, Any]:
     return {**dataclasses.asdict(config.training(technique).technique), **differing}
 
 
-def encoder(config: CompareConfig) -> str:
+def encoder(config: CompareConfig | TuneConfig) -> str:
     """The encoder without a local path."""
     kind, colon, place = config.encoder.partition(":")
     return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else config.encoder
@@ -148,24 +154,20 @@ def explainers(config: CompareConfig) -> str:
 
 def synonyms(config: CompareConfig) -> str | None:
     """The synonym table, for signatures."""
-    return _table(config.synonyms)
-
-
-def _table(table: str | dict[str, list[str]] | None) -> str | None:
-    if isinstance(table, dict):
-        return f"given in Python, {digest_json([table], sort_keys=True)[:12]}"
-    return _file(table)
+    return file_digest(config.synonyms)
 
 
 def _parts(config: CompareConfig, technique: str) -> dict[str, Any]:
     training = config.training(technique)
-    text = {**dataclasses.asdict(training.text), "synonyms": _file(training.text.synonyms)}
+    text = {**dataclasses.asdict(training.text), "synonyms": file_digest(training.text.synonyms)}
     return {**dataclasses.asdict(training.architecture), **dataclasses.asdict(training.training), **text}
 
 
-def _file(path: str | None) -> str | None:
-    """The name and digest of a file, or of the files of a folder; other values are unchanged."""
-    if path is None or not Path(path).exists():
-        return path
-    digests = [digest_file(file) for file in table_files(Path(path))]
-    return f"{Path(path).name}, {(digests[0] if Path(path).is_file() else digest_json(digests))[:12]}"
+def file_digest(source: str | dict[str, list[str]] | None) -> str | None:
+    """The name and digest of a file, of the files of a folder or of a mapping; other values are unchanged."""
+    if isinstance(source, dict):
+        return f"given in Python, {digest_json([source], sort_keys=True)[:12]}"
+    if source is None or not Path(source).exists():
+        return source
+    digests = [digest_file(file) for file in table_files(Path(source))]
+    return f"{Path(source).name}, {(digests[0] if Path(source).is_file() else digest_json(digests))[:12]}"

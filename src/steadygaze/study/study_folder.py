@@ -37,6 +37,10 @@ from steadygaze.results.row import ValueKey
 
 RESULT_FILES = r"[^/]+\.(safetensors|json)"
 """Files of cells."""
+DATA_FILE = "data.jsonl"
+"""The texts of a call in Python."""
+RESULTS = {"comparison": ("comparison.json", "comparison.html"), "search": ("tuning.json", "tuning.html")}
+"""Kind of a study -> its result files."""
 Arrays = dict[ValueKey, NDArray[np.float64]]
 
 
@@ -54,16 +58,20 @@ class StudyFolder:
     def seeds(self, technique: str) -> Path:
         return self.path / "cells" / f"{technique}-seeds"
 
-    def refuse_foreign(self) -> None:
-        """Refuse a folder that is neither new, empty nor a comparison."""
+    def refuse_foreign(self, kind: str = "comparison") -> None:
+        """Refuse a folder that is neither new, empty nor a study of this kind."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file; --out takes a folder")
-        if self.path.is_dir() and not self._settings.is_file() and unknown_entries(self.path, [self._settings.name]):
-            raise UserError(f"{self.path} exists and is not a comparison: name another folder")
-        for result in (self.path / "comparison.json", self.path / "comparison.html"):
-            check_file(result, replace=True)
+        if (
+            self.path.is_dir()
+            and not self._settings.is_file()
+            and unknown_entries(self.path, [self._settings.name, DATA_FILE])
+        ):
+            raise UserError(f"{self.path} exists and is not a {kind}: name another folder")
+        for result in RESULTS[kind]:
+            check_file(self.path / result, replace=True)
 
-    def begin(self, settings: Mapping[str, Any]) -> None:
+    def begin(self, settings: Mapping[str, Any], kind: str = "comparison") -> None:
         """Write the settings, or check that they match those of the folder."""
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path):  # another driver can begin at the same time
@@ -71,7 +79,7 @@ class StudyFolder:
             for folder in (self.path / "cells").glob("*"):
                 remove_named_leftovers(folder, RESULT_FILES)
             if self._settings.is_file():
-                self._same(settings)
+                self._same(settings, kind)
             else:
                 write_text(self._settings, json.dumps(settings, indent=1) + "\n")
 
@@ -79,14 +87,14 @@ class StudyFolder:
     def _settings(self) -> Path:
         return self.path / "settings.json"
 
-    def _same(self, settings: Mapping[str, Any]) -> None:
+    def _same(self, settings: Mapping[str, Any], kind: str) -> None:
         try:
             stored = read_object(self._settings)
         except UserError as error:
             raise UserError(f"{error}; name another folder") from None
         if changed := difference(stored, settings):
             raise UserError(
-                f"{self.path} contains a comparison with another {changed[0]}: {changed[1]}.  "
+                f"{self.path} contains a {kind} with another {changed[0]}: {changed[1]}.  "
                 "Use the same settings to continue it, or name another folder"
             )
 

@@ -46,6 +46,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths.distributions import jensen_shannon, kl_logits
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
@@ -60,7 +61,7 @@ class A2R(JointTechnique):
 
     variant: Literal["paper", "released"] = "paper"
     """The equations of the paper, or of the authors' code."""
-    agreement: Annotated[float, Field(ge=0)] = 1.0
+    agreement: Annotated[float, Field(ge=0), SearchRange(0.1, 10.0, log=True)] = 1.0
     """λ: weight of the divergence between the two predictors."""
 
     def loss(self, model: Rationalizer, batch: Batch, context: LossContext) -> Terms:

@@ -36,6 +36,7 @@ from typing import Annotated, ClassVar
 import torch
 
 from steadygaze.core.maths.distributions import kl, total_variation
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Classifier
@@ -50,7 +51,7 @@ class Adversary(Technique):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("difference",)
 
-    difference: Annotated[float, Field(ge=0, le=100)] = 1e-3
+    difference: Annotated[float, Field(ge=0, le=100), SearchRange(1e-4, 1.0, log=True)] = 1e-3
     """λ: weight of the divergence from the reference's attention."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:

@@ -43,6 +43,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths.distributions import cross_entropy
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
@@ -67,11 +68,11 @@ class AnchoringTechnique(WeightBall, Technique):
     """Measure of the largest change of the prediction: kl, or cross-entropy, which also minimizes entropy."""
     k: Annotated[int, Field(ge=1)] = 7
     """Number of top-weighted words whose weights are compared."""
-    closeness: Annotated[float, Field(ge=0)] = 10.0
+    closeness: Annotated[float, Field(ge=0), SearchRange(0.1, 100.0, log=True)] = 10.0
     """λp: weight of the distance from the reference's prediction."""
-    overlap: Annotated[float, Field(ge=0)] = 143.0
+    overlap: Annotated[float, Field(ge=0), SearchRange(1.0, 1000.0, log=True)] = 143.0
     """λ2: weight of the distance between the top-k weights."""
-    noise: Annotated[float, Field(ge=0)] = 2.0
+    noise: Annotated[float, Field(ge=0), SearchRange(0.1, 10.0, log=True)] = 2.0
     """ν: weight of the loss under perturbed word vectors."""
     noise_radius: Annotated[float, Field(gt=0, le=10)] = 0.1
     """Largest perturbation of an entry of a word vector, in standard deviations of all entries."""

@@ -37,6 +37,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
@@ -50,7 +51,7 @@ class AttentionAT(Technique):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("epsilon", "weight")
 
-    epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
+    epsilon: Annotated[float, Field(ge=0, le=1000), SearchRange(0.01, 30.0, log=True)] = 0.3
     """Length of the perturbation, in units of score."""
     weight: Annotated[float, Field(ge=0)] = 1.0
     """λ: weight of the perturbed loss."""

@@ -73,6 +73,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import cross_entropy, entropy, kl_logits
 from steadygaze.core.maths.ranking import Norm
 from steadygaze.core.random_key import RandomKey
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward, Terms
 from steadygaze.models.classifier import Architecture, Classifier
@@ -96,7 +97,7 @@ class WeightBall:
     """Measure of the change of the prediction: cross-entropy (as in the paper; minimizes entropy), or kl."""
     steps: Annotated[int, Field(ge=1, le=1000)] = 10
     """Steps of pgd."""
-    stability: Annotated[float, Field(ge=0)] = 1.0
+    stability: Annotated[float, Field(ge=0), SearchRange(0.01, 100.0, log=True)] = 1.0
     """λ1: weight of the largest change of the prediction under perturbed weights."""
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
@@ -174,11 +175,11 @@ class Seat(WeightBall, Technique):
 
     variant: Literal["paper", "joint", "released"] = "paper"
     """Trained parameters: the attention module (paper), the whole model (joint); released: the authors' code."""
-    radius: Annotated[float, Field(gt=0, le=10)] = 1e-3
+    radius: Annotated[float, Field(gt=0, le=10), SearchRange(1e-4, 0.1, log=True)] = 1e-3
     """R: radius of the perturbation of the weights."""
     k: Annotated[int, Field(ge=1)] = 7
     """Number of top-weighted words whose weights are compared."""
-    overlap: Annotated[float, Field(ge=0)] = 143.0
+    overlap: Annotated[float, Field(ge=0), SearchRange(1.0, 1000.0, log=True)] = 143.0
     """λ2: weight of the distance between the top-k weights."""
     embedding_radius: Annotated[float, Field(gt=0, le=100)] = 0.01
     """Largest perturbation of an entry of a word vector in `released`."""

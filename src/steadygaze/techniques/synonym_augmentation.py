@@ -36,6 +36,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.random_key import RandomKey
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
@@ -57,9 +58,9 @@ class SynonymAugmentation(Technique):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("weight", "share")
 
-    weight: Annotated[float, Field(ge=0)] = 1.0
+    weight: Annotated[float, Field(ge=0), SearchRange(0.1, 10.0, log=True)] = 1.0
     """λ: weight of the loss on the text with synonyms."""
-    share: Annotated[float, Field(ge=0, le=1)] = 0.8
+    share: Annotated[float, Field(ge=0, le=1), SearchRange(0.1, 1.0)] = 0.8
     """Probability that a word with a synonym is replaced."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:

@@ -36,6 +36,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
@@ -50,7 +51,7 @@ class WordAT(Technique):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("epsilon", "relative", "weight")
 
-    epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
+    epsilon: Annotated[float, Field(ge=0, le=100), SearchRange(0.01, 10.0, log=True)] = 0.2
     """Length of the perturbation of a text; see `relative`."""
     relative: bool = True
     """Measure `epsilon` relative to the mean norm of a word vector."""

@@ -29,6 +29,7 @@ from typing import Annotated, Literal
 import torch
 from torch import nn
 
+from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.encoders.transformer import Transformer
@@ -49,11 +50,11 @@ class Training:
     """Maximum number of epochs; default 8, or enough for 300 steps on small datasets."""
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 32
     """Texts per step."""
-    learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-3
+    learning_rate: Annotated[float, Field(gt=0, le=10), SearchRange(1e-4, 1e-2, log=True)] = 1e-3
     """Learning rate of Adam."""
     encoder_learning_rate: Annotated[float, Field(gt=0, le=10)] | None = None
     """Learning rate of the encoder; default `learning_rate`, or 5e-5 for a transformer."""
-    weight_decay: Annotated[float, Field(ge=0, le=1)] = 1e-5
+    weight_decay: Annotated[float, Field(ge=0, le=1), SearchRange(1e-6, 1e-2, log=True)] = 1e-5
     """L2 penalty on the model, except its word vectors (rare words would vanish) and its scorer."""
     amsgrad: bool = True
     """Use AMSGrad, which keeps the maximum of the second moments."""

@@ -1,0 +1,161 @@
+"""The command `tune`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from steadygaze.cli import app
+from steadygaze.cli.application import (
+    Common,
+    Data,
+    DropEmpty,
+    Encoder,
+    Engine,
+    Epochs,
+    LabelColumn,
+    SynonymGroupsFile,
+    TextColumn,
+    Vectors,
+    Workers,
+    command_help,
+    common_options,
+    data_option,
+    output_option,
+    runtime_option,
+    stderr_console,
+    training_option,
+)
+from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar, show
+
+if TYPE_CHECKING:
+    from steadygaze.results.tuning import Tuning
+
+Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
+Out = Annotated[Path, output_option("--out", "-o", help="Folder of the search; the same command resumes it.")]
+Trials = Annotated[int, training_option("--trials", min=1, metavar="N", help="Models to train.")]
+ObjectiveNames = Annotated[
+    str, training_option("--objective", metavar="A,B", help="Measures on validation texts; see: list measures.")
+]
+Settings = Annotated[
+    list[str] | None,
+    training_option(
+        "--set",
+        metavar="KEY=SPACE",
+        help="Setting to vary (LOW:HIGH, LOW:HIGH:log or A,B,C) or a fixed value; repeatable.",
+        show_default="the space of the technique",
+    ),
+]
+Search = Annotated[
+    list[str] | None,
+    training_option("--search", metavar="KEY", help="Setting to vary in its own space; repeatable."),
+]
+Parallel = Annotated[int, runtime_option("--parallel", min=1, metavar="N", help="Trials that are proposed together.")]
+Prune = Annotated[bool, training_option("--prune/--no-prune", help="Stop trials below the median of earlier ones.")]
+Limit = Annotated[
+    int | None, data_option("--limit", min=1, metavar="N", help="Validation texts to audit.", show_default="all")
+]
+Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+
+
+@app.command(
+    **command_help(
+        "tune sst2 --technique word-at --trials 20 --out runs/epsilon",
+        "tune reviews.csv --technique vanilla --set learning_rate=0.0001:0.01:log --set hidden=64,128 --out runs/t",
+        "tune sst2 --technique consensus --objective macro-f1,jensen-shannon/noise --trials 30 --out runs/front",
+    )
+)
+@common_options
+def tune(
+    data: Data,
+    technique: Technique,
+    out: Out,
+    *,
+    trials: Trials = 20,
+    objective: ObjectiveNames = "macro-f1",
+    text: TextColumn = None,
+    label: LabelColumn = "label",
+    drop_empty: DropEmpty = False,
+    limit: Limit = None,
+    synonyms: Synonyms = None,
+    encoder: Encoder = "bilstm",
+    vectors: Vectors = None,
+    synonym_groups: SynonymGroupsFile = None,
+    epochs: Epochs = None,
+    settings: Settings = None,
+    search: Search = None,
+    prune: Prune = True,
+    parallel: Parallel = 4,
+    engine: Engine = "local",
+    workers: Workers = None,
+    common: Common,
+) -> None:
+    """Search the settings of a technique by validation scores, and save the best model."""
+    fixed, spaces = _parse_settings(settings or [])
+    config = {
+        "data": data,
+        "text": tuple(text or ("text",)),
+        "label": label,
+        "drop_empty": drop_empty,
+        "limit": limit,
+        "technique": technique,
+        "trials": trials,
+        "objectives": tuple(name.strip() for name in objective.split(",") if name.strip()),
+        "seed": common.seed,
+        "parallel": parallel,
+        "prune": prune,
+        "encoder": encoder,
+        "vectors": vectors,
+        "epochs": epochs,
+        "batch_size": common.batch_size,
+        "settings": fixed,
+        "spaces": spaces,
+        "search": tuple(search or ()),
+        "synonyms": None if synonyms is None else str(synonyms),
+        "synonym_groups": None if synonym_groups is None else str(synonym_groups),
+    }
+    _show(_run(config, out, common, engine, workers), out, common)
+
+
+def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fixed values and search spaces, by name."""
+    from steadygaze.core.search_space import parse_space
+    from steadygaze.core.settings import parse
+
+    spaces = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if equals and (space := parse_space(value)) is not None:
+            spaces[name.strip()] = space
+    return parse(pair for pair in pairs if pair.partition("=")[0].strip() not in spaces), spaces
+
+
+def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None) -> "Tuning":
+    from steadygaze.core.settings import build
+    from steadygaze.study.compare import StudyRuntime
+    from steadygaze.study.tune import tune
+    from steadygaze.study.tune_config import TuneConfig
+
+    study, console = build(TuneConfig, config), stderr_console(common)
+    resume = f"{out} keeps the finished trials: run the same command again to continue"
+    with (
+        interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
+        progress_bar(console, each=True) as bar,
+        print_warnings(console, bar) as watch,
+    ):
+        command = ("steadygaze", *sys.argv[1:])
+        return tune(study, StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers))
+
+
+def _show(tuning: "Tuning", out: Path, common: Common) -> None:
+    if common.json:
+        print_json(tuning.to_dict())
+        return
+    from steadygaze.core.errors import Console
+    from steadygaze.report.terminal_tables import tuning_table
+
+    Console().print(tuning_table(tuning))
+    print_line(
+        stderr_console(common), f"best model: {out / 'model'}; open {out / 'tuning.html'} in a browser; train it again:"
+    )
+    show(tuning.train_command)

@@ -1,0 +1,151 @@
+"""sg.compare and sg.tune: the commands, with texts and settings from Python."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from steadygaze.core.arguments import integer, optional, path, sequence_of, validated
+from steadygaze.core.atomic_files import write_text
+from steadygaze.core.errors import UserError
+from steadygaze.core.search_space import SearchChoice, SearchRange, SearchSpace
+from steadygaze.core.settings import build
+from steadygaze.estimator.inputs import read_split
+from steadygaze.results.comparison import Comparison
+from steadygaze.results.tuning import Tuning
+from steadygaze.study import compare as comparison
+from steadygaze.study import tune as tuning
+from steadygaze.study.compare import StudyRuntime
+from steadygaze.study.compare_config import CompareConfig
+from steadygaze.study.study_folder import DATA_FILE, StudyFolder
+from steadygaze.study.tune_config import TuneConfig
+
+
+@validated(techniques=sequence_of, seeds=integer(1), out=optional(path), workers=optional(integer(1)))
+def compare(
+    texts: Any,
+    labels: Any,
+    *,
+    techniques: Sequence[str],
+    seeds: int = 3,
+    out: str | Path | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    device: str = "auto",
+    **options: Any,
+) -> Comparison:
+    """Train techniques with several seeds, audit every model and test the differences.
+
+    A fifth of the texts is held out for the audits.
+
+    Parameters
+    ----------
+    texts, labels : texts, or pairs (text, question), and one label for each
+    techniques : names of techniques; the first is the baseline
+    seeds : models per technique
+    out : folder of the comparison; the same call resumes it.  None: a temporary folder, deleted at the end
+    engine : "local", "ray" (starts a cluster on this machine), "ray://auto" or "ray://HOST:PORT"
+    workers : models at a time; None: as many as cores and memory allow, on a GPU one
+    device : auto, cpu, cuda or mps
+    options : other fields of CompareConfig: encoder, vectors, epochs, batch_size, settings, settings_for, synonyms, ...
+
+    Returns
+    -------
+    Comparison
+        `standings` has the scores of each technique, `to_html(path)` writes the page.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> result = sg.compare(texts, labels, techniques=["vanilla", "word-at"], seeds=5, out="runs/c")  # doctest: +SKIP
+    """
+    with _stored(texts, labels, out, "comparison") as (folder, data):
+        config = build(CompareConfig, {**data, "techniques": tuple(techniques), "seeds": seeds, **options})
+        return comparison.compare(config, StudyRuntime(folder, device=device, engine=engine, workers=workers))
+
+
+@validated(trials=integer(1), out=optional(path), workers=optional(integer(1)), objectives=sequence_of)
+def tune(
+    texts: Any,
+    labels: Any,
+    *,
+    technique: str,
+    trials: int = 20,
+    search: Mapping[str, Any] | Sequence[str] | None = None,
+    objectives: Sequence[str] = ("macro-f1",),
+    out: str | Path | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    device: str = "auto",
+    **options: Any,
+) -> Tuning:
+    """Search the settings of a technique by validation scores (Optuna's TPE with median pruning).
+
+    A tenth of the texts is held out for validation, as `fit` does it.
+
+    Parameters
+    ----------
+    texts, labels : texts, or pairs (text, question), and one label for each
+    technique : name of the technique
+    trials : models to train
+    search : setting -> (low, high), (low, high, "log") or a list of values; or names of settings with a space of their
+        own.  None: the settings whose space the technique declares
+    objectives : measures on the validation texts; several give a Pareto front
+    out : folder of the search, with the best model; the same call resumes it.  None: a temporary folder
+    engine, workers, device : as for `compare`
+    options : other fields of TuneConfig: encoder, vectors, epochs, settings, seed, parallel, prune, synonyms, ...
+
+    Returns
+    -------
+    Tuning
+        `best` is the best trial, `front` the Pareto front, `train_command` trains the best model.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> result = sg.tune(texts, labels, technique="word-at", trials=20, out="runs/epsilon")  # doctest: +SKIP
+    >>> clf = sg.load("runs/epsilon/model")  # doctest: +SKIP
+    """
+    names = tuple(search) if search is not None and not isinstance(search, Mapping) else ()
+    spaces = {name: _space(name, value) for name, value in search.items()} if isinstance(search, Mapping) else {}
+    with _stored(texts, labels, out, "search") as (folder, data):
+        settings = {"technique": technique, "trials": trials, "objectives": tuple(objectives)}
+        config = build(TuneConfig, {**data, **settings, "search": names, "spaces": spaces, **options})
+        return tuning.tune(config, StudyRuntime(folder, device=device, engine=engine, workers=workers))
+
+
+def _space(name: str, value: Any) -> SearchSpace:
+    match value:
+        case SearchRange() | SearchChoice():
+            return value
+        case (int() | float() as low, int() | float() as high) if isinstance(value, tuple):
+            return SearchRange(low, high)
+        case (int() | float() as low, int() | float() as high, "log") if isinstance(value, tuple):
+            return SearchRange(low, high, log=True)
+        case list():
+            return SearchChoice(*value)
+    raise UserError(f"search: {name} takes (low, high), (low, high, 'log') or a list of values, found {value!r:.80}")
+
+
+@contextmanager
+def _stored(texts: Any, labels: Any, out: str | Path | None, kind: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Write the texts to a file of the study, which workers and later calls read; provide the folder and the data."""
+    split = read_split(texts, labels)
+    questions: Sequence[str | None] = split.questions or [None] * len(split.texts)
+    rows = [
+        {"text": text, "label": label} | ({} if question is None else {"question": question})
+        for text, label, question in zip(split.texts, split.labels, questions, strict=True)
+    ]
+    with tempfile.TemporaryDirectory(prefix="steadygaze-") as temporary:
+        folder = Path(temporary if out is None else out)
+        StudyFolder(folder).refuse_foreign(kind)
+        content = "".join(json.dumps(row) + "\n" for row in rows)
+        file = folder / DATA_FILE
+        if not file.is_file():
+            write_text(file, content)
+        elif file.read_text(encoding="utf-8") != content:
+            raise UserError(f"{folder} contains a {kind} of other texts: name another folder")
+        columns = ("text",) if split.questions is None else ("text", "question")
+        yield folder, {"data": str(file), "text": columns}

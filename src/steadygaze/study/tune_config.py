@@ -1,0 +1,128 @@
+"""The settings of a hyper-parameter search."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from steadygaze.audit.measures import check_name, measure_of
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.search_space import SearchChoice, SearchSpace, declared_spaces
+from steadygaze.core.settings import Field, settings
+from steadygaze.data.splits import DataConfig
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, setting_defaults, train_config
+from steadygaze.models.classifier import Architecture
+from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.training.optimizers import Training
+
+SCORE = "macro-f1"
+"""The validation score of every epoch, by which trials are pruned."""
+LEAST_TRIALS = 10_000
+
+
+@dataclass(frozen=True)
+class Objective:
+    measure: str
+    direction: str
+    """maximize or minimize."""
+
+
+@settings
+class TuneConfig(ProbeConfig, DataConfig):
+    """The settings that determine the trials, besides versions and hardware."""
+
+    technique: str
+    trials: Annotated[int, Field(ge=1, le=LEAST_TRIALS)] = 20
+    objectives: tuple[str, ...] = (SCORE,)
+    """Measures on the validation texts."""
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED - LEAST_TRIALS)] = 0
+    """Seed of the search; trial n is trained with the seed `seed` + n."""
+    parallel: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Trials that are proposed together, from the results of all earlier ones; the number of workers may differ."""
+    prune: bool = True
+    """Stop a trial whose validation score is below the median of earlier trials at the same epoch."""
+    encoder: str = "bilstm"
+    vectors: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Fixed settings."""
+    spaces: dict[str, Any] = Field(default_factory=dict)
+    """Setting -> SearchRange or SearchChoice.  Empty: those that the technique declares."""
+    search: tuple[str, ...] = ()
+    """Settings to vary in their declared space, besides `spaces`."""
+    synonyms: str | dict[str, list[str]] | None = None
+    """For measures under synonym substitution: a file or a mapping."""
+    synonym_groups: str | dict[str, list[str]] | None = None
+
+    def classifier(self, number: int, values: dict[str, Any], device: str = "auto") -> TextClassifier:
+        """The untrained classifier of a trial."""
+        return TextClassifier(
+            self.encoder,
+            self.technique,
+            seed=self.seed + number,
+            epochs=self.epochs,
+            vectors=self.vectors,
+            settings={**self.settings, **values},
+            batch_size=self.batch_size,
+            synonym_groups=self.synonym_groups,
+            device=device,
+            verbose=False,
+        )
+
+    def training(self, number: int, values: dict[str, Any]) -> TrainConfig:
+        return train_config(self.classifier(number, values).get_params(deep=False))
+
+
+def search_spaces(config: TuneConfig) -> dict[str, SearchSpace]:
+    """The space of every setting that the search varies, by name."""
+    if config.technique not in TECHNIQUES:
+        raise unknown("technique", config.technique, TECHNIQUES)
+    technique = declared_spaces(TECHNIQUES[config.technique])
+    declared = {
+        **declared_spaces(Architecture),
+        **declared_spaces(Training),
+        **declared_spaces(TextConfig),
+        **technique,
+    }
+    for name in config.search:
+        if name not in declared:
+            raise unknown("setting with a search space", name, declared)
+    spaces = {**{name: declared[name] for name in config.search}, **config.spaces}
+    if not spaces:
+        spaces = technique or {"learning_rate": declared["learning_rate"]}
+    spaces = {name: space for name, space in spaces.items() if name not in config.settings}
+    if not spaces:
+        raise UserError("every setting is fixed: vary one, for example --set learning_rate=0.0001:0.01:log")
+    for name, space in spaces.items():  # both ends must be valid
+        ends = space.values if isinstance(space, SearchChoice) else (space.low, space.high)
+        for value in ends:
+            config.training(0, {name: value})
+    return spaces
+
+
+def default_values(config: TuneConfig, spaces: dict[str, SearchSpace]) -> dict[str, Any] | None:
+    """The default of every varied setting, for the first trial; None if one lies outside its space."""
+    defaults = setting_defaults(config.technique)
+    values = {name: defaults[name] for name in spaces}
+    inside = [
+        values[name] in space.values
+        if isinstance(space, SearchChoice)
+        else isinstance(values[name], int | float) and space.low <= values[name] <= space.high
+        for name, space in spaces.items()
+    ]
+    return values if all(inside) else None
+
+
+def objectives(config: TuneConfig) -> tuple[Objective, ...]:
+    """The objectives with their directions."""
+    if not config.objectives or len(set(config.objectives)) < len(config.objectives):
+        raise UserError(f"objectives must be different measures, found {', '.join(config.objectives) or 'none'}")
+    found = []
+    for name in config.objectives:
+        check_name(name)
+        direction = measure_of(name).direction
+        if direction == "neither":
+            raise UserError(f"{name} has no better direction: it cannot be an objective")
+        found.append(Objective(name, "minimize" if direction == "lower" else "maximize"))
+    return tuple(found)

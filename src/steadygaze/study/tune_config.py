@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from steadygaze.audit.measures import check_name, measure_of
+from steadygaze.audit.measures import COLUMNS, check_name, measure_of
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.search_space import SearchChoice, SearchSpace, declared_spaces
 from steadygaze.core.settings import Field, settings
@@ -118,11 +118,15 @@ def objectives(config: TuneConfig) -> tuple[Objective, ...]:
     """The objectives with their directions."""
     if not config.objectives or len(set(config.objectives)) < len(config.objectives):
         raise UserError(f"objectives must be different measures, found {', '.join(config.objectives) or 'none'}")
-    found = []
-    for name in config.objectives:
-        check_name(name)
-        direction = measure_of(name).direction
-        if direction == "neither":
-            raise UserError(f"{name} has no better direction: it cannot be an objective")
-        found.append(Objective(name, "minimize" if direction == "lower" else "maximize"))
-    return tuple(found)
+    return tuple(map(_objective, config.objectives))
+
+
+def _objective(name: str) -> Objective:
+    """The direction is that of the column of a comparison, or else of the measure."""
+    check_name(name)
+    directions = {column.measure: column.direction for column in COLUMNS}
+    direction = directions.get(name, measure_of(name).direction)
+    if direction == "neither":
+        known = ", ".join(column for column, better in directions.items() if better != "neither")
+        raise UserError(f"{name} has no better direction: it cannot be an objective; for example: {known}")
+    return Objective(name, "minimize" if direction == "lower" else "maximize")

@@ -1,0 +1,253 @@
+"""A search: the same trials whatever interrupts it and however many workers run it."""
+
+import json
+import os
+import random
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import optuna
+import pytest
+
+import commands
+import steadygaze as sg
+from steadygaze.core.errors import UserError
+from steadygaze.core.search_space import SearchChoice, SearchRange
+from steadygaze.estimator.model_folder import fingerprint
+from steadygaze.estimator.text_classifier import load_classifier
+from steadygaze.results.tuning import Trial, Tuning
+from steadygaze.study.compare import StudyRuntime
+from steadygaze.study.trial import Pruner, TrialResult
+from steadygaze.study.tune import load_job, propose, tune
+from steadygaze.study.tune_config import TuneConfig, search_spaces
+from steadygaze.training.technique_loop import TechniqueLoop
+from study.test_compare import Stopping
+from study.tiny import DATA
+
+WORDS = ("film", "plot", "cast", "scene", "music", "ending", "story", "camera")
+EPOCH = "steadygaze.training.technique_loop.TechniqueLoop.train_epoch"
+
+
+def write_texts(folder: Path) -> Path:
+    """Texts that are easy enough for a few steps: a third of the words are good or bad."""
+    draw = random.Random(0)
+    folder.mkdir(exist_ok=True)
+    for split, size in (("train", 80), ("validation", 40), ("test", 10)):
+        lines = []
+        for number in range(size):
+            label = ("bad", "good")[number % 2]
+            words = [label if draw.random() < 0.3 else draw.choice((*WORDS, "good", "bad")) for _ in range(8)]
+            lines.append(json.dumps({"text": " ".join(words), "label": label}))
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+TEXTS = write_texts(Path(tempfile.gettempdir()) / f"steadygaze-tune-{os.getpid()}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _remove_texts() -> Iterator[None]:
+    yield
+    shutil.rmtree(TEXTS)
+
+
+def search(**changes: object) -> TuneConfig:
+    usual: dict[str, object] = {
+        "data": str(TEXTS),
+        "technique": "word-at",
+        "trials": 9,
+        "parallel": 3,
+        "encoder": "average",
+        "batch_size": 8,
+        "epochs": 3,
+        "settings": {"hidden": 8, "dimension": 12, "patience": 99},
+        "spaces": {"learning_rate": SearchRange(1e-3, 0.3, log=True), "weight": SearchChoice(0.5, 1.0)},
+    }
+    return TuneConfig(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+def run(out: Path, config: TuneConfig | None = None, **machine: object) -> Tuning:
+    return tune(config or search(), StudyRuntime(out, device="cpu", **machine))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search that was never interrupted."""
+    out = tmp_path_factory.mktemp("tune") / "whole"
+    run(out)
+    return out
+
+
+def test_a_search_ends_with_a_model_a_page_and_a_journal(whole: Path):
+    found = json.loads((whole / "tuning.json").read_text())
+    states = [trial["state"] for trial in found["trials"]]
+    assert len(states) == 9
+    assert set(states) == {"complete", "pruned"}, "choose settings that prune a trial"
+    best = found["trials"][found["best"]]
+    assert best["values"][0] == max(trial["values"][0] for trial in found["trials"] if trial["values"])
+    assert load_classifier(whole / "model", "cpu").stored_.description.best_epoch["macro-f1"] == best["values"][0]
+    assert found["trials"][0]["settings"] == {"learning_rate": 0.001, "weight": 1.0}  # the defaults
+    pruned = [trial for trial in found["trials"] if trial["state"] == "pruned"]
+    assert all(trial["epochs"] < 3 and not trial["values"] for trial in pruned)
+    assert not any((whole / "cells" / f"trial-{trial['number']}" / "model").exists() for trial in pruned)
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(whole / "optuna.log")))
+    study = optuna.load_study(study_name="word-at", storage=storage)
+    assert study.best_trial.number == found["best"]
+    assert len(study.trials) == 9
+    page = (whole / "tuning.html").read_text()
+    assert found["train_command"].split()[2] in page
+    assert "<svg" in page
+
+
+@pytest.mark.parametrize("at", [2, 5, 14])
+def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_path: Path, monkeypatch, at: int):
+    with monkeypatch.context() as patch:
+        patch.setattr(EPOCH, Stopping(TechniqueLoop.train_epoch, at))
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "out")
+    run(tmp_path / "out")
+    assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
+
+
+def test_the_number_of_workers_does_not_matter(whole: Path, tmp_path: Path):
+    run(tmp_path / "out", workers=2)
+    assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
+
+
+def test_a_search_can_be_extended_but_not_changed(whole: Path, tmp_path: Path, monkeypatch):
+    run(tmp_path / "out", search(trials=4))
+    with monkeypatch.context() as patch:
+        patch.setattr(EPOCH, calls := Stopping(TechniqueLoop.train_epoch))
+        run(tmp_path / "out")
+        extended = calls.calls
+    assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
+    epochs = [trial["epochs"] for trial in json.loads((whole / "tuning.json").read_text())["trials"]]
+    assert extended == sum(epochs[4:])
+    with pytest.raises(UserError, match=r"contains a search with another audit.seed: 0, now 1"):
+        run(tmp_path / "out", search(seed=1))
+
+
+def test_the_printed_command_trains_the_best_model_again(whole: Path, tmp_path: Path, capsys):
+    words = shlex.split(json.loads((whole / "tuning.json").read_text())["train_command"])
+    arguments = [*words[1:-1], str(tmp_path / "again"), "--device", "cpu"]
+    assert commands.run(capsys, *arguments).code == 0
+    models = [load_classifier(folder, "cpu") for folder in (whole / "model", tmp_path / "again")]
+    assert fingerprint(models[0].stored_.model) == fingerprint(models[1].stored_.model)
+
+
+def test_the_test_split_is_not_there(tmp_path: Path):
+    job = load_job(search(), StudyRuntime(tmp_path, device="cpu"))
+    assert set(job.corpus.splits) == {"train", "validation"}
+    assert job.validation == job.corpus.splits["validation"]
+
+
+def complete(number: int, *scores: float) -> TrialResult:
+    epochs = {str(epoch): score for epoch, score in enumerate(scores, 1)}
+    settings = {"learning_rate": 0.01 * (number + 1), "weight": 1.0}
+    return TrialResult(number, settings, number, "complete", epochs, (max(scores),))
+
+
+@pytest.mark.parametrize(
+    ("scores", "pruned"),
+    [
+        ([0.7], [False]),  # the median of 0.5, 0.6, 0.7, 0.8, 0.9
+        ([0.69], [True]),
+        ([0.75, 0.74], [False, True]),  # the best so far against the median 0.76
+        ([0.77, 0.1], [False, False]),
+    ],
+)
+def test_a_trial_is_pruned_below_the_median_of_five_earlier_ones(scores, pruned):
+    earlier = [complete(n, first, first + 0.06) for n, first in enumerate((0.5, 0.6, 0.7, 0.8, 0.9))]
+    pruner = Pruner(earlier)
+    assert [pruner.should_prune(epoch, score) for epoch, score in enumerate(scores, 1)] == pruned
+    assert not Pruner(earlier[:4]).should_prune(1, 0.0)
+
+
+def test_proposals_depend_on_the_seed_and_on_earlier_results_alone():
+    config = search()
+    spaces = search_spaces(config)
+    trials = [complete(n, 0.5 + 0.01 * n) for n in range(6)]
+    first = propose(config, spaces, trials)
+    assert propose(config, spaces, trials) == first
+    assert propose(search(trials=99), spaces, trials) == first
+    assert propose(search(seed=1), spaces, trials) != first
+    other = [complete(n, 0.9 - 0.01 * n) for n in range(6)]
+    assert propose(config, spaces, other) != first
+    assert all(1e-3 <= values["learning_rate"] <= 0.3 and values["weight"] in (0.5, 1.0) for values in first)
+
+
+def tuning_of(values: list[tuple[float, float]]) -> Tuning:
+    trials = tuple(Trial(number, {}, number, "complete", pair) for number, pair in enumerate(values))
+    return Tuning(trials, (("macro-f1", "maximize"), ("jensen-shannon/noise", "minimize")), {})
+
+
+def test_the_pareto_front_by_hand_and_against_optuna():
+    tuning = tuning_of([(0.9, 0.5), (0.8, 0.1), (0.8, 0.2), (0.7, 0.05), (0.6, 0.3), (0.9, 0.5)])
+    assert [trial.number for trial in tuning.front] == [0, 1, 3, 5]
+    assert tuning.best is not None
+    assert tuning.best.number == 0
+    draw = random.Random(0)
+    values = [(draw.random(), draw.random()) for _ in range(40)]
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    study.add_trials([optuna.trial.create_trial(values=pair) for pair in values])
+    assert [trial.number for trial in tuning_of(values).front] == [trial.number for trial in study.best_trials]
+
+
+def test_two_objectives_give_a_front(tmp_path: Path):
+    config = search(objectives=("macro-f1", "jensen-shannon/noise"), trials=3, limit=10)
+    tuning = run(tmp_path / "out", config)
+    assert [len(trial.values) for trial in tuning.trials] == [2, 2, 2]
+    assert all(value > 0 for trial in tuning.trials for value in trial.values)
+    assert tuning.best in tuning.front
+    assert "Pareto front" in (tmp_path / "out" / "tuning.html").read_text()
+
+
+BAD = {
+    "unknown technique": (["--technique", "word-ta"], "did you mean 'word-at'"),
+    "unknown setting": (["--set", "epsilo=0:1"], "did you mean 'epsilon'"),
+    "out of range": (["--set", "epsilon=0:1000"], "epsilon"),
+    "nothing varies": (["--set", "epsilon=0.1"], "every setting is fixed"),
+    "no space": (["--search", "clip"], "unknown setting with a search space 'clip'"),
+    "no direction": (["--objective", "normalized-entropy"], "has no better direction"),
+    "unknown objective": (["--objective", "macro-f2"], "macro-f2"),
+    "unknown engine": (["--engine", "dask"], "unknown engine 'dask'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(capsys, tmp_path: Path, case: str):
+    arguments, hint = BAD[case]
+    words = ["tune", DATA, "--technique", "word-at", "--out", str(tmp_path / "t"), "--device", "cpu", *arguments]
+    ended = commands.run(capsys, *words)
+    assert ended.code == 2
+    assert hint in ended.err
+    assert not (tmp_path / "t" / "cells").exists()
+
+
+def test_the_command_prints_trials_and_the_command_that_trains_the_best(capsys, tmp_path: Path):
+    command = partial(commands.run, capsys)
+    words = ["tune", DATA, "--technique", "vanilla", "--trials", "2", "--epochs", "1", "--encoder", "average"]
+    words += ["--set", "hidden=4", "--workers", "1", "--device", "cpu", "--out", str(tmp_path / "t")]
+    ended = command(*words)
+    assert ended.code == 0
+    assert ended.out.splitlines()[0].split() == ["trial", "macro-f1", "learning_rate", "seed", "epochs"]
+    assert ended.out.splitlines()[-1].startswith("steadygaze train 'planted-reviews")
+    assert "2 of 2 done" in ended.err
+    assert json.loads(command(*words, "--json").out)["spaces"] == {"learning_rate": "0.0001:0.01:log"}
+
+
+def test_from_python(tmp_path: Path):
+    texts, labels = ["good fine film", "bad dull film"] * 20, ["yes", "no"] * 20
+    options = {"encoder": "average", "epochs": 1, "workers": 1, "device": "cpu", "settings": {"hidden": 4}}
+    tuning = sg.tune(texts, labels, technique="word-at", trials=2, search={"epsilon": (0.1, 1.0, "log")},
+                     out=tmp_path / "t", **options)  # fmt: skip
+    assert tuning.spaces == {"epsilon": "0.1:1.0:log"}
+    assert list(sg.load(tmp_path / "t" / "model").classes_) == ["no", "yes"]
+    with pytest.raises(UserError, match="of other texts"):
+        sg.tune(texts[:30], labels[:30], technique="word-at", trials=2, out=tmp_path / "t", **options)
+    with pytest.raises(UserError, match="epsilon takes"):
+        sg.tune(texts, labels, technique="word-at", search={"epsilon": "0.1:1"}, **options)

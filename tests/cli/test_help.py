@@ -24,6 +24,7 @@ PANELS = {
     "synonyms build": {"Data", "Model", "Output", "Runtime"},
     "synonyms show": {"Data", "Output", "Runtime"},
     "synonyms check": {"Data", "Output", "Runtime"},
+    "tune": {"Data", "Model", "Training", "Output", "Runtime"},
     "list": {"Data", "Output", "Runtime"},
     "demo": {"Data", "Output", "Runtime"},
 }

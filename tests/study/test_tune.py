@@ -1,12 +1,8 @@
 """A search: the same trials whatever interrupts it and however many workers run it."""
 
 import json
-import os
 import random
 import shlex
-import shutil
-import tempfile
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -46,18 +42,17 @@ def write_texts(folder: Path) -> Path:
     return folder
 
 
-TEXTS = write_texts(Path(tempfile.gettempdir()) / f"steadygaze-tune-{os.getpid()}")
-
-
 @pytest.fixture(scope="session", autouse=True)
-def _remove_texts() -> Iterator[None]:
-    yield
-    shutil.rmtree(TEXTS)
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_texts(TEXTS.setdefault("folder", tmp_path_factory.mktemp("texts")))
+
+
+TEXTS: dict[str, Path] = {}
 
 
 def search(**changes: object) -> TuneConfig:
     usual: dict[str, object] = {
-        "data": str(TEXTS),
+        "data": str(TEXTS["folder"]),
         "technique": "word-at",
         "trials": 9,
         "parallel": 3,
@@ -113,6 +108,7 @@ def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_pat
     assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter(whole: Path, tmp_path: Path):
     run(tmp_path / "out", workers=2)
     assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()

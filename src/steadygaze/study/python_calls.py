@@ -42,14 +42,24 @@ def compare(
 
     Parameters
     ----------
-    texts, labels : texts, or pairs (text, question), and one label for each
-    techniques : names of techniques; the first is the baseline
-    seeds : models per technique
-    out : folder of the comparison; the same call resumes it.  None: a temporary folder, deleted at the end
-    engine : "local", "ray" (starts a cluster on this machine), "ray://auto" or "ray://HOST:PORT"
-    workers : models at a time; None: as many as cores and memory allow, on a GPU one
-    device : auto, cpu, cuda or mps
-    options : other fields of CompareConfig: encoder, vectors, epochs, batch_size, settings, settings_for, synonyms, ...
+    texts : sequence of str or of pairs
+        Texts, or pairs (text, question).
+    labels : sequence
+        One label for each text.
+    techniques : sequence of str
+        Names of techniques; the first is the baseline.
+    seeds : int, default=3
+        Models per technique.
+    out : str or Path, default=None
+        Folder of the comparison; the same call resumes it.  None: a temporary folder, deleted at the end.
+    engine : str, default="local"
+        "local", "ray" (starts a cluster on this machine), "ray://auto" or "ray://HOST:PORT".
+    workers : int, default=None
+        Models at a time; None: as many as cores and memory allow, on a GPU one.
+    device : str, default="auto"
+        auto, cpu, cuda or mps.
+    options : dict
+        Other fields of CompareConfig: encoder, vectors, epochs, batch_size, settings, settings_for, synonyms, ...
 
     Returns
     -------
@@ -87,15 +97,29 @@ def tune(
 
     Parameters
     ----------
-    texts, labels : texts, or pairs (text, question), and one label for each
-    technique : name of the technique
-    trials : models to train
-    search : setting -> (low, high), (low, high, "log") or a list of values; or names of settings with a space of their
-        own.  None: the settings whose space the technique declares
-    objectives : measures on the validation texts; several give a Pareto front
-    out : folder of the search, with the best model; the same call resumes it.  None: a temporary folder
-    engine, workers, device : as for `compare`
-    options : other fields of TuneConfig: encoder, vectors, epochs, settings, seed, parallel, prune, synonyms, ...
+    texts : sequence of str or of pairs
+        Texts, or pairs (text, question).
+    labels : sequence
+        One label for each text.
+    technique : str
+        Name of the technique.
+    trials : int, default=20
+        Models to train.
+    search : dict or sequence of str, default=None
+        Setting -> (low, high), (low, high, "log") or a list of values; or names of settings with a space of their
+        own.  None: the settings whose space the technique declares.
+    objectives : sequence of str, default=("macro-f1",)
+        Measures on the validation texts; several give a Pareto front.
+    out : str or Path, default=None
+        Folder of the search, with the best model; the same call resumes it.  None: a temporary folder.
+    engine : str, default="local"
+        "local", "ray" (starts a cluster on this machine), "ray://auto" or "ray://HOST:PORT".
+    workers : int, default=None
+        Models at a time; None: as many as cores and memory allow, on a GPU one.
+    device : str, default="auto"
+        auto, cpu, cuda or mps.
+    options : dict
+        Other fields of TuneConfig: encoder, vectors, epochs, settings, seed, parallel, prune, synonyms, ...
 
     Returns
     -------

@@ -1,0 +1,79 @@
+"""Throughput of the engine: two workers against one, and Ray on this machine against our worker processes.
+
+    python bench/study_throughput.py [--rounds 3] [--cells 6] [--ray]
+
+Each cell trains and audits one small model, as `compare` does.  The runs are interleaved: one round runs each executor
+once, and the ratio of a round compares runs beside each other.  Workers start once and import torch before the clock.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from steadygaze.data.corpora import load_corpus
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.study.cell_record import Cell, Output, Watch
+from steadygaze.study.choose_executor import choose_executor
+from steadygaze.study.engine import run_round
+from steadygaze.study.executor import Executor
+from steadygaze.study.local_processes import LocalProcesses
+
+DATA = "planted-reviews:sizes=[{},100,100]"
+
+
+def train(texts: int, seed: int, folder: Path, watch: Watch) -> Output:
+    """One cell: a bilstm."""
+    corpus = load_corpus(DATA.format(texts))
+    examples = corpus.training
+    clf = TextClassifier("bilstm", seed=seed, epochs=2, settings={"small_data": False}, device="cpu", verbose=False)
+    clf.fit([example.text for example in examples], [example.label for example in examples])
+    return Output({"macro-f1": clf.stored_.description.best_epoch["macro-f1"]})
+
+
+def warm_up(folder: Path, watch: Watch) -> Output:
+    """Imports everything; takes long enough that every worker gets one."""
+    train(120, 0, folder, watch)
+    return Output()
+
+
+def seconds(executor: Executor, workers: int, count: int, texts: int) -> float:
+    """Seconds for all cells, after the workers have started."""
+    with tempfile.TemporaryDirectory() as root, executor:
+        first = [Cell(f"warm-{n}", f"warm {n}", {"warm": n}, warm_up) for n in range(workers)]
+        run_round(first, Path(root), executor)
+        cells = [Cell(f"cell-{n}", f"cell {n}", {"seed": n}, partial(train, texts, n)) for n in range(count)]
+        start = time.perf_counter()
+        records = run_round(cells, Path(root), executor)
+        assert all(record.is_finished for record in records.values()), records
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cells", type=int, default=6)
+    parser.add_argument("--texts", type=int, default=600)
+    parser.add_argument("--ray", action="store_true")
+    options = parser.parse_args()
+    ratios: dict[str, list[float]] = {"two workers / one": []} | ({"Ray / local": []} if options.ray else {})
+    for number in range(options.rounds):
+        run = partial(seconds, count=options.cells, texts=options.texts)
+        one, two = run(LocalProcesses(1), 1), run(LocalProcesses(2), 2)
+        ratios["two workers / one"].append(one / two)
+        line = f"round {number}: one worker {one:.1f} s, two workers {two:.1f} s"
+        if options.ray:
+            ray = run(choose_executor("ray", 2, "cpu", options.cells), 2)
+            ratios["Ray / local"].append(two / ray)
+            line += f", Ray with two CPUs {ray:.1f} s"
+        print(line, flush=True)
+    for name, values in ratios.items():
+        print(f"{name}: throughput ratio {statistics.median(values):.2f} ({', '.join(f'{v:.2f}' for v in values)})")
+
+
+if __name__ == "__main__":
+    import study_throughput  # workers import the cells from this module, not from the script
+
+    study_throughput.main()

@@ -42,9 +42,11 @@ class Stopping:
 
     def __init__(self, right, at: int = 10**9) -> None:
         self.right, self.at, self.calls = right, at, 0
+        self.arguments = []
 
     def __call__(self, *given, **more):
         self.calls += 1
+        self.arguments.append(given[0])
         if self.calls == self.at:
             raise KeyboardInterrupt
         return self.right(*given, **more)
@@ -288,6 +290,17 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
     assert set(pairs) == set(combinations(range(4), 2))
     assert not pairs[0, 2].any()
     assert np.array_equal(pairs[0, 1], pairs[2, 3])
+
+
+@pytest.mark.usefixtures("quick")
+def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path, tmp_path: Path, monkeypatch):
+    """On a CPU a stack trains its models one after another; the first cell of a technique trains all of them."""
+    stacked_job = lambda *given, stacks: cell.ComparisonJob(*given, stacks=True)  # noqa: E731
+    monkeypatch.setattr("steadygaze.study.compare.ComparisonJob", stacked_job)
+    monkeypatch.setattr("steadygaze.study.cells.train_many", stack := Stopping(cell.train_many))
+    run(tmp_path / "out", order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
+    assert [len(call) for call in stack.arguments] == [2, 0, 2, 0]
+    assert (tmp_path / "out" / "comparison.json").read_bytes() == (done / "comparison.json").read_bytes()
 
 
 @pytest.mark.parametrize(("settings", "small"), [({}, True), ({"small_data": False}, False)])

@@ -1,5 +1,6 @@
 """Cells on Ray: the same results as on this machine, also if a node is lost.  Skipped without Ray."""
 
+import os
 import time
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.engine import run_cells
 from steadygaze.study.ray_executor import RayExecutor
 from study.toy_cells import runs, square_cell, study
+
+
+@pytest.fixture(autouse=True)
+def _cells_that_workers_can_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
 
 @pytest.fixture

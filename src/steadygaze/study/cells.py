@@ -5,6 +5,7 @@ references come from the teacher cache.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -24,6 +25,7 @@ from steadygaze.audit.prepare_case import AuditRequest, prepare
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.estimator import resumable_training
+from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.audit_config import Runtime
@@ -189,6 +191,8 @@ class ComparisonJob:
     data: StudyData
     folder: StudyFolder
     device: str
+    stacks: bool = False
+    """Train the models of a technique at the same time: cells run in one process, on a GPU."""
 
     def cells(self) -> list[Cell]:
         """A cell per technique and seed, and one per technique for the divergence between its seeds."""
@@ -222,9 +226,27 @@ class ComparisonJob:
 
 def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path, watch: Watch) -> Output:
     watch("training", 0, 0)
+    if job.stacks:
+        train_stack(job, technique)
     clf = train(job.config, job.data, job.folder, technique, seed, job.device)
     write(folder, audit(job.config, job.data, clf, watch))
     return Output(files=(VALUES, REPORT))
+
+
+def train_stack(job: ComparisonJob, technique: str) -> None:
+    """Train the models of all seeds that have none, in one program on a GPU; their cells then load them."""
+    config, folder = job.config, job.folder
+    waiting = [seed for seed in config.numbers if not (folder.cell(technique, seed) / MODEL).exists()]
+    with suppress(UserError):  # the cell trains its model alone, and reports the error
+        trainings = [
+            ModelTraining(
+                config.classifier(technique, seed, job.device),
+                folder.cell(technique, seed) / MODEL,
+                references(config, folder, technique, seed, job.device),
+            )
+            for seed in waiting
+        ]
+        train_many(trainings, job.data.corpus, True, folder.teacher_cache)
 
 
 def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, watch: Watch) -> Output:

@@ -11,6 +11,7 @@ import torch
 import steadygaze
 from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.errors import UserError
+from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import silent
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
@@ -19,6 +20,7 @@ from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
 from steadygaze.study.engine import check_finished, run_cells
+from steadygaze.study.executor import InProcess
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
 
@@ -48,10 +50,10 @@ def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     data = load_study_data(config, runtime.data_dir)
     _validate(config, data)
     folder.begin(identity(config, data, runtime.device))
-    job = ComparisonJob(config, data, folder, runtime.device)
-    cells = job.cells()
-    executor = choose_executor(runtime.engine, runtime.workers, runtime.device, len(cells))
-    check_finished(run_cells(cells, runtime.out, executor, runtime.watch))
+    executor = choose_executor(runtime.engine, runtime.workers, runtime.device, len(config.techniques) * config.seeds)
+    stacks = isinstance(executor, InProcess) and best_device(runtime.device).type == "cuda"
+    job = ComparisonJob(config, data, folder, runtime.device, stacks=stacks)
+    check_finished(run_cells(job.cells(), runtime.out, executor, runtime.watch))
     comparison = _comparison(job, runtime.command)
     comparison.to_json(runtime.out / "comparison.json", replace=True)
     comparison.to_html(runtime.out / "comparison.html", replace=True)

@@ -1,0 +1,85 @@
+"""Whole comparisons on worker processes that lose a worker, their driver or the disk: the table stays the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from disk import room_for
+from steadygaze.core.errors import UserError
+from study.tiny import DATA, run
+
+COMMAND = [
+    *(sys.executable, "-m", "steadygaze", "compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "2"),
+    *("--encoder", "average", "--epochs", "2", "--set", "hidden=4", "--set", "dimension=6", "--limit", "14"),
+    *("--device", "cpu", "--json", "--workers", "2"),
+]
+pytestmark = pytest.mark.slow
+
+
+def start(out: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*COMMAND, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def finish(driver: subprocess.Popen[str]) -> str:
+    """The techniques of the table, as text."""
+    out, err = driver.communicate(timeout=900)
+    assert driver.returncode == 0, err
+    return json.dumps(json.loads(out)["techniques"])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return finish(start(tmp_path_factory.mktemp("faults") / "whole"))
+
+
+def workers_of(driver: subprocess.Popen[str]) -> list[int]:
+    """The worker processes that run a cell: the children with torch in memory."""
+    task = Path(f"/proc/{driver.pid}/task/{driver.pid}/children")
+    children = [int(pid) for pid in task.read_text().split()] if task.exists() else []
+    return [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
+def wait_for_models(out: Path, count: int) -> None:
+    end = time.monotonic() + 600
+    while len(list(out.glob("cells/*/model*"))) < count:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_a_killed_worker_changes_nothing(table: str, tmp_path: Path):
+    driver = start(tmp_path / "out")
+    wait_for_models(tmp_path / "out", 1)
+    os.kill(workers_of(driver)[0], signal.SIGKILL)
+    assert finish(driver) == table
+
+
+def test_a_killed_driver_changes_nothing(table: str, tmp_path: Path):
+    driver = start(tmp_path / "out")
+    wait_for_models(tmp_path / "out", 3)
+    driver.kill()
+    driver.communicate()
+    assert finish(start(tmp_path / "out")) == table
+
+
+def test_two_drivers_at_once_change_nothing(table: str, tmp_path: Path):
+    drivers = [start(tmp_path / "out") for _ in range(2)]
+    assert [finish(driver) for driver in drivers] == [table, table]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_full_disk_leaves_a_comparison_that_can_be_resumed(tmp_path: Path):
+    run(tmp_path / "whole")
+    with room_for(2_000), pytest.raises(UserError, match="cells failed"):
+        run(tmp_path / "out")
+    run(tmp_path / "out")
+    assert (tmp_path / "out" / "comparison.json").read_bytes() == (tmp_path / "whole" / "comparison.json").read_bytes()

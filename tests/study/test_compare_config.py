@@ -42,7 +42,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(case):
     assert not re.search(r"\n", str(refused.value))
 
 
-@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("limit", 0), ("seed", -1)])
+@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("limit", -1), ("seed", -1)])
 def test_numbers_out_of_range_are_named(name, value):
     with pytest.raises(UserError, match=f"'{name}': found {value}"):
         build(CompareConfig, {"data": "sst2", "techniques": ("vanilla", "seat"), name: value})

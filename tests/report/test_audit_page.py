@@ -297,3 +297,14 @@ def test_the_json_and_the_page_tell_the_same_numbers(html):
     told = Outline(html).text
     for one in json.loads(full_report().to_json())["rows"]:
         assert one["value"] is None or one["signature"] in told
+
+
+def test_the_page_says_where_its_command_runs_and_what_a_check_needs():
+    facts, command = (
+        {**full_report().facts, "data": "f92543b03126"},
+        ("steadygaze", "audit", "./m", "--data", "./d.csv"),
+    )
+    page = " ".join(plain_text(full_report(command=command, facts=facts).to_html()).split())
+    assert "Run it in the folder where the audit ran, or, for a bundle, in the folder that contains the bundle" in page
+    assert "The SHA-256 of the audited texts and labels starts with f92543b03126" in page
+    assert "add --bundle FOLDER to its command" in page

@@ -33,6 +33,7 @@ OTHER = {  # a value of each parameter that is not its default
     "random_state": 3,
     "verbose": False,
     "n_seeds": 2,
+    "track": "wandb",
 }
 
 

@@ -69,6 +69,10 @@ TeacherCacheFolder = Annotated[
         "--teacher-cache", metavar="DIR", help="Teacher cache.", show_default=".teacher_cache, beside --out"
     ),
 ]
+Track = Annotated[
+    str | None,
+    output_option("--track", metavar="SERVICE", help="Log epochs: tensorboard[:DIR], mlflow[:URI], wandb[:PROJECT]."),
+]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
 ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]
 TRAINING_TEXTS = (
@@ -105,6 +109,7 @@ def train(
     resume: Resume = False,
     replace: ReplaceModel = False,
     test_out: TestOut = None,
+    track: Track = None,
     *,
     common: Common,
 ) -> None:
@@ -129,6 +134,7 @@ def train(
         synonym_groups=synonym_groups,
         device=common.device,
         verbose=0 if common.quiet else 1 + common.verbose,
+        track=track,
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
     test_file = _test_file(test_out, data, test_share, text, drop_empty)
@@ -137,13 +143,18 @@ def train(
     whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
     corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
     print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
-    kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
-    with interruptible(stderr_console(common), lambda: kept):
+    with interruptible(stderr_console(common), lambda: _how_to_resume(out)):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     if test_file is not None:
         test_file.write(whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), training_scores(asdict(clf.stored_.description)), out, common)
     _show_next(out, data, test_out, columns, "test" in whole_corpus.splits, common)
+
+
+def _how_to_resume(out: Path) -> str:
+    from steadygaze.estimator.resumable_training import unfinished_folder
+
+    return f"{unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
 
 
 def _test_file(

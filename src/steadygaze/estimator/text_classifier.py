@@ -78,6 +78,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_seeds : int, default=1
         Number of models to fit, with consecutive seeds; on a GPU they are trained at the same time.  The first is this
         classifier.  `sg.audit` then reports the agreement between seeds.
+    track : str, default=None
+        Service that receives the losses and scores of each epoch: "tensorboard", "mlflow" or "wandb"; also
+        "tensorboard:FOLDER", "mlflow:URI" and "wandb:PROJECT".
 
     Attributes
     ----------
@@ -118,6 +121,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: int | None = None,
         verbose: bool | int | None = None,
         n_seeds: int = 1,
+        track: str | None = None,
     ) -> None:
         self.encoder = encoder
         self.technique = technique
@@ -133,6 +137,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
         self.n_seeds = n_seeds
+        self.track = track
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
@@ -399,7 +404,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _watcher(self) -> Watcher:
         show_progress = is_interactive() if self.verbose is None else self.verbose
-        return ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher()
+        watcher = ProgressBar(details=self.verbose == 2) if show_progress else SilentWatcher()
+        if self.track is None:
+            return watcher
+        from steadygaze.training.tracking import TrackingWatcher, run_name
+
+        config = self.get_params(deep=False)
+        return TrackingWatcher(watcher, self.track, run_name(str(self.technique), self.seed), config)
 
     def _take(self, saved: model_folder.SavedModel) -> Self:
         self.stored_ = saved

@@ -19,6 +19,7 @@ from steadygaze.models.inference import check_device
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import FILLED, Technique
 from steadygaze.training.optimizers import Training
+from steadygaze.training.tracking import check_track
 
 MOST_TOKENS = 1_000_000
 """Largest max_length; the default of a transformer with windows."""
@@ -77,6 +78,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if custom_technique else [TECHNIQUES[name]])]
     architecture, training, text, *built = distribute_settings(values, *kinds)
     check_device(parameters["device"])
+    check_track(parameters.get("track"))
     return TrainConfig(
         encoder=_encoder(parameters["encoder"]),
         technique_name=name,

@@ -4,7 +4,7 @@ All variants train on the same texts in turn, in blocks of steps.  A ratio is th
 
     python bench/throughput.py steps [--stacks 1,5,8,32] [--rounds 10] [--block 40]
     python bench/throughput.py techniques          every technique, with and without a graph
-    python bench/throughput.py equal               parameters after 30 steps, with and without a graph
+    python bench/throughput.py equal               parameters after --block steps, with and without a graph
     python bench/throughput.py seeds               25 seeds as a stack and one by one, and consensus: time and macro-F1
 """
 
@@ -101,6 +101,7 @@ def measure_steps(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
         return [loop_of(Vanilla(), job, size, seed, arguments.encoder) for seed in range(number)]
 
     variants: dict[str, Callable[[], Iterator[None]]] = {"eager": lambda: ordinary_steps(loops(1)[0])}
+    variants["stacked 1"] = lambda: stacked_steps(StackedLoop(loops(1), stacked=True))
     for number in map(int, arguments.stacks.split(",")):
         variants[f"stack {number}"] = lambda number=number: stacked_steps(StackedLoop(loops(number)))  # type: ignore[misc]
     seconds = in_turn(variants, arguments.rounds, arguments.block)
@@ -138,20 +139,27 @@ def measure_techniques(job: TrainingJob, size: int, arguments: argparse.Namespac
 
 
 def measure_difference(job: TrainingJob, size: int, arguments: argparse.Namespace) -> None:
-    """Print how far parameters differ after some steps, and how far they moved; without TF32, which rounds to 1e-3."""
-    torch.backends.cudnn.allow_tf32 = False
+    """Print how far parameters differ after some steps with and without a graph.
+
+    The step is the same.  Kernels that add in random order are switched off first, then on.  The last column repeats
+    the steps without a graph.
+    """
     for name, technique in SETTINGS.items():
-        ordinary, static = (loop_of(technique, job, size, 0, arguments.encoder) for _ in range(2))
-        before = [parameter.detach().clone() for parameter in ordinary.state.model.parameters()]
-        for steps in (ordinary_steps(ordinary), stacked_steps(StackedLoop([static]))):
-            for _ in range(arguments.block):
-                next(steps)
-        pairs = list(zip(ordinary.state.model.parameters(), static.state.model.parameters(), before, strict=True))
-        apart = max(float((a - b).abs().max()) for a, b, _ in pairs)
-        print(
-            f"{name:14} differ by {apart:.1e}, moved by {max(float((a - c).abs().max()) for a, _, c in pairs):.1e}",
-            flush=True,
-        )
+        if why_not_static(loop_of(technique, job, size, 0, arguments.encoder)) is not None:
+            continue
+        columns = []
+        for deterministic, variants in ((True, (False, True)), (False, (False, True)), (False, (False, False))):
+            torch.use_deterministic_algorithms(deterministic, warn_only=True)
+            models = []
+            for graphs in variants:
+                stack = StackedLoop([loop_of(technique, job, size, 0, arguments.encoder)], graphs)
+                steps = stacked_steps(stack)
+                for _ in range(arguments.block):
+                    next(steps)
+                models.append(stack.models[0])
+            pairs = zip(*(model.parameters() for model in models), strict=True)
+            columns.append(max(float((a - b).abs().max()) for a, b in pairs))
+        print(f"{name:14}", *map("{:.1e}".format, columns), flush=True)
 
 
 def measure_seeds(job: TrainingJob, size: int, arguments: argparse.Namespace) -> None:

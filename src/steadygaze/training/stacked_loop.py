@@ -53,14 +53,15 @@ class StackedTargets:
 class StackedLoop:
     """Trains the loops of one stage, each to its own end."""
 
-    def __init__(self, loops: Sequence[TechniqueLoop], graphs: bool | None = None) -> None:
-        """`graphs`: use CUDA graphs; None: on CUDA."""
+    def __init__(self, loops: Sequence[TechniqueLoop], graphs: bool | None = None, stacked: bool | None = None) -> None:
+        """`graphs`: use CUDA graphs; None: on CUDA.  `stacked`: use stacked layers; None: with several models."""
         self.loops, self.count, self.job = list(loops), len(loops), loops[0].job
         self.device = self.job.accelerator.device
         self.graphs = self.device.type == "cuda" if graphs is None else graphs
         self.data = DeviceData(self.job.train, self.device)
         self.models: list[Any] = [loop.state.model for loop in loops]
-        self.model: Any = stack(self.models) if self.count > 1 else self.models[0]
+        self.stacked = self.count > 1 if stacked is None else stacked
+        self.model: Any = stack(self.models) if self.stacked else self.models[0]
         self.targets = StackedTargets([loop.targets for loop in loops]) if self.count > 1 else loops[0].targets
         self.optimizer = self._make_optimizer()
         size, count = self.job.training.batch_size * self.count, steps(self.job)
@@ -85,7 +86,7 @@ class StackedLoop:
         self._load_moments()
         while active := [i for i, loop in enumerate(self.loops) if i not in self.diverged and not loop.is_over()]:
             terms = self.train_epoch(active)
-            if self.count > 1:
+            if self.stacked:
                 unstack(self.model, self.models)
             for i in active:
                 self.loops[i].state.epoch += 1
@@ -138,7 +139,7 @@ class StackedLoop:
         """Fill the tables of the epoch; return the widths of each step."""
         for loop in self.loops:
             loop.start_epoch()
-        if self.count > 1:
+        if self.stacked:
             training_mode(self.model, self.model)
         self._set_tables([loop.context.epoch_tables for loop in self.loops])
         batches = [loop.batches() for loop in self.loops]
@@ -228,7 +229,9 @@ class StackedLoop:
             cached_targets=self.targets.get(batch),
             epoch_tables=self.tables,
         )
-        terms: Terms = self.technique.loss(self.model, batch, context)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.job.training.precision == "bf16"):
+            terms: Terms = self.technique.loss(self.model, batch, context)
+        terms = {name: values.to(self.clip.dtype) for name, values in terms.items()}
         weight = real if batch.weight is None else real * batch.weight
         total = (torch.stack(list(terms.values())).sum(0) * weight).sum() * self.count / real.sum()
         return total, {name: (values.detach() * real).view(-1, self.count) for name, values in terms.items()}
@@ -257,7 +260,7 @@ class StackedLoop:
 
         A part shares the memory of its stacked parameter, and is updated as in the optimizer of its model.
         """
-        parts = {name: [p] if self.count == 1 else p.unbind() for name, p in self._parameters().items()}
+        parts = {name: p.unbind() if self.stacked else [p] for name, p in self._parameters().items()}
         self.members = [
             {name: values[number].detach() for name, values in parts.items()} for number in range(self.count)
         ]

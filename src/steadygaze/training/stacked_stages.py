@@ -7,6 +7,9 @@ from typing import Any
 import torch
 
 from steadygaze.core.errors import UserError
+from steadygaze.models.classifier import Classifier
+from steadygaze.models.encoders.transformer import Transformer
+from steadygaze.models.inference import Model
 from steadygaze.models.stacking.stacked_layers import is_stackable
 from steadygaze.techniques.technique import Player, Technique
 from steadygaze.training.optimizers import Training
@@ -65,15 +68,21 @@ def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
 def why_not_static(loop: TechniqueLoop) -> str | None:
     """Return why the step of a loop cannot be repeated without Python; None if it can."""
     technique, job = loop.state.technique, loop.job
-    if job.training.precision != "no":
+    transformer = _is_transformer(loop.state.model)
+    if job.training.precision == "fp16" or (job.training.precision == "bf16" and not transformer):
         return f"precision is {job.training.precision}"
     if technique.players() != (Player(),):
         return "it has several players"
     if type(technique).after_step is not Technique.after_step:
         return "its settings change with every step"
-    if not is_stackable(loop.state.model):
+    if not (transformer or is_stackable(loop.state.model)):
         return "its model has layers of other kinds"
     return None
+
+
+def _is_transformer(model: Model) -> bool:
+    """Return True for a classifier that encodes each text in one pass of a transformer."""
+    return isinstance(model, Classifier) and isinstance(model.encoder, Transformer) and model.encoder.windows is None
 
 
 def can_stack(loops: Sequence[TechniqueLoop]) -> bool:
@@ -81,6 +90,7 @@ def can_stack(loops: Sequence[TechniqueLoop]) -> bool:
     first = loops[0]
     return all(
         why_not_static(loop) is None
+        and is_stackable(loop.state.model)
         and not loop.state.modules
         and loop.stage.trains == first.stage.trains
         and _settings_stack(first.state.technique, loop.state.technique)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training.optimizers import Training
 from steadygaze.training.stacked_loop import StackedLoop
 from steadygaze.training.stacked_stages import can_stack, train_loops, why_not_static
 from steadygaze.training.teacher_cache import TeacherCache
@@ -275,6 +277,40 @@ def test_a_technique_that_cannot_be_stacked_says_why_once():
     run.job = replace(run.job, stacks=True)
     run.execute()
     assert messages == ["Anneal trains without a CUDA graph: its settings change with every step"]
+
+
+def test_a_driver_without_graphs_trains_without_them_and_says_so_once(monkeypatch):
+    """On a CPU, torch cannot capture a graph."""
+    messages: list[str] = []
+    static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))
+    monkeypatch.setattr(static.watcher, "detail", messages.append)
+    StackedLoop([static], graphs=True).execute()
+    ordinary.execute()
+    assert_same_weights([static], [ordinary])
+    (message,) = messages
+    assert message.startswith("Vanilla trains without further CUDA graphs: ")
+
+
+def test_graphs_can_be_switched_off():
+    job = loop_of(Vanilla(), 0, corpus()).job
+    gpu = SimpleNamespace(device=torch.device("cuda"))
+    on, off = (replace(job, stacks=None, accelerator=gpu, training=Training(cuda_graphs=x)) for x in (True, False))
+    assert (on.uses_stacks, off.uses_stacks, replace(on, accelerator=job.accelerator).uses_stacks) == (
+        True,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize("stacks", [True, False])
+def test_too_little_memory_in_the_middle_of_training_is_a_clear_error(stacks, monkeypatch):
+    def full(*_: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    loop = loop_of(Vanilla(), 0, corpus(), stacks)
+    monkeypatch.setattr(loop, "start_epoch", full)
+    with pytest.raises(UserError, match=r"too little memory.*--set batch_size=16.*--device cpu"):
+        train_loops([loop])
 
 
 def test_too_little_memory_halves_the_stack_and_then_is_an_error(monkeypatch):

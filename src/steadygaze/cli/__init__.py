@@ -4,6 +4,7 @@ Results go to standard output, everything else to standard error.  Exit codes: 0
 (only audit), 2 wrong input, 70 internal error, 130 interrupted (129 by SIGHUP, 143 by SIGTERM).
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
@@ -94,7 +95,18 @@ def _top(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its exit code; None uses the arguments of the process."""
+    _limit_spinning()
     run_command(_application(), arguments)
+
+
+def _limit_spinning() -> None:
+    """Let waiting threads of OpenMP sleep soon, before torch reads the setting.
+
+    By default they spin for milliseconds.  On a busy machine that takes several times the work of training
+    (bench/busy_machine.py).
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 @cache

@@ -68,6 +68,8 @@ class Training:
     """Epochs without a better validation macro-F1 before training stops; epochs at guessing level do not count."""
     precision: Literal["no", "bf16", "fp16"] = "no"
     """Mixed precision, on a GPU."""
+    cuda_graphs: bool = True
+    """On a GPU, train in CUDA graphs, and several models as one program."""
 
     def longest(self, steps: int) -> int:
         """Return the maximum number of epochs, with `steps` steps each."""

@@ -191,12 +191,10 @@ class StackedLoop:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=pool):
                 self.step(widths)
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
+        except RuntimeError as error:  # also a lack of memory
             self.graphs = False
-            technique = type(self.loops[0].state.technique).__name__
-            self.loops[0].watcher.detail(f"{technique} trains without a CUDA graph: {str(error).splitlines()[0]}")
+            technique, first_line = type(self.loops[0].state.technique).__name__, f"{error}".split("\n")[0]
+            self.loops[0].watcher.detail(f"{technique} trains without further CUDA graphs: {first_line}")
             return None
         return graph
 

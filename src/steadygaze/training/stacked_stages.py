@@ -1,6 +1,7 @@
 """Which stages are trained as one program, in how many parts, and why others are not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +30,8 @@ def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
         if reason:
             technique = type(group[0].state.technique).__name__
             group[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
-        results = _train_stack(group) if reason is None else [loop.execute() for loop in group]
+        with _clear_memory_errors():
+            results = _train_stack(group) if reason is None else [loop.execute() for loop in group]
         records |= zip(numbers, results, strict=True)
     return [records[number] for number in range(len(loops))]
 
@@ -55,14 +57,24 @@ def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
     except torch.cuda.OutOfMemoryError:
         torch.cuda.empty_cache()
         if len(loops) == 1:
-            raise UserError(
-                "the GPU has too little memory for this model: use a smaller batch_size (--set batch_size=16), "
-                "a smaller max_length, or --device cpu"
-            ) from None
+            raise
         half = len(loops) // 2
         loops[0].watcher.detail(f"{len(loops)} models do not fit into the memory of the GPU: {half} at a time")
         return [*_train_stack(loops[:half]), *_train_stack(loops[half:])]
     return stack.execute()
+
+
+@contextmanager
+def _clear_memory_errors() -> Iterator[None]:
+    """Raise an error with advice if the GPU has too little memory."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        raise UserError(
+            "the GPU has too little memory for this model: use a smaller batch_size (--set batch_size=16), "
+            "a smaller max_length, or --device cpu"
+        ) from None
 
 
 def why_not_static(loop: TechniqueLoop) -> str | None:

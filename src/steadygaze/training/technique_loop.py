@@ -43,11 +43,13 @@ class TrainingJob:
     watcher: Watcher
     synonyms: Synonyms | None = None
     stacks: bool | None = None
-    """Whether several models are trained as one program, and one model in a CUDA graph; None: on a GPU."""
+    """Whether several models are trained as one program, and one model in a CUDA graph; None: as the settings say."""
 
     @property
     def uses_stacks(self) -> bool:
-        return self.accelerator.device.type == "cuda" if self.stacks is None else self.stacks
+        if self.stacks is not None:
+            return self.stacks
+        return self.training.cuda_graphs and self.accelerator.device.type == "cuda"
 
 
 class Objective(nn.Module):

@@ -73,7 +73,7 @@ class Recurrence(torch.autograd.Function):
             gradient = StepGradient(d_x[:, s], d_u[:, s], direct)
             device_cells.backward_cell(kind, d_output[:, s], d_hidden, d_cell, _step(s, buffers, zeros), gradient)
             if kind == "gru":
-                d_hidden = torch.baddbmm(direct, gradient.u, weight)
+                torch.baddbmm(direct, gradient.u, weight, out=d_hidden)
             else:
                 torch.bmm(gradient.u, weight, out=d_hidden)
         # The state before the first step is 0.

@@ -87,8 +87,8 @@ def timed(steps: Iterator[None], block: int) -> float:
 def in_turn(variants: dict[str, Callable[[], Iterator[None]]], rounds: int, block: int) -> dict[str, list[float]]:
     """Seconds per step of each variant, in each round; graphs are captured before."""
     running = {name: make() for name, make in variants.items()}
-    for steps in running.values():
-        timed(steps, 500)
+    for name, steps in running.items():
+        timed(steps, 20 if name == "eager" else 500)
     seconds: dict[str, list[float]] = {name: [] for name in running}
     for _ in range(rounds):
         for name, steps in running.items():
@@ -196,11 +196,15 @@ def measure_seeds(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
 
     seeds = range(arguments.seeds)
     run("one step of each kind", lambda: trained([loops(True, range(2)), loops(False, range(1))]))
-    run("vanilla, eager", lambda: trained([loops(False, range(1))]))
+    if not arguments.without_eager:
+        run("vanilla, eager", lambda: trained([loops(False, range(1))]))
     run(f"{len(seeds)} seeds as a stack", lambda: trained([loops(True, seeds)]))
     run(f"{len(seeds)} seeds one by one, graph", lambda: trained([[loop] for loop in loops(True, seeds)]))
-    run("3 seeds one by one, eager", lambda: trained([[loop] for loop in loops(False, range(3))]))
+    if not arguments.without_eager:
+        run("3 seeds one by one, eager", lambda: trained([[loop] for loop in loops(False, range(3))]))
     for name, stacks in (("consensus, stacked teachers", True), ("consensus, eager", False)):
+        if not stacks and arguments.without_eager:
+            continue
         technique = TECHNIQUES["consensus"]()
         make = partial(word_model, arguments.encoder, tokenizer.size)
         consensus = TrainingRun(technique, make, replace(job, stacks=stacks))
@@ -211,6 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("part", choices=["steps", "techniques", "equal", "seeds"])
     parser.add_argument("--seeds", type=int, default=25)
+    parser.add_argument("--without-eager", action="store_true")
     parser.add_argument("--stacks", default="1,5,8,32")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--block", type=int, default=40)

@@ -16,6 +16,7 @@ from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
 from steadygaze.data.synonym_formats import table_files
+from steadygaze.data.text_tokenizer import TextTokenizer
 from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import LOW_COVERAGE
 from steadygaze.estimator import small_data
@@ -175,7 +176,9 @@ def _fit_group(
     with accelerator(config.device, config.training.precision) as accelerate:
         fits: list[_Fit] = []
         for name, request in requests.items():
-            plan = prepare(request.config, train, validation, QuietWatcher() if fits else watcher, request.references)
+            tokenizer = fits[0].plan.tokenizer if fits else None
+            quiet = QuietWatcher() if fits else watcher
+            plan = prepare(request.config, train, validation, quiet, request.references, tokenizer)
             item = _start(request, *plan, watcher, accelerate, fits)
             if name:
                 named = NamedWatcher(watcher, name, quiet=bool(fits))
@@ -281,15 +284,20 @@ def _training_hashes(config: TrainConfig, description: ModelConfig, *splits: Spl
 
 
 def prepare(
-    config: TrainConfig, train: Split, validation: Split | None, watcher: Watcher, references: Sequence[SavedModel] = ()
+    config: TrainConfig,
+    train: Split,
+    validation: Split | None,
+    watcher: Watcher,
+    references: Sequence[SavedModel] = (),
+    tokenizer: TextTokenizer | None = None,
 ) -> tuple[FitPlan, Split, Split]:
-    """The plan of the fit and the splits, before the first step."""
+    """The plan of the fit and the splits, before the first step; `tokenizer`: of a plan with the same texts."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
         train, validation = hold_out_validation(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
-    plan = make_plan(config, train, validation, corpus, watcher)
+    plan = make_plan(config, train, validation, corpus, watcher, tokenizer)
     for name, saved in named_references(config, references).items():
         check_reference(name, saved, plan.description, plan.tokenizer)
     description = dataclasses.replace(plan.description, references=[fingerprint(saved.model) for saved in references])

@@ -190,8 +190,15 @@ class FitPlan:
         return Data(self.tokenizer.encode(split.texts), questions, labels, weight)
 
 
-def make_plan(config: TrainConfig, train: Split, validation: Split, corpus: str, watcher: Watcher) -> FitPlan:
-    """`corpus`: fingerprint of the texts and labels."""
+def make_plan(
+    config: TrainConfig,
+    train: Split,
+    validation: Split,
+    corpus: str,
+    watcher: Watcher,
+    tokenizer: TextTokenizer | None = None,
+) -> FitPlan:
+    """`corpus`: fingerprint of the texts and labels; `tokenizer`: of a plan with the same texts and text settings."""
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
     if problem := config.technique.validate(config.architecture, len(classes)):
@@ -222,7 +229,7 @@ def make_plan(config: TrainConfig, train: Split, validation: Split, corpus: str,
         description = dataclasses.replace(description, synonym_groups=groups.summary)
     if config.encoder.startswith(TRANSFORMER):
         return _transformer_plan(config, description, groups)
-    return _word_plan(config, description, train, groups, watcher)
+    return _word_plan(config, description, train, groups, watcher, tokenizer)
 
 
 def _settings(technique: Technique) -> dict[str, Any]:
@@ -231,10 +238,15 @@ def _settings(technique: Technique) -> dict[str, Any]:
 
 
 def _word_plan(
-    config: TrainConfig, description: ModelConfig, train: Split, groups: SynonymGroups | None, watcher: Watcher
+    config: TrainConfig,
+    description: ModelConfig,
+    train: Split,
+    groups: SynonymGroups | None,
+    watcher: Watcher,
+    tokenizer: TextTokenizer | None = None,
 ) -> FitPlan:
     """Vocabulary of the training texts, with pre-trained vectors if requested."""
-    tokenizer = build_word_tokenizer(
+    tokenizer = tokenizer or build_word_tokenizer(
         train.all_texts, min_df=config.text.min_df, max_length=description.max_length, synonym_groups=groups
     )
     if tokenizer.size == len(SPECIALS):

@@ -4,9 +4,7 @@ A CUDA graph repeats the same kernels on the same addresses.  A batch is therefo
 numbers of its rows, and padded to one of a few widths.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate, repeat
 
 import numpy as np
 import torch
@@ -17,13 +15,15 @@ from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 
-WIDTHS = list(accumulate(repeat(4, 40), lambda width, _: max(width + 4, width * 5 // 4 // 4 * 4)))
-"""Widths of batches: 4, 8, …, 20, 24, 28, 32, 40, 48, 60 …: at most a quarter of a width is padding."""
-
 
 def padded_width(longest: int) -> int:
-    """Return the smallest of the widths that holds a text."""
-    return WIDTHS[bisect_left(WIDTHS, longest)]
+    """Return one of a few widths that holds a text: a multiple of 4, and at most an eighth more from 32 tokens on.
+
+    >>> [padded_width(longest) for longest in (1, 21, 33, 65, 130, 500)]
+    [4, 24, 36, 72, 144, 512]
+    """
+    step = max(4, 1 << (longest // 8).bit_length() >> 1)
+    return -(-longest // step) * step
 
 
 class DeviceTexts:

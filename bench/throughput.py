@@ -101,7 +101,6 @@ def measure_steps(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
         return [loop_of(Vanilla(), job, size, seed, arguments.encoder) for seed in range(number)]
 
     variants: dict[str, Callable[[], Iterator[None]]] = {"eager": lambda: ordinary_steps(loops(1)[0])}
-    variants["stacked 1"] = lambda: stacked_steps(StackedLoop(loops(1), stacked=True))
     for number in map(int, arguments.stacks.split(",")):
         variants[f"stack {number}"] = lambda number=number: stacked_steps(StackedLoop(loops(number)))  # type: ignore[misc]
     seconds = in_turn(variants, arguments.rounds, arguments.block)

@@ -13,6 +13,8 @@ import torch
 from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data
+from steadygaze.models.classifier import Architecture, Classifier
+from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import Technique
@@ -289,6 +291,33 @@ def test_a_driver_without_graphs_trains_without_them_and_says_so_once(monkeypatc
     assert_same_weights([static], [ordinary])
     (message,) = messages
     assert message.startswith("Vanilla trains without further CUDA graphs: ")
+
+
+@pytest.mark.parametrize("name", ["vanilla", "attention-at", "word-at"])
+def test_a_transformer_trains_as_in_the_ordinary_loop(name):
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    config = BertConfig(
+        vocab_size=WORDS, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=16, **sizes
+    )
+
+    def make() -> Classifier:
+        network = BertModel(config, add_pooling_layer=False)
+        return Classifier(Transformer(network), Architecture(), classes=2, pair=False).double()
+
+    technique, data, loops = TECHNIQUES[name](), corpus(), []
+    for _ in range(2):
+        run = make_run(technique, make, data=data, validation=data, epochs=1)
+        stage = technique.stages(0)[-1]
+        loops.append(run._loop(0, stage, run._begin(stage, (0, 0))))
+    ordinary, static = loops
+    assert why_not_static(static) is None
+    assert not can_stack([static, static])
+    static.job = ordinary.job = replace(static.job, stacks=True)
+    ordinary.execute()
+    StackedLoop([static]).execute()
+    assert_same_weights([ordinary], [static])
 
 
 def test_graphs_can_be_switched_off():

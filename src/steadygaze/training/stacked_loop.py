@@ -53,15 +53,14 @@ class StackedTargets:
 class StackedLoop:
     """Trains the loops of one stage, each to its own end."""
 
-    def __init__(self, loops: Sequence[TechniqueLoop], graphs: bool | None = None, stacked: bool | None = None) -> None:
-        """`graphs`: use CUDA graphs; None: on CUDA.  `stacked`: use stacked layers; None: with several models."""
+    def __init__(self, loops: Sequence[TechniqueLoop], graphs: bool | None = None) -> None:
+        """`graphs`: use CUDA graphs; None: on CUDA."""
         self.loops, self.count, self.job = list(loops), len(loops), loops[0].job
         self.device = self.job.accelerator.device
         self.graphs = self.device.type == "cuda" if graphs is None else graphs
         self.data = DeviceData(self.job.train, self.device)
         self.models: list[Any] = [loop.state.model for loop in loops]
-        self.stacked = self.count > 1 if stacked is None else stacked
-        self.model: Any = stack(self.models) if self.stacked else self.models[0]
+        self.model: Any = stack(self.models) if self.count > 1 else self.models[0]
         self.targets = StackedTargets([loop.targets for loop in loops]) if self.count > 1 else loops[0].targets
         self.optimizer = self._make_optimizer()
         size, count = self.job.training.batch_size * self.count, steps(self.job)
@@ -86,7 +85,7 @@ class StackedLoop:
         self._load_moments()
         while active := [i for i, loop in enumerate(self.loops) if i not in self.diverged and not loop.is_over()]:
             terms = self.train_epoch(active)
-            if self.stacked:
+            if self.count > 1:
                 unstack(self.model, self.models)
             for i in active:
                 self.loops[i].state.epoch += 1
@@ -139,7 +138,7 @@ class StackedLoop:
         """Fill the tables of the epoch; return the widths of each step."""
         for loop in self.loops:
             loop.start_epoch()
-        if self.stacked:
+        if self.count > 1:
             training_mode(self.model, self.model)
         self._set_tables([loop.context.epoch_tables for loop in self.loops])
         batches = [loop.batches() for loop in self.loops]
@@ -258,7 +257,7 @@ class StackedLoop:
 
         A part shares the memory of its stacked parameter, and is updated as in the optimizer of its model.
         """
-        parts = {name: p.unbind() if self.stacked else [p] for name, p in self._parameters().items()}
+        parts = {name: p.unbind() if self.count > 1 else [p] for name, p in self._parameters().items()}
         self.members = [
             {name: values[number].detach() for name, values in parts.items()} for number in range(self.count)
         ]

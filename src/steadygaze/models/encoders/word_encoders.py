@@ -18,9 +18,7 @@ CPU as a packed sequence (bench/recurrent.py), with equal results (tests/models/
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -169,29 +167,14 @@ class Recurrent(nn.Module):
     def forward(self, embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         last = present.sum(-1, keepdim=True).sub(1).clamp_min(0)  # (B,1)
         real = present.unsqueeze(-1)
-        if self.backwards is None:
-            hidden = self.forwards(embedded)[0] * real
-            return hidden, _take(hidden, last).squeeze(1)
-        reversal = _reversal(present)
-        with _branch_of_graph() as branch:
-            backwards = self.backwards(_take(embedded, reversal))[0] * real
         hidden = self.forwards(embedded)[0] * real
-        if branch is not None:
-            torch.cuda.current_stream().wait_stream(branch)
-        states = torch.cat([_take(hidden, last), _take(backwards, last)], -1)
-        return torch.cat([hidden, _take(backwards, reversal)], -1), states.squeeze(1)
-
-
-@contextmanager
-def _branch_of_graph() -> Iterator[Any]:
-    """Run the block beside later kernels if a CUDA graph is captured; provide its stream, else None."""
-    if not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
-        yield None
-        return
-    branch = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    branch.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(branch):
-        yield branch
+        states = _take(hidden, last)
+        if self.backwards is not None:
+            reversal = _reversal(present)
+            backwards = self.backwards(_take(embedded, reversal))[0] * real
+            states = torch.cat([states, _take(backwards, last)], -1)
+            hidden = torch.cat([hidden, _take(backwards, reversal)], -1)
+        return hidden, states.squeeze(1)
 
 
 def _reversal(present: Tensor) -> Tensor:

@@ -90,13 +90,13 @@ def short_audits(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     from steadygaze.audit.probes import text_perturbations
     from steadygaze.audit.protocols.flip_radius import flip_radius
-    from steadygaze.results import bootstrap
+    from steadygaze.results import intervals
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_perturbations.pgd_on_attention, "__defaults__", (2,))
         patch.setitem(flip_radius.__globals__, "ROUNDS", 2)
         patch.setitem(flip_radius.__globals__, "SEAT_STEPS", 2)
-        for function in (bootstrap.bootstrap_mean, bootstrap.bootstrap_means, bootstrap.bootstrap_statistic):
+        for function in (intervals.bootstrap_mean, intervals.bootstrap_means, intervals.bootstrap_statistic):
             patch.setitem(function.__kwdefaults__, "resamples", 100)
         yield
 

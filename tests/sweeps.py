@@ -3,7 +3,8 @@
 A test function with the mark `sweep` keeps a few of its cases; all others get the mark `slow`.  The choice satisfies
 each-choice coverage (Ammann and Offutt, Introduction to Software Testing, 2016, ch. 6): every value of every parameter
 is in a case that stays.  `sweep(strength=2)` satisfies pair-wise coverage: every pair of values is in one that stays.
-`sweep(keep=1)` is for values that repeat one behavior: only the first case stays.
+`sweep(keep=1)` is for values that repeat one behavior: only the first case stays.  `sweep(keep=("duel", "lens"))`
+names the cases that stay by their ids.
 `sweep(split="damage")` counts a value such as "config-empty" of the parameter `damage` as two: "config" and "empty".
 """
 
@@ -24,10 +25,19 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
             groups.setdefault((str(item.path), item.originalname), []).append(item)
     for group in groups.values():
         options, cases = group[0].get_closest_marker("sweep").kwargs, [case_of(item) for item in group]
-        chosen = range(options["keep"]) if "keep" in options else representatives(cases, options.get("strength", 1))
+        chosen = representatives(cases, options.get("strength", 1))
+        if "keep" in options:
+            chosen = kept(options["keep"], [item.callspec.id for item in group])
         for position, item in enumerate(group):
             if position not in chosen:
                 item.add_marker(pytest.mark.slow)
+
+
+def kept(keep: int | tuple[str, ...], ids: Sequence[str]) -> set[int]:
+    """Positions of the first cases, or of those with these ids."""
+    if isinstance(keep, int):
+        return set(range(keep))
+    return {position for position, name in enumerate(ids) if name in keep}
 
 
 def case_of(item: pytest.Function) -> Case:

@@ -44,6 +44,7 @@ def praise(given: list[str]) -> Any:
     return np.stack([1 - yes, yes], 1)
 
 
+@pytest.mark.slow
 def test_a_selector_that_leaks_a_rare_label_in_words_that_the_model_cannot_see_is_reported() -> None:
     """Accuracy over all texts hides it: a black box that sees no word is right in seven of eight."""
     how = {"k": 2, "conditioned": True, "mitigation": "none", "classes": CLASSES}

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from sweeps import representatives
+from sweeps import kept, representatives
 
 GRID = [
     {"encoder": encoder, "pair": pair, "seed": seed} for encoder, pair, seed in product("abcd", (False, True), "01")
@@ -33,6 +33,12 @@ def test_strength_two_keeps_every_pair_of_values() -> None:
 def test_without_a_value_in_common_every_case_stays() -> None:
     cases = [{"name": name} for name in "abc"]
     assert representatives(cases) == {0, 1, 2}
+
+
+def test_cases_are_kept_by_their_number_or_by_their_ids() -> None:
+    assert kept(2, "abc") == {0, 1}
+    assert kept(("c", "a"), "abc") == {0, 2}
+    assert kept(("c", "a"), "bc") == {1}, "the others are not collected"
 
 
 def test_the_other_cases_of_a_sweep_are_slow_and_of_other_tests_none_is(

@@ -141,6 +141,7 @@ def test_gradients_flow_through_weights_and_logits_and_only_from_real_tokens(kin
         assert slope[batch.mask].any(-1).float().mean() > 0.9  # nearly every word has a say
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"modernbert"}))  # whose softmax is always in singles
 def test_gradients_agree_with_finite_differences(kind):
     """In doubles, against finite differences."""
@@ -198,6 +199,7 @@ def test_a_pass_on_a_cpu_has_a_limited_number_of_tokens(kind, folder, monkeypatc
     torch.testing.assert_close(parts.weights, whole.weights, **CLOSE)
 
 
+@pytest.mark.sweep(keep=2)
 @KIND
 def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
     subject = examined(folder(kind))
@@ -289,6 +291,7 @@ def test_the_worst_move_of_vectors_moves_attention_further_than_a_random_one(fol
     assert moved[0] > 1.5 * moved[1]
 
 
+@pytest.mark.sweep(keep=2)
 @KIND
 def test_a_live_model_stays_the_users_own(kind):
     """Mode, configuration, hooks and weights: an examined model is a twin that shares the weights alone."""

@@ -69,7 +69,7 @@ def test_a_damaged_folder_gets_a_sentence(
 
 
 def test_an_explainer_of_other_weights_is_refused(tmp_path: Path) -> None:
-    one, other = tiny.tiny(), tiny.tiny(seed=1)
+    one, other = tiny.tiny("bilstm"), tiny.tiny("bilstm", seed=1)
     for clf in (one, other):
         clf.fit(tiny.TEXTS, tiny.LABELS)
     fit_explainer(one, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1}).save(tmp_path / "l2x")
@@ -131,7 +131,7 @@ def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
 
 @pytest.mark.usefixtures("fewer_protocols")
 def test_an_audit_and_a_classifier_take_what_was_fitted(tmp_path: Path) -> None:
-    clf, other = tiny.tiny().fit(tiny.TEXTS, tiny.LABELS), tiny.tiny(seed=1).fit(tiny.TEXTS, tiny.LABELS)
+    clf, other = (tiny.tiny("bilstm", seed=seed).fit(tiny.TEXTS, tiny.LABELS) for seed in (0, 1))
     own = fit_explainer(clf, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})
     assert clf.explain(tiny.TEXTS[:3], explainer=own) == own.explain(tiny.TEXTS[:3])
     report = sg.audit(clf, tiny.TEXTS, tiny.LABELS, explainers=[own])

@@ -53,7 +53,7 @@ def unsure() -> sg.TextClassifier:
     opinions = (("good", "fine"), ("bad", "dull"), ("good", "bad"))
     texts = [f"a {first} {subject} , {second} i thought" for subject in SUBJECTS for first, second in opinions]
     labels = ["pos", "neg", "mixed"] * len(SUBJECTS)
-    return tiny(epochs=4, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(texts, labels)
+    return tiny("bilstm", epochs=4, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(texts, labels)
 
 
 def mixed_texts() -> list[str]:
@@ -157,7 +157,7 @@ def test_alternatives_without_the_case_of_the_word_are_left_out(
 
 def test_alternatives_inside_synonym_groups_are_covered_and_need_no_evaluation() -> None:
     groups = SynonymGroups((("good", "fine", "nice"), ("film", "plot")))
-    clf = tiny(epochs=2, synonym_groups=groups).fit(TEXTS, LABELS)
+    clf = tiny("bilstm", epochs=2, synonym_groups=groups).fit(TEXTS, LABELS)
     table = {"good": ["fine", "nice"], "film": ["plot", "cast"]}
     inside, outside = sg.certify(clf, ["a good plot", "Nice GOOD film"], k=1, substitutions=table)
     assert (inside.positions, inside.covered_positions, inside.covered_alternatives) == (1, 1, 2)
@@ -199,6 +199,7 @@ def exact_smoothed(predict: Callable[[list[str]], np.ndarray], text: str, networ
     return np.bincount(probabilities.argmax(1), minlength=probabilities.shape[1]) / len(probabilities)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("classes", "set_size", "bias"), [(2, 5, 0.8), (2, 4, 0.97), (3, 5, 0.6), (2, 3, 0.99)])
 def test_certified_labels_of_the_smoothed_model_hold_in_all_rewrites(classes: int, set_size: int, bias: float) -> None:
     predict = random_labels(classes, bias)

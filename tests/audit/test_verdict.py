@@ -7,7 +7,7 @@ import pytest
 from steadygaze.audit.measures import MEASURES
 from steadygaze.audit.verdict_advice import FEWEST
 from steadygaze.audit.verdict_rules import COLLAPSED, VERDICT_RULES, Threshold, VerdictRule, verdicts
-from steadygaze.results.plain_labels import scale
+from steadygaze.results.formatting import scale
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Verdict
 

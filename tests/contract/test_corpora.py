@@ -28,8 +28,18 @@ def corpus(request: pytest.FixtureRequest) -> Corpus:
     return loaded(request.param, request)
 
 
-LARGE = ("ag_news", "imdb", "movie_rationales")
-"""Published sets that take more than a second to read; the same code reads the others."""
+LARGE = (
+    "ag_news",
+    "imdb",
+    "movie_rationales",
+    "sst2",
+    "yelp_polarity",
+    "snli",
+    "babi_2",
+    "newsgroups_sport",
+    "tweet_hate",
+)
+"""Published sets that take long to read; the same code reads the others."""
 
 
 def _case(name: str) -> object:

@@ -90,6 +90,7 @@ def test_the_files_of_a_folder_determine_its_table(wordnet: Path) -> None:
     assert table_files(wordnet / "noun.exc") == (wordnet / "noun.exc",)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (DEBIAN_FOLDER / "data.noun").is_file(), reason="apt install wordnet-base")
 def test_the_installed_wordnet_is_read() -> None:
     table = read_synonyms(wordnet_folder(), words={"movies", "films", "children", "kids"})

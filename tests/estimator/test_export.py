@@ -80,7 +80,7 @@ def test_an_exported_encoder_can_be_trained_on(transformer, tmp_path):
 
 
 def test_only_a_transformer_can_be_exported_and_only_to_a_new_folder(transformer, tmp_path):
-    with pytest.raises(UserError, match=r"the encoder bilstm is not a transformer: use save\(\)"):
+    with pytest.raises(UserError, match=r"the encoder average is not a transformer: use save\(\)"):
         fitted().export_transformers(tmp_path / "encoder")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("years of work")

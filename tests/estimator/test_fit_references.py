@@ -140,7 +140,8 @@ def test_a_wrong_reference_on_the_command_line_is_one_sentence_code_2_and_nothin
 
 
 def test_a_reference_on_the_command_line_is_used(capsys, files, tmp_path):
-    command = ["train", files / "films.csv", "--technique", "anchored", *QUICK, "--set", "swaps=0", "--json", "--quiet"]
+    command = ["train", files / "films.csv", "--technique", "anchored", "--encoder", "average", *QUICK]
+    command += ["--set", "swaps=0", "--json", "--quiet"]
     code, out, _ = run(capsys, *command, "--out", tmp_path / "m", "--from", files / "reference")
     assert code == 0
     assert {record["stage"] for record in json.loads(out)["history"]} == {"student"}

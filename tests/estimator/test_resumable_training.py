@@ -172,6 +172,7 @@ def test_the_demonstration_does_not_replace_a_model_of_another_training(
     assert contents(tmp_path / "vanilla") == before
 
 
+@pytest.mark.slow
 def test_a_demonstration_that_is_finished_trains_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = sg.load_corpus("planted-reviews:sizes=[40,8,8]")
     monkeypatch.setattr(demo, "EPOCHS", {"vanilla": 1, "consensus": 1})
@@ -193,7 +194,7 @@ SMALL: dict[str, Any] = {"epochs": 1, "hidden": 8, "dimension": 6}
 
 @pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) -> None:
-    own, other = tiny().fit(TEXTS, LABELS), tiny(seed=1).fit(TEXTS, LABELS)
+    own, other = (tiny("bilstm", seed=seed).fit(TEXTS, LABELS) for seed in (0, 1))
     one = sg.fit_explainer(own, TEXTS * 2, k=2, settings=SMALL)
     one.save(tmp_path / "own")
     of_a_function = sg.fit_explainer(lexicon, opinions(40), k=2, classes=["neg", "pos"], settings=SMALL)

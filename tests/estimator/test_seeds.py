@@ -20,6 +20,7 @@ def classifier(**parameters) -> sg.TextClassifier:
     return sg.TextClassifier(epochs=2, settings=SETTINGS, device="cpu", **parameters)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("technique", ["vanilla", "anchored"])
 def test_each_model_equals_its_own_fit(technique):
     together = classifier(technique=technique, seed=3, n_seeds=3).fit(TEXTS, LABELS)

@@ -89,7 +89,7 @@ def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
     texts, labels = corpus(120)
     texts[0] += " once"
     settings = {"hidden": 16, "learning_rate": 1e-2, "min_df": 2}  # min_df as in large datasets
-    fitted = TextClassifier(settings=settings, epochs=12, device="cpu", verbose=True).fit(texts, labels)
+    fitted = TextClassifier("average", settings=settings, epochs=12, device="cpu", verbose=True).fit(texts, labels)
     shown = " ".join(capsys.readouterr().err.split())
     assert "fewer than 2,000 texts: training uses the settings for small datasets, and saves the last epoch" in shown
     assert "select=last" not in shown, "only -v lists the settings"

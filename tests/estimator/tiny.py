@@ -16,7 +16,7 @@ PAIRS = [(text, f"was the {subject} good ?") for text, subject in zip(TEXTS, SUB
 SMALL = {"hidden": 4, "dimension": 6}
 
 
-def tiny(encoder: str = "bilstm", **parameters: Any) -> TextClassifier:
+def tiny(encoder: str = "average", **parameters: Any) -> TextClassifier:
     """One epoch unless said otherwise."""
     return TextClassifier(encoder, **{"epochs": 1, "settings": SMALL, "device": "cpu", **parameters})
 

@@ -19,7 +19,7 @@ from steadygaze.explainers.learned.fit_config import fit_config
 from steadygaze.images.image_black_box import ImageBlackBox
 from steadygaze.images.image_explainer import ImageExplainer, image_fit_config
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_reader_training", "short_probe_training")
 CLASSES = ["dark", "bright"]
 IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
 QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}

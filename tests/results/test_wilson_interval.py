@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binomtest
 
 from steadygaze.results.evaluation import macro_f1_row
+from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.row import mean_row
-from steadygaze.results.wilson_interval import wilson_interval
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95])

@@ -56,6 +56,7 @@ class Stopping:
         return partial(self, loop)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("where", "at", "left", "epochs"),
@@ -225,6 +226,7 @@ def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
     assert not (tmp_path / "out" / "cells" / "vanilla-seeds").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_one_that_attends(tmp_path: Path):
     asked = order(techniques=("vanilla", "a2r"), seeds=2)

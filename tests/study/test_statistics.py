@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steadygaze.results.bootstrap import bootstrap_means
+from steadygaze.results.intervals import bootstrap_means
 from steadygaze.study.seed_statistics import (
     across_seeds,
     by_model,

@@ -89,6 +89,7 @@ def test_the_scorer_is_a_vanilla_model_of_the_same_seed():
     assert all(torch.equal(value, scorer[name]) for name, value in vanilla.state_dict().items())
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("saliency", SALIENCIES)
 def test_each_stage_trains_its_own_part_alone(saliency: Saliency):
     technique = Fresh(saliency=saliency, skewed=1)
@@ -115,6 +116,7 @@ def test_the_scorers_own_validation_scores_select_its_epoch():
     assert own == others
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("saliency", SALIENCIES)
 def test_an_unselected_word_that_leaves_the_selection_as_it_is_changes_no_bit_of_the_logits(saliency: Saliency):
     model, batch = trained(saliency=saliency), whole()

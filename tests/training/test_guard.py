@@ -77,7 +77,7 @@ def zero() -> Classifier:
 
 def sharp() -> Classifier:
     """Attention that looks at some words and not at others from the start."""
-    model = make_model()
+    model = make_model("bilstm")
     model.encoder.embedding.weight.data.mul_(5.0)
     model.scorer.weigh.weight.data.mul_(20.0)
     return model
@@ -108,6 +108,7 @@ def texts(*rows: Sequence[int], words: bool = True) -> Data:
     return Data(ragged, None, np.arange(len(rows), dtype=np.int64) % 2)
 
 
+@pytest.mark.sweep(keep=("vanilla", "committee", "duel"))
 @pytest.mark.parametrize("name", TOYS)
 def test_every_record_carries_what_its_attention_looks_like(name: str) -> None:
     run = make_run(TOYS[name])
@@ -333,6 +334,7 @@ def test_a_resumed_run_warns_of_what_was_kept_before_the_interruption(
     assert warned(make_run(Afterward(), folder=tmp_path, resume=True)) == ["collapsed attention: Why."]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("technique", [Vanilla(), Distil()])
 @pytest.mark.parametrize(
     "validation",

@@ -109,6 +109,7 @@ def test_a_start_that_no_stage_has_made_is_an_error() -> None:
         make_run(Lost()).execute()
 
 
+@pytest.mark.sweep(keep=("committee", "duel", "anneal"))
 @pytest.mark.parametrize("name", TOYS)
 def test_the_same_seed_gives_the_same_bits_and_another_gives_others(name: str) -> None:
     first, again, other = (outcome(make_run(TOYS[name], seed=seed, epochs=1)) for seed in (5, 5, 6))
@@ -133,6 +134,7 @@ def test_the_callers_chance_is_given_back_after_an_interruption_too() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.sweep(keep=("vanilla", "committee", "duel"))
 @pytest.mark.parametrize("name", TOYS)
 def test_frozen_vectors_stay_as_they_were_and_stay_frozen(name: str) -> None:
     vectors = torch.randn(20, 5)

@@ -223,7 +223,7 @@ def test_teachers_are_trained_at_once_and_each_equals_its_own_run():
             assert_close(value, run.models[f"teacher-{seed}"].state_dict()[name])
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=("2",))
 @pytest.mark.parametrize("epochs", range(1, 8))
 def test_a_run_with_stacked_teachers_resumes_after_any_epoch(epochs, tmp_path):
     """Between the checkpoints of two teachers, one is an epoch ahead: it then trains in a stack of its own."""

@@ -299,7 +299,7 @@ STOPS = {"never": (2, 6, 7, 12, 13, 16), "in between": (2, 6, 7, 10, 13, 16), "b
 """Steps before the interruption, by when others filled the teacher cache: an epoch has three, a stage two epochs."""
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=("never-2", "never-7", "in between-6", "in between-13", "before-4"))
 @pytest.mark.parametrize(("filled", "steps"), [(filled, steps) for filled, all_ in STOPS.items() for steps in all_])
 def test_a_run_with_a_shelf_interrupted_anywhere_and_resumed_ends_in_the_same_bytes(
     filled: str, steps: int, others: Path, tmp_path: Path

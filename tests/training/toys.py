@@ -50,14 +50,14 @@ def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
     return Data(ragged, None, label.astype(np.int64), weight)
 
 
-def make_model(encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any) -> Classifier:
+def make_model(encoder: str = "average", dtype: torch.dtype = torch.float32, **architecture: Any) -> Classifier:
     made = model_for(Vanilla(), encoder, dtype, **architecture)
     assert isinstance(made, Classifier)
     return made
 
 
 def model_for(
-    technique: Technique, encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any
+    technique: Technique, encoder: str = "average", dtype: torch.dtype = torch.float32, **architecture: Any
 ) -> Model:
     """What the technique builds."""
     shape = Architecture(**{"hidden": 4, "dimension": 5, "dropout": 0.1, **architecture})

@@ -44,8 +44,7 @@ from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import join_questions, read_split, read_texts, texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.inference import DEVICES
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import DEVICES, selects
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now

@@ -26,8 +26,7 @@ from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
-from steadygaze.models.inference import MISSING_CAPABILITY, Model
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import MISSING_CAPABILITY, Model, selects
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.row import MeasureKey
 from steadygaze.results.verdict import Answer

@@ -29,8 +29,8 @@ from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_texts
 from steadygaze.models import inference
-from steadygaze.results.bootstrap import Interval, Values, bootstrap_statistic
 from steadygaze.results.evaluation import Evaluation, tabulate
+from steadygaze.results.intervals import Interval, Values, bootstrap_statistic
 from steadygaze.results.row import Row, mean_row
 
 ERRORS = 100

@@ -8,8 +8,7 @@ thresholds decides with no number of texts.
 import math
 from collections.abc import Mapping, Sequence
 
-from steadygaze.results.formatting import number, short_number
-from steadygaze.results.plain_labels import plain_label
+from steadygaze.results.formatting import number, plain_label, short_number
 from steadygaze.results.row import Row
 
 FEWEST = 8

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from steadygaze.audit.measures import check_name
 from steadygaze.audit.verdict_advice import FEWEST, advise
 from steadygaze.core.errors import unknown
-from steadygaze.results.formatting import explainer_name, measure_noun, number
+from steadygaze.results.formatting import explainer_name, measure_noun, number, plain_label, scale
 from steadygaze.results.leakage_warnings import MARGIN
-from steadygaze.results.plain_labels import plain_label, scale
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Verdict

@@ -25,6 +25,7 @@ too, if any word of its group is in the vocabulary.  With spellings, a typo has 
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import chain, repeat
 from threading import Lock
 from typing import ClassVar, NamedTuple
@@ -138,8 +139,8 @@ class WordTokenizer(TextTokenizer):
         self._reader, self._representative = engine, None
         if synonym_groups is not None:
             self._reader, self._representative = _grouped_engine(engine, synonym_groups)
-        self._plain = Tokenizer.from_str(self._reader.to_str())
-        self._plain.normalizer = None  # ASCII in lower case needs none, and takes two thirds of the time
+        self._plain = Tokenizer(self._reader.model)  # ASCII in lower case needs no normalizer: two thirds of the time
+        self._plain.pre_tokenizer = self._reader.pre_tokenizer
         self._known = SplitCache(self._split)
         # The pattern of a tokenizer of version 0.1.0 has no separator; its model has learned unsegmented runs.
         splitter = engine.pre_tokenizer
@@ -201,10 +202,16 @@ class WordTokenizer(TextTokenizer):
         return [next(encodings[flag]) for flag in plain]
 
 
+@cache
+def _splitter() -> pre_tokenizers.Split:
+    """Compiling the pattern takes longer than tokenizing a short text."""
+    return pre_tokenizers.Split(Regex(_pattern()), behavior="removed", invert=True)
+
+
 def _engine(vocabulary: dict[str, int]) -> Tokenizer:
     engine = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     engine.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.NFC()])
-    engine.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern()), behavior="removed", invert=True)
+    engine.pre_tokenizer = _splitter()
     if vocabulary:
         # Special tokens are not registered with the library: it would find them in the user's text.
         ends = [(token, vocabulary[token]) for token in (START, END)]

@@ -30,8 +30,8 @@ from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
 from steadygaze.explainers.rationale import fit_reader, rationale_readings
 from steadygaze.models import inference
-from steadygaze.models.inference import Model
-from steadygaze.models.rationalizer import Rationalizer, selects
+from steadygaze.models.inference import Model, selects
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
 from steadygaze.techniques.perturbations.word_substitution import Synonyms

@@ -42,8 +42,7 @@ from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
 from steadygaze.estimator.training_hashes import TENSOR, Hashes, hash_texts, read_hashes
 from steadygaze.models.encoders.transformer import Transformer
-from steadygaze.models.inference import Model
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import Model, selects
 from steadygaze.results.model_card import card
 from steadygaze.techniques import TECHNIQUES
 

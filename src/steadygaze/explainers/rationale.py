@@ -54,8 +54,8 @@ from steadygaze.explainers.learned.independent_reader import (
 from steadygaze.explainers.learned.l2x import InputBatch, Rows
 from steadygaze.models import inference as infer
 from steadygaze.models.encoders.transformer import Transformer
-from steadygaze.models.inference import Capability, Model, inference
-from steadygaze.models.rationalizer import IndependentReader, Rationalizer, selects
+from steadygaze.models.inference import Capability, Model, inference, selects
+from steadygaze.models.rationalizer import IndependentReader, Rationalizer
 
 READINGS = 6
 """Random selections in the reader's training, per text and epoch of the fit."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import torch
@@ -113,6 +113,11 @@ class Model(nn.Module):
 BATCH = 128
 """Texts per batch.  Explanations do not depend on it beyond rounding."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def selects(model: Model) -> TypeGuard[Any]:
+    """Whether the model selects a rationale; it then has the attributes of a `Rationalizer`."""
+    return "selection" in model.capabilities
 
 
 def check_device(device: Any) -> None:

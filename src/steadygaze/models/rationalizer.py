@@ -28,7 +28,7 @@ Generator and predictor have separate word vectors; `vectors` and `embed` concat
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -272,10 +272,6 @@ class Rationalizer(Model):
         """Encode the whole text.  (B,T,H)"""
         hidden: Tensor = encoder(encoder.embed(batch.ids) if embedded is None else embedded, batch.present).hidden
         return hidden
-
-
-def selects(model: Model) -> TypeGuard[Rationalizer]:
-    return "selection" in model.capabilities
 
 
 def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:

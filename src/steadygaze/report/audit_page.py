@@ -15,9 +15,17 @@ from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, decid
 from steadygaze.report.plot_data import pictures
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.formatting import ICONS, audit_subject, explainer_name, interval, measure_noun, number
+from steadygaze.results.formatting import (
+    ICONS,
+    audit_subject,
+    explainer_name,
+    interval,
+    measure_noun,
+    number,
+    plain_label,
+    scale,
+)
 from steadygaze.results.highlight import legend
-from steadygaze.results.plain_labels import plain_label, scale
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row
 from steadygaze.results.verdict import Answer, Shift, Verdict

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import Console, UserError, one_line, unknown
+from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
-from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
+from steadygaze.results.intervals import bootstrap_statistic
 from steadygaze.results.row import JsonResult, Row, plain
 
 if TYPE_CHECKING:
@@ -165,16 +166,6 @@ def overlap_sentence(training_texts: int | None, n: int) -> str | None:
     return OVERLAP.format(f"{training_texts:,}", f"{n:,}") if training_texts else None
 
 
-def macro_f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Macro-F1 of confusion matrices: label (row) by predicted class (column).  (…,C,C) -> (…)
-
-    Classes that neither occur nor are predicted do not count.
-    """
-    totals = counts.sum(-2) + counts.sum(-1)  # 2 TP + FP + FN
-    f1 = 2 * np.diagonal(counts, axis1=-2, axis2=-1) / np.maximum(totals, 1)
-    return np.asarray(f1.sum(-1) / (totals > 0).sum(-1))
-
-
 def macro_f1_row(
     label: NDArray[np.int64],
     predicted: NDArray[np.int64],
@@ -211,13 +202,13 @@ def tabulate(
     codes (N,): the label of each text as an index; probabilities (N,C)
     """
     predicted, confidence = probabilities.argmax(-1), probabilities.max(-1)
-    counts = np.bincount(codes * len(classes) + predicted, minlength=len(classes) ** 2)
+    counts = confusion_counts(codes, predicted, len(classes))
     wrong = np.flatnonzero(predicted != codes)
     errors = [
         WrongPrediction(row, texts[row], classes[codes[row]], classes[predicted[row]], float(confidence[row]))
         for row in wrong[np.argsort(-confidence[wrong], kind="stable")][:limit].tolist()
     ]
-    confusion = tuple(map(tuple, counts.reshape(len(classes), -1).tolist()))
+    confusion = tuple(map(tuple, counts.tolist()))
     return Evaluation(model, tuple(classes), tuple(rows), confusion, tuple(errors))
 
 

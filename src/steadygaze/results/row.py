@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 from steadygaze.core import arguments
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import write_output
-from steadygaze.results.bootstrap import bootstrap_mean, finite_values
-from steadygaze.results.wilson_interval import is_proportion, wilson_interval
+from steadygaze.results.intervals import bootstrap_mean, finite_values, is_proportion, wilson_interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from steadygaze.core.errors import Console, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
-from steadygaze.results.bootstrap import LEVEL, resample_counts
 from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.highlight import page
+from steadygaze.results.intervals import LEVEL, resample_counts
 from steadygaze.results.row import SavedResult
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 
 from steadygaze.audit.measures import COLUMNS
 from steadygaze.audit.protocols.stability import ALONE
-from steadygaze.results.bootstrap import RESAMPLES, Interval, Values, bootstrap_means
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.formatting import count_text
+from steadygaze.results.intervals import RESAMPLES, Interval, Values, bootstrap_means
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer
 from steadygaze.study.cells import StudyCell

@@ -2,7 +2,7 @@
 
     v[s,i]       one number for the model of seed s and text i; NaN if it does not apply
     mean         1/S Σ_s mean_i v[s,i]
-    difference   v − v′, seed by seed and text by text.  Its bootstrap interval (results/bootstrap.py) is stretched by
+    difference   v − v′, seed by seed and text by text.  Its bootstrap interval (results/intervals.py) is stretched by
                  t(S−1) / z · √(S / (S−1)), as Student's t does (×9 for 2 seeds, 2.7 for 3, 1.6 for 5, 1.2 for 10)
     p            sign-flip test: d_i = mean over seeds of v[s,i] − v′[s,i];  p is the share of random signs for which
                  |Σ ±d_i| ≥ |Σ d_i|.  Few texts: all 2^N signs; else SIGN_FLIPS random ones and the observed one
@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from steadygaze.results.bootstrap import LEVEL, Values, chunks
+from steadygaze.results.intervals import LEVEL, Values, chunks
 
 SIGN_FLIPS = 9_999
 """Resamples of a sign-flip test: the smallest p is 1 / 10,000."""

@@ -8,17 +8,16 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths.collapse import Collapse, detect_collapse, detect_sentence_collapse, selected_share
+from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.core.ragged import RaggedTensor, segment_ids
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
-from steadygaze.models.inference import Model
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import Model, selects
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
 from steadygaze.training import optimizers
@@ -150,16 +149,16 @@ class TechniqueLoop(StageLoop):
 
 def validation_scores(job: TrainingJob, model: Model, reference: Tensor | None) -> dict[str, Any]:
     """Return the validation scores, a constant predicted label, and the collapse of attention."""
-    label = job.validation.label
+    label = np.asarray(job.validation.label)
     read = inference.split_outputs(model, job.validation, widest=MAX_TOKENS)
     predicted = read.logits.argmax(-1).numpy()
-    macro = f1_score(label, predicted, average="macro", zero_division=0.0)
+    macro = macro_f1_of(confusion_counts(label, predicted, read.logits.shape[-1]))
     anchor = None if reference is None else reference[:MAX_TEXTS]
     collapse = collapse_of(model, read, anchor)
     attention = {**asdict(collapse), "collapsed": collapse.collapsed, "reason": collapse.reason}
     return {
         "macro-f1": float(macro),
-        "accuracy": float(accuracy_score(label, predicted)),
+        "accuracy": float((predicted == label).mean()),
         "loss": float(cross_entropy(read.logits.double(), torch.from_numpy(label))),
         "constant_label": constant_label(predicted, label),
         "attention": {name: None if value != value else value for name, value in attention.items()},  # JSON has no NaN

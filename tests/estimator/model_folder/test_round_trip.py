@@ -176,7 +176,7 @@ def test_a_loaded_estimator_trains_its_like(tmp_path, monkeypatch):
 
 
 def test_a_loaded_estimator_mentions_only_what_is_not_the_default(tmp_path):
-    tiny().fit(TEXTS, LABELS).save(tmp_path / "model")
+    tiny("bilstm").fit(TEXTS, LABELS).save(tmp_path / "model")
     assert repr(load(tmp_path / "model")) == f"TextClassifier(epochs=1, max_length=512, settings={SMALL!r})".replace(
         "{'hidden': 4, 'dimension': 6}", "{'dimension': 6, 'hidden': 4}"
     )

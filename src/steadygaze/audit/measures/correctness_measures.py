@@ -8,14 +8,13 @@ conf is the probability of the predicted class, acc the share of correct predict
 a whole set: Guo et al., ICML 2017 (arXiv:1706.04599), §2.
 """
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.audit.measures.measure import UNIT, Measure
+from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.comparison import Column
-from steadygaze.results.evaluation import macro_f1_of, macro_f1_row
+from steadygaze.results.evaluation import macro_f1_row
 
 
 def accuracy(probs: Tensor, label: Tensor) -> Tensor:
@@ -30,14 +29,8 @@ def macro_f1(probs: Tensor, label: Tensor) -> float:
     """
     if not len(probs):
         raise ValueError("macro-F1 needs at least one example")
-    return float(macro_f1_of(confusion_matrix(probs, label)))
-
-
-def confusion_matrix(probs: Tensor, label: Tensor) -> NDArray[np.int64]:
-    """Number of examples by label (row) and predicted class (column).  (N,C), (N,) -> (C,C)"""
-    classes = probs.shape[-1]
-    pairs = (label * classes + probs.argmax(-1)).cpu().numpy()
-    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+    counts = confusion_counts(label.cpu().numpy(), probs.argmax(-1).cpu().numpy(), probs.shape[-1])
+    return float(macro_f1_of(counts))
 
 
 BINS = 15

@@ -35,7 +35,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
-from steadygaze.results.bootstrap import bootstrap_statistic
+from steadygaze.results.intervals import bootstrap_statistic
 from steadygaze.training.device import accelerator
 from steadygaze.training.progress import QuietWatcher
 from steadygaze.training.technique_loop import TrainingJob

@@ -39,9 +39,9 @@ from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import selects
 from steadygaze.results.audit_config import silent
-from steadygaze.results.bootstrap import bootstrap_mean
+from steadygaze.results.intervals import bootstrap_mean
 from steadygaze.results.row import mean_row
 from steadygaze.results.verdict import Answer
 from steadygaze.techniques.technique import Technique

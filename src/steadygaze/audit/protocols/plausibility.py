@@ -29,7 +29,7 @@ from steadygaze.audit.audit_case import NO_LABELS, AuditCase, Finding, Rows, mis
 from steadygaze.audit.measures import correctness_measures, plausibility_measures
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
-from steadygaze.results.bootstrap import bootstrap_statistic
+from steadygaze.results.intervals import bootstrap_statistic
 
 NO_RATIONALES = "these texts have no human rationales: pass them as rationales= (--rationales COLUMN)"
 CHOOSE = {"choose": "as many as marked"}

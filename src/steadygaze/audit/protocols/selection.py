@@ -34,7 +34,7 @@ from steadygaze.audit.protocols.plausibility import NO_RATIONALES, pooled_agreem
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import selects
 from steadygaze.results.leakage_warnings import BY_CLASS, READER
 
 SIZE = ("selected-share", "selected-spans")
@@ -126,7 +126,8 @@ def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
     """(B,T) bool; None if the sentences are unknown."""
     model = case.model
     if selects(model) and bool(model.ends.any()):
-        return model.sentences(batch) == 0
+        sentences: Tensor = model.sentences(batch)
+        return sentences == 0
     return None if case.first is None else case.gather_rows(case.first, rows, batch)
 
 

@@ -50,8 +50,7 @@ from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.types import Batch
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Saliency, finite_weights
-from steadygaze.models.inference import MISSING_CAPABILITY
-from steadygaze.models.rationalizer import selects
+from steadygaze.models.inference import MISSING_CAPABILITY, selects
 from steadygaze.results.row import MeasureKey, ValueKey
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steadygaze.results.bootstrap import bootstrap_mean, bootstrap_statistic
-from steadygaze.results.evaluation import macro_f1_of, macro_f1_row
+from steadygaze.core.maths.macro_f1 import macro_f1_of
+from steadygaze.results.evaluation import macro_f1_row
+from steadygaze.results.intervals import bootstrap_mean, bootstrap_statistic
 from steadygaze.results.row import mean_row
 
 CHANCE = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06
@@ -43,7 +44,7 @@ def test_one_seed_gives_one_interval_and_another_seed_another():
 
 
 def test_many_batches_of_draws_are_all_used(monkeypatch):
-    monkeypatch.setattr("steadygaze.results.bootstrap._CHUNK", 7)  # three resamples of two values at a time
+    monkeypatch.setattr("steadygaze.results.intervals._CHUNK", 7)  # three resamples of two values at a time
     assert bootstrap_mean([0, 1]) == (0, 1)
     assert bootstrap_mean([0, 1], level=0.4) == (0.5, 0.5)
 

@@ -1,0 +1,19 @@
+"""Macro-F1: the mean over classes of 2 TP / (2 TP + FP + FN), with equal weight for each class."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def confusion_counts(label: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Number of examples by label (row) and predicted class (column).  (N,), (N,) -> (C,C)"""
+    return np.bincount(label * classes + predicted, minlength=classes**2).reshape(classes, classes)
+
+
+def macro_f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Macro-F1 of confusion matrices: label (row) by predicted class (column).  (…,C,C) -> (…)
+
+    Classes that neither occur nor are predicted do not count.
+    """
+    totals = counts.sum(-2) + counts.sum(-1)  # 2 TP + FP + FN
+    f1 = 2 * np.diagonal(counts, axis1=-2, axis2=-1) / np.maximum(totals, 1)
+    return np.asarray(f1.sum(-1) / (totals > 0).sum(-1))

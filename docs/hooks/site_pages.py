@@ -17,6 +17,9 @@ import technique_cards
 SECTIONS = {"Methods": technique_cards, "Metrics": metric_pages, "API": api_pages, "CLI": cli_pages}
 """Navigation section -> the module with its pages()."""
 SHIM = "https://unpkg.com/iframe-worker/shim"
+SEARCH = 'data-md-component="search" role="dialog" aria-label="Search"'
+FOCUSABLE = re.compile(r"<(table|math(?= [^>]*display=.block))")
+"""Elements that may scroll: the keyboard must reach them."""
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 BLOCK = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.DOTALL)
 
@@ -46,12 +49,13 @@ def on_page_content(html: str, **_: Any) -> str:
     """Equations as MathML, which browsers draw without a script."""
     html = INLINE.sub(lambda match: convert(_plain(match[1])), html)
     html = BLOCK.sub(lambda match: convert(_plain(match[1]), display="block"), html)
-    return re.sub(r"<table>", '<table tabindex="0">', html)
+    return FOCUSABLE.sub(r'<\1 tabindex="0"', html)
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """The script that lets search work without a server, from this site instead of a network."""
-    return output.replace(SHIM, get_relative_url("scripts/iframe-worker.js", page.url))
+    """The script that lets search work without a server, from this site; a name for the search dialog."""
+    output = output.replace(SHIM, get_relative_url("scripts/iframe-worker.js", page.url))
+    return output.replace('data-md-component="search" role="dialog"', SEARCH)
 
 
 def on_post_template(output_content: str, template_name: str, **_: Any) -> str:

@@ -46,7 +46,7 @@ def test_the_advice_names_texts_and_options():
     )
     assert advise([between, bad], LIMITS, 100).startswith("Audit about 400 texts"), "a no needs only one measure"
     unlikely = advise([good, between], LIMITS, 100)
-    assert "more texts are unlikely to decide" in unlikely.lower()
+    assert "more texts are unlikely to decide it" in unlikely.lower()
     assert "0.05 and 0.02" in unlikely
     assert unlikely.endswith(", 0.030.")
     assert advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7) == ("Audit more texts: a verdict needs at least 8.")
@@ -62,8 +62,8 @@ def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():
     assert stability.answer == "undecided"
     assert stability.advice.startswith("Build a synonym table with steadygaze synonyms build wordnet")
     report = Report("Explanation audit", tuple(rows), (stability,))
-    assert f"To decide it: b{stability.advice[1:]}" in text(report)
-    assert "<strong>To decide it:</strong> Build a synonym table" in render(report)
+    assert f"Advice: b{stability.advice[1:]}" in text(report)
+    assert "<strong>Advice:</strong> Build a synonym table" in render(report)
     assert Report.from_dict(report.to_dict()).verdicts[0].advice == stability.advice
 
 

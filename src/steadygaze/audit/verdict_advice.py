@@ -43,8 +43,8 @@ def advise(
     `undecided`: rows without an answer.  `audited` texts were read, and `available` is the number of texts in the data.
     `missing`: the note of a missing measure that a yes needs.
     """
-    parts = [_more_texts(undecided, limits, audited, available)] if undecided else []
-    parts += [advice for reason, advice in MISSING.items() if reason in missing]
+    parts = [advice for reason, advice in MISSING.items() if reason in missing]
+    parts += [_more_texts(undecided, limits, audited, available)] if undecided else []
     sentence = "; ".join(filter(None, parts))
     return sentence and f"{sentence[:1].upper()}{sentence[1:]}."
 
@@ -59,7 +59,7 @@ def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, available: in
         good, bad = limits[row.measure]
         label = plain_label(row.measure)
         return (
-            f"more texts are unlikely to decide, because one score lies between the thresholds of yes and no, "
+            f"more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
             f"{short_number(good)} and {short_number(bad)}, or close to one of them: {label[:1].lower()}{label[1:]}, "
             f"{number(row.value)}"
         )

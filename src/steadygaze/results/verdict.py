@@ -44,7 +44,7 @@ class Verdict:
     @property
     def reason(self) -> str:
         """`why`, and the advice."""
-        return f"{self.why}  To decide it: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else self.why
+        return f"{self.why}  Advice: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else self.why
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,12 +155,14 @@ for command in ({predict}, {train}):
     return {command: set(modules) for _, _, command, *modules in lines}
 
 
+@pytest.mark.slow
 def test_training_imports_no_code_of_audits_reports_and_images(imported: dict[str, set[str]]) -> None:
     packages = {name.split(".")[1] for name in imported["train"] if name.startswith("steadygaze.")}
     assert {"estimator", "training"} <= packages
     assert not packages & {"audit", "report", "images", "study"}
 
 
+@pytest.mark.slow
 def test_predict_imports_only_what_a_word_model_needs(imported: dict[str, set[str]]) -> None:
     """scikit-learn, pandas, accelerate and PyTorch's compiler would double the time of a cold start."""
     loaded = imported["predict"]

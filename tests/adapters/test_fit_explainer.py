@@ -81,6 +81,7 @@ def test_every_method_can_be_fitted(explainer: str) -> None:
     assert found_words(fit_explainer(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
 
 
+@pytest.mark.slow
 def test_cxplain_can_be_fitted() -> None:
     quick = {"epochs": 10, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3, "members": 2}
     fitted = fit_explainer(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)

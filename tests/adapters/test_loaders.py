@@ -95,6 +95,7 @@ def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, subject):
     assert model.score(TEXTS, model.predict(TEXTS)) == 1.0
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_loaded_model_explains(loader, subject):
     source, classes, expected = subject(loader)

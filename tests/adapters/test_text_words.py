@@ -20,7 +20,7 @@ def batch_of(words, texts):
     return collate(Data(words.place(texts).ragged), np.arange(len(texts)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(ANY)
 def test_the_pieces_of_a_text_are_the_text(texts):
     batch = batch_of(SEEN, texts)

@@ -140,6 +140,7 @@ def test_the_worst_change_for_a_selection_is_sought_by_the_chances_which_have_a_
     assert (jensen_shannon(clean, more, batch.mask) > 1.5 * jensen_shannon(clean, less, batch.mask)).all()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_where_they_are(order):
     """However far: that a selection holds still under it says nothing.  It is said, and does not count."""

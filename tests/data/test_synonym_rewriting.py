@@ -36,7 +36,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(PARTS, max_size=12).map("".join))
 def test_positions_map_back_for_any_text(text: str) -> None:
     rewritten = REWRITE([text])[0]

@@ -54,7 +54,7 @@ def test_sentences_are_cut_where_a_reader_expects(script):
     assert round(2 * both / (expected + actual), 2) == SCORES.get(script, 1.0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(MIXED)
 def test_every_visible_character_is_in_one_span_and_no_cluster_is_cut(text):
     covered, last = np.zeros(len(text), int), 0

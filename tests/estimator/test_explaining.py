@@ -150,6 +150,7 @@ def test_an_explainer_may_have_settings_of_its_own():
     assert e.weights != fitted().explain(TEXTS[0], explainer="lime").weights
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", ["GradientShap", "Saliency", "FeatureAblation", "Occlusion", "ShapleyValueSampling"])
 def test_an_explainer_may_be_a_method_of_captum(name):
     import captum.attr

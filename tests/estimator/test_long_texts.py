@@ -45,6 +45,7 @@ def test_a_saved_model_reads_the_same_windows(fitted, tmp_path):
     assert np.abs(fitted.predict_proba([LONG]) - fitted.predict_proba([LONG[:60]])).max() > 0
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("explainer", [name for name in EXPLAINERS if name != "rationale"])
 def test_every_explainer_weighs_words_of_every_window(fitted, explainer):
     settings = {"samples": 220} if explainer in ("lime", "kernel-shap") else None

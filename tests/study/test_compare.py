@@ -305,6 +305,7 @@ def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path,
     assert (tmp_path / "out" / "comparison.json").read_bytes() == (done / "comparison.json").read_bytes()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("settings", "small"), [({}, True), ({"small_data": False}, False)])
 def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path, settings, small):
     sizes = {"hidden": 4, "dimension": 6, **settings}

@@ -166,6 +166,7 @@ def test_a_smaller_split_is_the_beginning_of_a_larger_one(reviews):
     assert {split: reviews[split][: len(examples)] for split, examples in small.items()} == small
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95, 1.0])
 def test_the_appearance_comes_first_as_often_as_asked(share):
     examples = planted_reviews(aspect="appearance", appearance_first=share, sizes=(0, 0, 2_000))["test"]

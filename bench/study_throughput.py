@@ -1,15 +1,18 @@
 """Throughput of the engine: two workers against one, and Ray on this machine against our worker processes.
 
-    python bench/study_throughput.py [--rounds 3] [--cells 6] [--ray]
+    python bench/study_throughput.py [--rounds 3] [--cells 6] [--ray] [--sleep SECONDS]
 
 Each cell trains and audits one small model, as `compare` does.  The runs are interleaved: one round runs each executor
 once, and the ratio of a round compares runs beside each other.  Workers start once and import torch before the clock.
+The ratios need a machine without other load; with --sleep, cells only wait, and the ratio shows the cost of scheduling.
 """
 
 import argparse
 import statistics
 import tempfile
 import time
+import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -33,22 +36,29 @@ def train(texts: int, seed: int, folder: Path, watch: Watch) -> Output:
     return Output({"macro-f1": clf.stored_.description.best_epoch["macro-f1"]})
 
 
+def sleep(duration: float, seed: int, folder: Path, watch: Watch) -> Output:
+    """One cell without computation: what remains is the cost of scheduling."""
+    time.sleep(duration)
+    return Output()
+
+
 def warm_up(folder: Path, watch: Watch) -> Output:
     """Imports everything; takes long enough that every worker gets one."""
     train(120, 0, folder, watch)
     return Output()
 
 
-def seconds(executor: Executor, workers: int, count: int, texts: int) -> float:
+def seconds(executor: Executor, workers: int, work: Callable[..., Output], count: int) -> float:
     """Seconds for all cells, after the workers have started."""
     with tempfile.TemporaryDirectory() as root, executor:
-        first = [Cell(f"warm-{n}", f"warm {n}", {"warm": n}, warm_up) for n in range(workers)]
+        start = partial(sleep, 0.5, 0) if isinstance(work, partial) and work.func is sleep else warm_up
+        first = [Cell(f"warm-{n}", f"warm {n}", {"warm": n}, start) for n in range(workers)]
         run_round(first, Path(root), executor)
-        cells = [Cell(f"cell-{n}", f"cell {n}", {"seed": n}, partial(train, texts, n)) for n in range(count)]
-        start = time.perf_counter()
+        cells = [Cell(f"cell-{n}", f"cell {n}", {"seed": n}, partial(work, n)) for n in range(count)]
+        begin = time.perf_counter()
         records = run_round(cells, Path(root), executor)
         assert all(record.is_finished for record in records.values()), records
-        return time.perf_counter() - start
+        return time.perf_counter() - begin
 
 
 def main() -> None:
@@ -57,10 +67,13 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=6)
     parser.add_argument("--texts", type=int, default=600)
     parser.add_argument("--ray", action="store_true")
+    parser.add_argument("--sleep", type=float, default=0.0)
     options = parser.parse_args()
+    warnings.simplefilter("ignore")  # small models learn little
     ratios: dict[str, list[float]] = {"two workers / one": []} | ({"Ray / local": []} if options.ray else {})
     for number in range(options.rounds):
-        run = partial(seconds, count=options.cells, texts=options.texts)
+        work = partial(sleep, options.sleep) if options.sleep else partial(train, options.texts)
+        run = partial(seconds, work=work, count=options.cells)
         one, two = run(LocalProcesses(1), 1), run(LocalProcesses(2), 2)
         ratios["two workers / one"].append(one / two)
         line = f"round {number}: one worker {one:.1f} s, two workers {two:.1f} s"

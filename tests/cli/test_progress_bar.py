@@ -21,12 +21,23 @@ def told(log: Console, each: bool) -> list[str]:
     return log.file.getvalue().splitlines()
 
 
-def test_a_log_has_a_line_for_each_thing_done(log):
+def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
+    monkeypatch.setattr(output_streams, "monotonic", lambda: 0.0)
     assert told(log, each=True) == [
         "0 of 2,000 done; a, seed 0: training",
         "1 of 2,000 done; b",
         "1,000 of 2,000 done; b",
     ]
+
+
+def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):
+    now = iter((0.0, 50.0, 50.0, 130.0, 130.0))
+    monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
+    with output_streams.progress_bar(log, each=True) as watch:
+        watch("a", 1, 3)
+        watch("b", 2, 3)
+    lines = log.file.getvalue().splitlines()
+    assert lines == ["1 of 3 done, about 1:40 left; a", "2 of 3 done, about 1:05 left; b"]
 
 
 def test_or_none_before_half_a_minute_has_passed(log, monkeypatch):

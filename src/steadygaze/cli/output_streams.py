@@ -104,6 +104,8 @@ def _closable(stream: TextIO | None) -> Iterator[TextIO]:
 Watch = Callable[[str, int, int], None]
 PAUSE = 30.0
 """Seconds between two progress lines in a log."""
+SHOWN_REMAINDER = 60.0
+"""Remaining seconds from which a log shows them."""
 
 
 @contextmanager
@@ -114,7 +116,7 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-    from steadygaze.core.progress_time import TaskColumn, TimeColumn, share_text
+    from steadygaze.core.progress_time import TaskColumn, TimeColumn, duration, share_text
 
     bars = (
         SpinnerColumn(),
@@ -131,7 +133,12 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
             bar.update(task, description=activity, completed=done, total=total)
             due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
             if bar.disable and due:
-                count = share_text(done, total, monotonic() - start) if percent else f"{done:,} of {total:,} done"
+                elapsed = monotonic() - start
+                left = elapsed * (total - done) / done if done else 0.0
+                count = f"{done:,} of {total:,} done" + (
+                    f", about {duration(left)} left" if left >= SHOWN_REMAINDER else ""
+                )
+                count = share_text(done, total, elapsed) if percent else count
                 print_line(console, f"{count}; {activity}")
                 last.update(done=done, at=monotonic())
 

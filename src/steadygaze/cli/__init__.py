@@ -41,7 +41,11 @@ COMMANDS = {
         "Train techniques with several seeds, audit every model and test the differences.",
     ),
     "tune": ("tune_command", "Search the settings of a technique by validation scores, and save the best model."),
-    "list": ("list_command", "List corpora, encoders, techniques, explainers or measures."),
+    "reproduce": (
+        "reproduce_command",
+        "Run a published table on your machine, and print the paper's numbers beside ours.",
+    ),
+    "list": ("list_command", "List corpora, encoders, techniques, explainers, measures or published tables."),
     "demo": ("list_command", "Train and audit two models on a built-in corpus, and write their reports."),
     "synonyms": ("synonyms_command", "Build, show and check synonym tables."),
 }

@@ -17,13 +17,15 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.output_streams import print_json
 
-Kind = Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers or measures.")]
+Kind = Annotated[
+    str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers, measures or tables.")
+]
 
 
 @app.command("list", **command_help("list techniques", "list measures --verbose", "list explainers --json"))
 @common_options
 def list_(kind: Kind, *, common: Common) -> None:
-    """List corpora, encoders, techniques, explainers or measures."""
+    """List corpora, encoders, techniques, explainers, measures or published tables."""
     from rich.table import Table
 
     from steadygaze.cli.registry_listing import list_registry, short_measures

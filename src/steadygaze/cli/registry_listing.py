@@ -16,6 +16,7 @@ from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.results.row import MeasureKey
+from steadygaze.study.published_tables import published_tables
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
@@ -31,6 +32,7 @@ def list_registry(kind: str) -> list[dict[str, Any]]:
         "techniques": {name: technique.__doc__ for name, technique in TECHNIQUES.items()},
         "explainers": {name: explainer.__doc__ for name, explainer in EXPLAINERS.items()},
         "measures": {name: _describe_measure(name) for name in NAMES},
+        "tables": {name: table.title for name, table in published_tables().items()},
     }
     if kind not in kinds:
         raise unknown("kind of thing to list", kind, kinds)

@@ -1,0 +1,142 @@
+"""The command `reproduce`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steadygaze.cli import app
+from steadygaze.cli.application import (
+    Common,
+    Engine,
+    Epochs,
+    Vectors,
+    Workers,
+    command_help,
+    common_options,
+    data_option,
+    output_option,
+    stderr_console,
+    stdout_console,
+    training_option,
+)
+from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar, show
+
+if TYPE_CHECKING:
+    from steadygaze.results.reproduction import Reproduction
+    from steadygaze.study.table_blocks import ReproduceOptions
+
+LIST = "list"
+TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Table or figure, such as seat/table1; list: all.")]
+Out = Annotated[Path, output_option("--out", "-o", help="Folder of all tables; the same command resumes a table.")]
+Only = Annotated[
+    str,
+    training_option(
+        "--only", metavar="A,B,…", help="Corpora, encoders, techniques or variants.", show_default="all of the table"
+    ),
+]
+Seeds = Annotated[
+    int, training_option("--seeds", min=1, metavar="N", help="Models per technique: --seed, --seed + 1, …")
+]
+Limit = Annotated[int | None, data_option("--limit", min=1, metavar="N", help="Test texts.", show_default="all")]
+Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+Settings = Annotated[
+    list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Setting of all techniques; repeatable.")
+]
+
+
+@app.command(
+    **command_help(
+        "reproduce list",
+        "reproduce seat/table1 --only sst2,bilstm --seeds 5 --vectors glove.6B.100d.txt.gz",
+        "reproduce kitada/table2 --engine ray --out runs/reproduce",
+    )
+)
+@common_options
+def reproduce(
+    table: TableName,
+    out: Out = Path("runs/reproduce"),
+    *,
+    only: Only = "",
+    seeds: Seeds = 5,
+    epochs: Epochs = None,
+    limit: Limit = None,
+    vectors: Vectors = None,
+    synonyms: Synonyms = None,
+    settings: Settings = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    common: Common,
+) -> None:
+    """Run a published table on your machine, and print the paper's numbers beside ours."""
+    from steadygaze.core.settings import parse
+    from steadygaze.study.table_blocks import ReproduceOptions
+
+    options = ReproduceOptions(
+        tuple(name.strip() for name in only.split(",") if name.strip()),
+        seeds,
+        common.seed,
+        epochs,
+        common.batch_size,
+        limit,
+        vectors,
+        None if synonyms is None else str(synonyms),
+        parse(settings or []),
+    )
+    if table == LIST:
+        _list(out, options, common)
+    else:
+        _show(_run(table, options, out, common, engine, workers), out, common)
+
+
+def _list(out: Path, options: "ReproduceOptions", common: Common) -> None:
+    from rich.table import Table
+
+    from steadygaze.study.published_tables import published_tables
+    from steadygaze.study.table_blocks import finished_cells, missing_data
+
+    rows: list[dict[str, Any]] = []
+    for name, table in published_tables().items():
+        finished, cells = finished_cells(table, out, options)
+        missing = missing_data(table, common.data_dir)
+        rows.append({"name": name, "title": table.title, "missing": missing, "cells": cells, "finished": finished})
+    if common.json:
+        print_json(rows)
+        return
+    printed = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("table", "title", "data", "cells", "finished"):
+        printed.add_column(
+            title, no_wrap=title == "table", justify="right" if title in ("cells", "finished") else "left"
+        )
+    for row in rows:
+        data = f"missing: {', '.join(row['missing'])}" if row["missing"] else "at hand" if row["cells"] else "–"
+        printed.add_row(row["name"], row["title"], data, str(row["cells"]), str(row["finished"]))
+    stdout_console().print(printed)
+
+
+def _run(
+    name: str, options: "ReproduceOptions", out: Path, common: Common, engine: str, workers: int | None
+) -> "Reproduction":
+    from steadygaze.study.compare import StudyRuntime
+    from steadygaze.study.published_tables import find_table
+    from steadygaze.study.reproduce import reproduce
+
+    table, console = find_table(name), stderr_console(common)
+    resume = f"{out} keeps the finished models: run the same command again to continue"
+    with (
+        interruptible(console, lambda: resume if (out / name).is_dir() else ""),
+        progress_bar(console, each=True) as bar,
+        print_warnings(console, bar) as watch,
+    ):
+        command = ("steadygaze", *sys.argv[1:])
+        runtime = StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers)
+        return reproduce(table, options, runtime)
+
+
+def _show(reproduction: "Reproduction", out: Path, common: Common) -> None:
+    if common.json:
+        print_json(reproduction.to_dict())
+        return
+    show(reproduction.to_markdown())
+    print_line(stderr_console(common), f"open {out / reproduction.table / 'table.html'} in a browser")

@@ -25,6 +25,7 @@ PANELS = {
     "synonyms show": {"Data", "Output", "Runtime"},
     "synonyms check": {"Data", "Output", "Runtime"},
     "tune": {"Data", "Model", "Training", "Output", "Runtime"},
+    "reproduce": {"Data", "Model", "Training", "Output", "Runtime"},
     "list": {"Data", "Output", "Runtime"},
     "demo": {"Data", "Output", "Runtime"},
 }

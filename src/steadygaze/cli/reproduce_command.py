@@ -138,5 +138,6 @@ def _show(reproduction: "Reproduction", out: Path, common: Common) -> None:
     if common.json:
         print_json(reproduction.to_dict())
         return
-    show(reproduction.to_markdown())
+    for line in reproduction.to_markdown().splitlines():
+        show(line)
     print_line(stderr_console(common), f"open {out / reproduction.table / 'table.html'} in a browser")

@@ -10,8 +10,8 @@ import torch
 import steadygaze
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
-from steadygaze.results.bootstrap import Interval, bootstrap_means
 from steadygaze.results.comparison import Comparison
+from steadygaze.results.intervals import Interval, bootstrap_means
 from steadygaze.results.report import Report
 from steadygaze.results.reproduction import ReproducedValue, Reproduction
 from steadygaze.study.cell_record import Watch

@@ -41,13 +41,13 @@ def small(**settings) -> dict:
 
 def classifiers() -> list[sg.TextClassifier]:
     return [
-        tiny(seed=0),
-        tiny(technique="attention-at", seed=1, settings=small(epsilon=0.1)),
-        tiny(technique="attention-at", seed=1, settings=small(epsilon=2.0)),
-        tiny(technique="attention-at", seed=2, settings=small(epsilon=2.0, learning_rate=0.01)),
-        tiny(seed=3, settings=small(hidden=8)),
+        tiny("bilstm", seed=0),
+        tiny("bilstm", technique="attention-at", seed=1, settings=small(epsilon=0.1)),
+        tiny("bilstm", technique="attention-at", seed=1, settings=small(epsilon=2.0)),
+        tiny("bilstm", technique="attention-at", seed=2, settings=small(epsilon=2.0, learning_rate=0.01)),
+        tiny("bilstm", seed=3, settings=small(hidden=8)),
         tiny("average", seed=4),
-        tiny(technique="anchored", seed=5, settings=small()),
+        tiny("bilstm", technique="anchored", seed=5, settings=small()),
     ]
 
 

@@ -41,7 +41,7 @@ def read(page: str) -> str:
 @pytest.mark.parametrize("page", pages_with_commands())
 def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = read(page).replace("[2000,200,200]", "[60,20,20]").replace("[2000,300,500]", "[60,10,10]")
-    command_lines = [command for command in printed(text) if command[0] != "demo"]  # tests/cli has the demo
+    command_lines = [command for command in printed(text) if is_tested_here(command)]
     if not any(command[0] == "train" and "model" in command for command in command_lines):
         fitted().save(folder / "model")
     if any("hf-model" in command for command in command_lines):
@@ -57,6 +57,11 @@ def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.Ca
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
     for command in command_lines:
         run(capsys, command)
+
+
+def is_tested_here(command: list[str]) -> bool:
+    """tests/cli has the demo, tests/serve the server, tests/study Ray."""
+    return command[0] not in ("demo", "serve") and not any(word.startswith("ray") for word in command)
 
 
 def make_key(folder: Path) -> None:

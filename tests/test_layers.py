@@ -21,6 +21,7 @@ PACKAGES = [  # in the order data flows; a package imports those before it
     "report",
     "images",
     "study",
+    "serve",
     "cli",
 ]
 HEIGHT = {package: height for height, package in enumerate(PACKAGES)}

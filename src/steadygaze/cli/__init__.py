@@ -45,6 +45,10 @@ COMMANDS = {
         "reproduce_command",
         "Run a published table on your machine, and print the paper's numbers beside ours.",
     ),
+    "serve": (
+        "serve_command",
+        "Look at models in a browser: change words of a text, and see predictions and explanations.",
+    ),
     "list": ("list_command", "List corpora, encoders, techniques, explainers, measures or published tables."),
     "demo": ("list_command", "Train and audit two models on a built-in corpus, and write their reports."),
     "synonyms": ("synonyms_command", "Build, show and check synonym tables."),

@@ -1,0 +1,131 @@
+"""The command `serve`: the web workbench and its REST API."""
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steadygaze.cli import app
+from steadygaze.cli.application import (
+    CLASSIFIER,
+    Common,
+    command_help,
+    common_options,
+    data_option,
+    load_adapter,
+    runtime_option,
+    stderr_console,
+)
+from steadygaze.cli.output_streams import print_line
+from steadygaze.core.errors import UserError
+
+if TYPE_CHECKING:
+    import socket
+
+    from steadygaze.serve.served_models import ServedModel
+
+INSTALL = "the workbench needs FastAPI and uvicorn: pip install 'steadygaze[serve]'"
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help=CLASSIFIER)]
+Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+Host = Annotated[str, runtime_option("--host", help="Address to listen on; others than this machine need --token.")]
+Port = Annotated[int, runtime_option("--port", min=0, max=65535, help="Port; 0: any free one.")]
+Token = Annotated[
+    str | None,
+    runtime_option(
+        "--token", envvar="STEADYGAZE_TOKEN", help="Token that every request needs, at least 16 characters."
+    ),
+]
+Names = Annotated[
+    list[str] | None, runtime_option("--name", metavar="HOST:PORT", help="Further name of this server; repeatable.")
+]
+
+
+@app.command(
+    **command_help(
+        "serve model/",
+        "serve model/ other-model/ --synonyms synonyms.jsonl",
+        "serve model/ --host 0.0.0.0 --token $TOKEN --name audit.example.org:8000",
+    )
+)
+@common_options
+def serve(
+    models: Models,
+    synonyms: Synonyms = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
+    names: Names = None,
+    *,
+    common: Common,
+) -> None:
+    """Look at models in a browser: change words of a text, and see predictions and explanations."""
+    check_exposure(host, token)
+    try:
+        import uvicorn
+
+        from steadygaze.serve.application import application
+        from steadygaze.serve.security import Access
+    except ImportError:
+        raise UserError(INSTALL) from None
+    served = load_models(models, synonyms, common)
+    with free_socket(host, port) as listener:
+        port = listener.getsockname()[1]
+        hosts = frozenset([*(f"{name}:{port}" for name in (*LOOPBACK_NAMES, host)), *(names or [])])
+        name = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        print_line(stderr_console(common), f"http://{name}:{port}  (Ctrl-C ends it)")
+        config = uvicorn.Config(
+            application(served, Access(hosts, token)),
+            log_level="warning",
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=10,
+            limit_concurrency=1024,
+            h11_max_incomplete_event_size=64 << 10,
+            server_header=False,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def check_exposure(host: str, token: str | None) -> None:
+    """Refuse to listen beyond this machine without a token."""
+    if token is not None and len(token) < 16:
+        raise UserError("--token is too short: use at least 16 random characters, as of: openssl rand -hex 16")
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback and token is None:
+        raise UserError(f"--host {host} is reachable from other machines: add --token TOKEN")
+
+
+def free_socket(host: str, port: int) -> "socket.socket":
+    """A listening socket."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        raise UserError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}; choose --port 0") from None
+    return listener
+
+
+def load_models(models: list[str], synonyms: Path | None, common: Common) -> "list[ServedModel]":
+    """The models under different names."""
+    from steadygaze.data.synonym_tables import as_table
+    from steadygaze.serve.served_models import ServedModel
+
+    table = {} if synonyms is None else as_table(synonyms, folded=True)
+    served: dict[str, ServedModel] = {}
+    for path in models:
+        adapter = load_adapter(path, common)
+        name, number = adapter.name, 2
+        while name in served:
+            name, number = f"{adapter.name} ({number})", number + 1
+        served[name] = ServedModel(name, adapter, table)
+    return list(served.values())

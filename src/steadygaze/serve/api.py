@@ -1,0 +1,145 @@
+"""The REST API: its requests, its answers and its errors."""
+
+import asyncio
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from steadygaze.core.errors import UserError
+from steadygaze.results.explanation import Explanation
+from steadygaze.serve.batching import Batcher
+from steadygaze.serve.served_models import ServedModel, shift
+
+MOST_CHARACTERS = 20_000
+"""Of one text."""
+MOST_TEXTS = 256
+"""Of one request."""
+SECONDS = 60.0
+"""After which a request is given up."""
+
+Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
+Name = Annotated[str, Field(max_length=200)]
+
+
+class StrictModel(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PredictRequest(StrictModel):
+    """Texts, or pairs of text and question."""
+
+    model: Name | None = Field(None, description="Name of the model; the first one if left out.")
+    texts: Annotated[list[Text | Pair], Field(min_length=1, max_length=MOST_TEXTS)]
+
+
+class ExplainRequest(PredictRequest):
+    explainer: Name | None = Field(None, description="Name of an explainer of the model; its default if left out.")
+    target: Name | None = Field(None, description="Class to explain; the predicted one if left out.")
+    granularity: Literal["word", "piece"] = "word"
+
+
+class ShiftRequest(StrictModel):
+    """A text and its rewrite."""
+
+    model: Name | None = None
+    before: Text | Pair
+    after: Text | Pair
+    explainer: Name | None = None
+    target: Name | None = None
+
+
+class SynonymsRequest(StrictModel):
+    model: Name | None = None
+    word: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class Models:
+    """The models of the server, called by one thread."""
+
+    def __init__(self, models: Sequence[ServedModel], seconds: float = SECONDS) -> None:
+        self.by_name = {model.name: model for model in models}
+        self.batcher = Batcher(self._work)
+        self.seconds = seconds
+
+    def find(self, name: str | None) -> ServedModel:
+        if name is None:
+            return next(iter(self.by_name.values()))
+        if name not in self.by_name:
+            raise UserError(f"there is no model {name!r:.80}; models: {', '.join(self.by_name)}")
+        return self.by_name[name]
+
+    def _work(self, kind: tuple[Any, ...], items: Sequence[Any]) -> Sequence[Any]:
+        method, name, *arguments = kind
+        model = self.by_name[name]
+        return model.predict(items) if method == "predict" else model.explain(items, *arguments)
+
+    async def call(self, kind: Hashable, inputs: Sequence[Any]) -> list[Any]:
+        """One result for each text; texts of several requests are processed together."""
+        work = asyncio.gather(*(self.batcher.submit(kind, item) for item in inputs))
+        return list(await asyncio.wait_for(work, self.seconds))
+
+    async def explain(self, request: ExplainRequest | ShiftRequest, inputs: Sequence[Any]) -> list[Explanation]:
+        model = self.find(request.model)
+        granularity = request.granularity if isinstance(request, ExplainRequest) else "word"
+        kind = "explain", model.name, request.explainer, request.target, granularity
+        return await self.call(kind, [_input(model, text) for text in inputs])
+
+
+def _input(model: ServedModel, text: str | list[str]) -> str | tuple[str, str]:
+    """A text, or a pair of text and question."""
+    if isinstance(text, str):
+        if model.adapter.pair:
+            raise UserError(f"{model.name} reads pairs: send [text, question]")
+        return text
+    if model.adapter.pair is False:
+        raise UserError(f"{model.name} reads single texts: send strings, not pairs")
+    return text[0], text[1]
+
+
+def models_of(request: Request) -> Models:
+    models: Models = request.app.state.models
+    return models
+
+
+router = APIRouter(prefix="/v1")
+Answer = Mapping[str, Any]
+
+
+@router.get("/models", summary="The models and what they support")
+async def list_models(request: Request) -> Answer:
+    return {"models": [model.facts for model in models_of(request).by_name.values()]}
+
+
+@router.post("/predict", summary="Predict the classes of texts")
+async def predict(body: PredictRequest, request: Request) -> Answer:
+    models = models_of(request)
+    model = models.find(body.model)
+    rows = await models.call(("predict", model.name), [_input(model, text) for text in body.texts])
+    return {"model": model.name, "predictions": rows}
+
+
+@router.post("/explain", summary="Explain the predictions of texts")
+async def explain(body: ExplainRequest, request: Request) -> Answer:
+    models = models_of(request)
+    explanations = await models.explain(body, body.texts)
+    return {"model": models.find(body.model).name, "explanations": [e.to_dict() for e in explanations]}
+
+
+@router.post("/shift", summary="Compare a text and its rewrite")
+async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
+    models = models_of(request)
+    before, after = await models.explain(body, [body.before, body.after])
+    return {
+        "model": models.find(body.model).name,
+        "before": before.to_dict(),
+        "after": after.to_dict(),
+        "shift": shift(before, after),
+    }
+
+
+@router.post("/synonyms", summary="Synonyms of a word in the table of the server")
+async def synonyms(body: SynonymsRequest, request: Request) -> Answer:
+    return {"word": body.word, "synonyms": models_of(request).find(body.model).alternatives(body.word)}

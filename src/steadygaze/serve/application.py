@@ -1,0 +1,120 @@
+"""The application: API, page, health and metrics; errors as JSON with a code and a sentence."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.exceptions import HTTPException
+
+from steadygaze.core import __version__
+from steadygaze.core.errors import UserError
+from steadygaze.models.inference import NonFiniteOutput
+from steadygaze.serve.api import Models, router
+from steadygaze.serve.batching import Busy
+from steadygaze.serve.security import OVER_LIMIT, TOO_LARGE, Access, SecurityMiddleware
+from steadygaze.serve.served_models import ServedModel
+
+STATIC = Path(__file__).parent / "static"
+PROBLEMS = {
+    404: ("not-found", "there is no such page"),
+    413: TOO_LARGE,
+    405: ("method", "this address does not take this method"),
+}
+
+
+def application(models: Sequence[ServedModel], access: Access) -> Any:
+    """The ASGI application of these models."""
+    served = Models(models)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await served.batcher.close()
+
+    app = FastAPI(
+        title="steadygaze",
+        version=__version__,
+        description="Predict, explain and rewrite texts.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+    )
+    app.state.models = served
+    app.include_router(router)
+    _add_errors(app)
+    _add_metrics(app, served)
+    _add_pages(app)
+    return SecurityMiddleware(app, access)
+
+
+def problem(status: int, code: str, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": sentence}}, status)
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(UserError)
+    @app.exception_handler(NonFiniteOutput)
+    async def user_error(request: Request, error: Exception) -> Response:
+        return problem(400, "wrong-input", str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body")
+        return problem(400, "wrong-input", f"{place or 'the body'}: {first['msg']}")
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, error: Busy) -> Response:
+        return problem(503, "busy", "too many requests are waiting: try again in a second")
+
+    @app.exception_handler(TimeoutError)
+    async def late(request: Request, error: TimeoutError) -> Response:
+        return problem(504, "timeout", "the model needed too long: send fewer or shorter texts")
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        status = 413 if request.scope.get(OVER_LIMIT) else error.status_code
+        return problem(status, *PROBLEMS.get(status, ("error", str(error.detail))))
+
+
+def _add_metrics(app: FastAPI, served: Models) -> None:
+    registry = CollectorRegistry()
+    requests = Counter("steadygaze_requests", "Requests", ["path", "status"], registry=registry)
+    seconds = Histogram("steadygaze_request_seconds", "Seconds of a request", ["path"], registry=registry)
+    Gauge("steadygaze_waiting", "Texts that wait", registry=registry).set_function(lambda: served.batcher.waiting)
+    Gauge("steadygaze_batches", "Batches so far", registry=registry).set_function(lambda: served.batcher.batches)
+    Gauge("steadygaze_texts", "Texts so far", registry=registry).set_function(lambda: served.batcher.items)
+
+    @app.middleware("http")
+    async def measure(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        start = time.perf_counter()
+        response = await call_next(request)
+        route = request.scope.get("route")
+        path = getattr(route, "path", "other")
+        requests.labels(path, str(response.status_code)).inc()
+        seconds.labels(path).observe(time.perf_counter() - start)
+        return response
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
+
+
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/healthz", include_in_schema=False)
+    async def health() -> dict[str, str]:
+        return {"status": "ok", "version": __version__}
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / "workbench.html", media_type="text/html; charset=utf-8")
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")

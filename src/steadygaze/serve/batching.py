@@ -1,0 +1,84 @@
+"""Batcher: requests that arrive while the model is busy are processed together.
+
+One thread calls the model.  While it works, requests wait in queues, one for each kind of work.  The thread then takes
+all requests of the oldest kind, up to a limit.  A single request therefore never waits for others to arrive.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from steadygaze.core.errors import UserError
+
+LARGEST_BATCH = 64
+MOST_WAITING = 1024
+"""Requests that can wait; further ones are refused."""
+
+Work = Callable[[Any, Sequence[Any]], Sequence[Any]]
+"""(kind of work, items) -> results."""
+
+
+class Busy(Exception):
+    """Too many requests are waiting."""
+
+
+class Batcher:
+    """Calls `work` in one thread, with several items of the same kind where possible."""
+
+    def __init__(self, work: Work, largest: int = LARGEST_BATCH, most_waiting: int = MOST_WAITING) -> None:
+        self._work, self._largest, self._most_waiting = work, largest, most_waiting
+        self._queues: OrderedDict[Hashable, deque[tuple[Any, asyncio.Future[Any]]]] = OrderedDict()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
+        self._task: asyncio.Task[None] | None = None
+        self.waiting = 0
+        self.batches = 0
+        self.items = 0
+
+    async def submit(self, kind: Hashable, item: Any) -> Any:
+        """The result for one item; raises Busy if too many wait."""
+        if self.waiting >= self._most_waiting:
+            raise Busy
+        future = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(kind, deque()).append((item, future))
+        self.waiting += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain())
+        return await future
+
+    async def _drain(self) -> None:
+        while self._queues:
+            kind, queue = self._queues.popitem(last=False)
+            batch = [queue.popleft() for _ in range(min(self._largest, len(queue)))]
+            if queue:
+                self._queues[kind] = queue  # behind the other kinds
+            self.waiting -= len(batch)
+            if wanted := [(item, future) for item, future in batch if not future.done()]:  # the client may be gone
+                await self._process(kind, wanted)
+
+    async def _process(self, kind: Hashable, batch: Sequence[tuple[Any, "asyncio.Future[Any]"]]) -> None:
+        self.batches += 1
+        self.items += len(batch)
+        loop = asyncio.get_running_loop()
+        try:
+            results = await loop.run_in_executor(self._thread, self._work, kind, [item for item, _ in batch])
+        except Exception as error:
+            if len(batch) > 1 and isinstance(error, UserError):  # one item must not fail the others
+                for pair in batch:
+                    await self._process(kind, [pair])
+                return
+            results = [error] * len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    async def close(self) -> None:
+        """Finish the requests that wait, and end the thread."""
+        if self._task is not None and not self._task.done():
+            await self._task
+        self._thread.shutdown()

@@ -1,0 +1,146 @@
+"""SecurityMiddleware: who may call the server, how much, and what a browser may do with its answers.
+
+    Host             only the names of this server: another name is DNS rebinding
+    Origin           only pages of this server may send requests that change something or cost time
+    Content-Type     JSON or a table: types that a form of a foreign page cannot send
+    Authorization    Bearer TOKEN, if the server has a token; compared in constant time
+    size             a body of at most MOST_BYTES, counted while it arrives
+    rate             at most `rate` requests per second and client address, with short bursts
+
+Static files and /healthz need no token: they contain no data.
+"""
+
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BYTES = 16 << 20
+TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB"
+OVER_LIMIT = "steadygaze.over_limit"
+CONTENT_TYPES = ("application/json", "text/csv", "application/octet-stream")
+READ_ONLY = ("GET", "HEAD", "OPTIONS")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+MOST_CLIENTS = 10_000
+"""Addresses whose rate is remembered."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may call the server."""
+
+    hosts: frozenset[str]
+    """Values of Host, with the port: 127.0.0.1:8000."""
+    token: str | None = None
+    rate: float = 200.0
+    """Requests per second and client."""
+    burst: float = 400.0
+
+
+@dataclass
+class SecurityMiddleware:
+    """ASGI middleware."""
+
+    app: App
+    access: Access
+    buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Client -> requests that it may still send, and the time of the last one."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+        async def protected_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                cache = [] if scope["path"].startswith("/static/") else [(b"cache-control", b"no-store")]
+                message["headers"] = [*message.get("headers", ()), *own, *cache]
+            await send(message)
+
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _answer(protected_send, *refusal)
+            return
+        await self.app(scope, _limited(scope, receive), protected_send)
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
+        """Status, code and sentence; None: the request may pass."""
+        path, method = scope["path"], scope["method"]
+        if headers.get("host", "") not in self.access.hosts:
+            return 421, "unknown-host", "this server does not answer for the name in Host; use the printed address"
+        if not self._within_rate((scope.get("client") or ("",))[0]):
+            return 429, "too-many-requests", "too many requests: wait a second"
+        if method not in READ_ONLY and not self._from_own_page(headers):
+            return 403, "foreign-origin", "requests of pages of other servers are refused"
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip() not in CONTENT_TYPES:
+            return 415, "content-type", f"send one of the content types {', '.join(CONTENT_TYPES)}"
+        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > MOST_BYTES:
+            return 413, *TOO_LARGE
+        if path.startswith(("/v1/", "/metrics")) and not self._has_token(headers):
+            return 401, "token", "this server needs its token: send the header Authorization: Bearer TOKEN"
+        return None
+
+    def _from_own_page(self, headers: dict[str, str]) -> bool:
+        origin = headers.get("origin")
+        own = {f"{scheme}://{host}" for host in self.access.hosts for scheme in ("http", "https")}
+        return (origin is None or origin in own) and headers.get("sec-fetch-site") != "cross-site"
+
+    def _has_token(self, headers: dict[str, str]) -> bool:
+        if self.access.token is None:
+            return True
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.access.token.encode())
+
+    def _within_rate(self, client: str) -> bool:
+        now = time.monotonic()
+        left, before = self.buckets.get(client, (self.access.burst, now))
+        left = min(self.access.burst, left + (now - before) * self.access.rate)
+        if len(self.buckets) >= MOST_CLIENTS:
+            self.buckets.clear()
+        self.buckets[client] = (max(left - 1, 0.0), now)
+        return left >= 1
+
+
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    """Count the body; FastAPI answers 400 to an error while it reads, so the reason is in the scope."""
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MOST_BYTES:
+            scope[OVER_LIMIT] = True
+            raise ValueError("the body is too large")
+        return message
+
+    return counted
+
+
+async def _answer(send: Send, status: int, code: str, sentence: str) -> None:
+    body = json.dumps({"error": {"code": code, "message": sentence}}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,123 @@
+"""ServedModel: a model of the workbench; predictions, explanations, synonyms and shifts as plain data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.distributions import jensen_shannon
+from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.data.substitutable_pairs import substitutable_pairs
+from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.explainer import missing_capability
+from steadygaze.explainers.resolve_explainer import default_explainer
+from steadygaze.models import inference
+from steadygaze.results.explanation import Explanation
+
+TOP = 5
+"""Words of the overlap."""
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model and the synonyms that the workbench offers for its words."""
+
+    name: str
+    adapter: ModelAdapter
+    table: Mapping[str, Sequence[str]]
+
+    @cached_property
+    def synonyms(self) -> dict[str, list[str]]:
+        """Word in lower case -> its substitutable synonyms."""
+        rows = {word.lower(): list(row) for word, row in self.table.items()}
+        return substitutable_pairs(rows)
+
+    @cached_property
+    def explainers(self) -> list[str]:
+        """The explainers that this model supports, its default first."""
+        model = self.adapter.for_output(None if not self.adapter.outputs else self.adapter.classes[0]).model
+        names = [
+            name for name, kind in EXPLAINERS.items() if name != "random" and not missing_capability(kind(), model)
+        ]
+        first = default_explainer(model)
+        return [first, *(name for name in names if name != first)]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        adapter = self.adapter
+        return {
+            "name": self.name,
+            "kind": adapter.kind,
+            "task": adapter.task,
+            "classes": [str(label) for label in adapter.classes],
+            "pair": bool(adapter.pair),
+            "explainers": self.explainers,
+            "synonyms": len(self.synonyms),
+            "certificate": adapter.saved is not None,
+        }
+
+    def predict(self, inputs: Sequence[Any]) -> list[dict[str, float]]:
+        """Class, or output -> probability, or value, of each text or pair."""
+        values, _ = self.adapter.predict_covered(list(inputs), inference.BATCH)
+        names = [str(label) for label in self.adapter.classes]
+        return [dict(zip(names, row, strict=True)) for row in values.tolist()]
+
+    def explain(
+        self, inputs: Sequence[Any], explainer: str | None, target: str | None, granularity: str
+    ) -> list[Explanation]:
+        if explainer is not None and explainer not in self.explainers:
+            known = ", ".join(self.explainers)
+            raise UserError(f"{self.name} does not support the explainer {explainer!r:.40}; it supports: {known}")
+        run = self.adapter.explain_function(explainer, target, granularity)
+        return list(run(list(inputs), inference.BATCH))
+
+    def alternatives(self, word: str) -> list[str]:
+        """Synonyms of a word, with its capitals."""
+        return [match_case(word, synonym) for synonym in self.synonyms.get(word.lower(), ())]
+
+
+def shift(before: Explanation, after: Explanation) -> dict[str, Any]:
+    """How far prediction and explanation differ between a text and its rewrite.
+
+    Words are aligned in order: equal words with each other, and replaced words with their replacements.  A word
+    without a counterpart has the weight 0 in the other text.
+    """
+    pairs = aligned(before.tokens, after.tokens)
+    p = torch.tensor([0.0 if i is None else abs(before.weights[i]) for i, _ in pairs], dtype=torch.float64)
+    q = torch.tensor([0.0 if j is None else abs(after.weights[j]) for _, j in pairs], dtype=torch.float64)
+    mask = torch.ones_like(p, dtype=torch.bool)
+    k = min(TOP, len(pairs))
+    classes = before.probabilities.keys() & after.probabilities.keys()
+    distance = max((abs(before.probabilities[c] - after.probabilities[c]) for c in classes), default=None)
+    positive = bool(p.sum() > 0) and bool(q.sum() > 0)
+    return {
+        "label_flip": before.label != after.label,
+        "prediction_change": distance,
+        "jensen_shannon": float(jensen_shannon(p / p.sum(), q / q.sum(), mask)) if positive else None,
+        "top_k": k,
+        "top_k_overlap": float(top_k_overlap(p, q, mask, k)) if k else None,
+        "aligned": [list(pair) for pair in pairs],
+    }
+
+
+def aligned(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Positions of counterparts.
+
+    >>> aligned(["a", "good", "film"], ["a", "fine", "film"])
+    [(0, 0), (1, 1), (2, 2)]
+    >>> aligned(["a", "good", "film"], ["a", "film"])
+    [(0, 0), (1, None), (2, 1)]
+    """
+    pairs: list[tuple[int | None, int | None]] = []
+    for _, start, end, other, other_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        shared = min(end - start, other_end - other)
+        pairs += [(start + i, other + i) for i in range(shared)]
+        pairs += [(i, None) for i in range(start + shared, end)]
+        pairs += [(None, j) for j in range(other + shared, other_end)]
+    return pairs

@@ -1,0 +1,275 @@
+"""The server: answers of the API, refusals, batches, and what a browser may do with its pages."""
+
+import asyncio
+import json
+import math
+import threading
+from itertools import pairwise
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.cli.serve_command import check_exposure
+from steadygaze.core.errors import UserError
+from steadygaze.serve.application import application
+from steadygaze.serve.batching import Batcher, Busy
+from steadygaze.serve.security import MOST_BYTES, Access
+from steadygaze.serve.served_models import ServedModel, shift
+
+HOST = "127.0.0.1:8000"
+TOKEN = "0123456789abcdef0123"
+SYNONYMS = {"good": ["fine", "great"], "dull": ["boring"]}
+
+
+def cheerful(texts):
+    return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+
+
+def served(name: str = "cheerful") -> ServedModel:
+    return ServedModel(name, as_adapter(cheerful, classes=["no", "yes"]), SYNONYMS)
+
+
+def call(method: str, path: str, *, access: Access | None = None, headers: dict | None = None, **options):
+    """One request to a fresh server."""
+
+    async def run():
+        app = application([served(), served("other")], access or Access(frozenset([HOST])))
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+            return await client.request(method, path, headers=headers, **options)
+
+    return asyncio.run(run())
+
+
+def post(path: str, body: object, **options):
+    return call("POST", f"/v1/{path}", json=body, **options)
+
+
+def test_predictions_and_explanations_are_those_of_the_model():
+    answer = post("predict", {"texts": ["a good film", "a dull film"]})
+    assert answer.status_code == 200
+    assert answer.json()["predictions"][0] == pytest.approx({"no": 0.1, "yes": 0.9}, abs=1e-6)
+    answer = post("explain", {"texts": ["a good film"], "explainer": "leave-one-out", "model": "other"}).json()
+    expected = served().adapter.explain("a good film", "leave-one-out")
+    assert answer["model"] == "other"
+    assert answer["explanations"] == [json.loads(json.dumps(expected.to_dict()))]
+
+
+def test_a_rewrite_is_compared_with_its_text():
+    answer = post("shift", {"before": "a good film", "after": "a dull film", "explainer": "leave-one-out"}).json()
+    assert answer["shift"]["label_flip"]
+    assert answer["shift"]["prediction_change"] == pytest.approx(0.7, abs=1e-6)
+    assert answer["after"]["label"] == "no"
+
+
+def test_a_shift_of_equal_texts_is_zero_and_of_disjoint_weights_ln_2():
+    good = served().adapter.explain("a good film", "leave-one-out")
+    same = shift(good, good)
+    assert (same["jensen_shannon"], same["top_k_overlap"], same["label_flip"]) == (0.0, 1.0, False)
+    moved = shift(good, served().adapter.explain("good a film", "leave-one-out"))
+    assert moved["jensen_shannon"] == pytest.approx(math.log(2))  # a moved word has no counterpart
+
+
+def test_synonyms_have_the_capitals_of_the_word():
+    assert post("synonyms", {"word": "Good"}).json() == {"word": "Good", "synonyms": ["Fine", "Great"]}
+    assert post("synonyms", {"word": "zebra"}).json()["synonyms"] == []
+
+
+def test_the_list_of_models_names_what_they_support():
+    models = call("GET", "/v1/models").json()["models"]
+    assert [model["name"] for model in models] == ["cheerful", "other"]
+    assert models[0]["explainers"][0] == "leave-one-out"
+    assert "attention" not in models[0]["explainers"]
+
+
+WRONG = [
+    ({}, "texts: Field required"),
+    ({"texts": []}, "texts"),
+    ({"texts": "a text"}, "texts"),
+    ({"texts": [""]}, "texts"),
+    ({"texts": [1]}, "texts"),
+    ({"texts": [["one"]]}, "texts"),
+    ({"texts": ["a"] * 257}, "texts"),
+    ({"texts": ["a" * 20_001]}, "texts"),
+    ({"texts": ["a"], "model": "x"}, "there is no model 'x'; models: cheerful, other"),
+    ({"texts": ["a"], "unknown": 1}, "unknown"),
+    ([], "body"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), WRONG)
+def test_wrong_input_is_answered_with_a_sentence(body, message):
+    answer = post("predict", body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "wrong-input"
+    assert message in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"texts": ["a"], "explainer": "attention"},
+        {"texts": ["a"], "explainer": "../etc"},
+        {"texts": ["a"], "target": "maybe"},
+        {"texts": ["a"], "granularity": "letter"},
+    ],
+)
+def test_what_a_model_does_not_support_is_wrong_input(body):
+    assert post("explain", body).status_code == 400
+
+
+def test_broken_bodies_are_wrong_input():
+    headers = {"content-type": "application/json"}
+    for content in (b"", b"{", b"\xff\xfe", b"[" * 2000, b'{"texts": ["\\ud800"]}'):
+        answer = call("POST", "/v1/predict", content=content, headers=headers)
+        assert answer.status_code in (200, 400), content
+        assert answer.status_code == 200 or answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"host": "evil.example:8000"}, 421, "unknown-host"),
+        ({"origin": "http://evil.example"}, 403, "foreign-origin"),
+        ({"origin": "null"}, 403, "foreign-origin"),
+        ({"sec-fetch-site": "cross-site"}, 403, "foreign-origin"),
+        ({"content-type": "text/plain"}, 415, "content-type"),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415, "content-type"),
+        ({"content-length": str(MOST_BYTES + 1)}, 413, "too-large"),
+    ],
+)
+def test_requests_of_other_pages_are_refused(headers, status, code):
+    headers = {"content-type": "application/json", **headers}
+    answer = call("POST", "/v1/predict", content=b'{"texts": ["a"]}', headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+def test_a_body_without_a_length_is_counted_while_it_arrives():
+    async def parts():
+        for _ in range(MOST_BYTES // (1 << 20) + 1):
+            yield b"x" * (1 << 20)
+
+    answer = call("POST", "/v1/predict", content=parts(), headers={"content-type": "application/json"})
+    assert answer.status_code == 413, answer.text
+
+
+def test_a_token_protects_everything_but_the_page():
+    access = Access(frozenset([HOST]), TOKEN)
+    assert call("GET", "/v1/models", access=access).status_code == 401
+    assert call("GET", "/metrics", access=access).status_code == 401
+    assert call("GET", "/v1/openapi.json", access=access).status_code == 401
+    for wrong in ("", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer é"):
+        headers = {"authorization": wrong.encode()}
+        assert call("GET", "/v1/models", access=access, headers=headers).status_code == 401
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    assert call("GET", "/v1/models", access=access, headers=headers).status_code == 200
+    for path in ("/", "/healthz", "/static/workbench.js"):
+        assert call("GET", path, access=access).status_code == 200
+
+
+def test_a_client_that_sends_too_much_waits():
+    async def run():
+        app = application([served()], Access(frozenset([HOST]), rate=0.001, burst=3))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
+            return [(await client.get("/healthz")).status_code for _ in range(5)]
+
+    assert asyncio.run(run()) == [200, 200, 200, 429, 429]
+
+
+@pytest.mark.parametrize("path", ["/", "/static/workbench.js", "/v1/models", "/missing"])
+def test_every_answer_has_the_headers_of_a_closed_page(path):
+    headers = call("GET", path).headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../application.py", "/static/%2e%2e/application.py", "/static//etc/passwd", "/x"]
+)
+def test_no_other_file_is_readable(path):
+    answer = call("GET", path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "not-found"
+
+
+def test_only_this_machine_is_served_without_a_token():
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_exposure(host, None)
+    for host in ("0.0.0.0", "192.168.1.2", "example.org", "::"):
+        with pytest.raises(UserError, match="add --token"):
+            check_exposure(host, None)
+        check_exposure(host, TOKEN)
+    with pytest.raises(UserError, match="too short"):
+        check_exposure("127.0.0.1", "short")
+
+
+def test_items_that_wait_are_processed_together_by_kind():
+    calls, go = [], threading.Event()
+
+    def work(kind, items):
+        go.wait(5)
+        calls.append((kind, list(items)))
+        return [f"{kind}{item}" for item in items]
+
+    async def run():
+        batcher = Batcher(work, largest=3)
+        futures = [asyncio.create_task(batcher.submit(kind, i)) for i, kind in enumerate("abaaabaa")]
+        await asyncio.sleep(0)
+        go.set()
+        results = await asyncio.gather(*futures)
+        await batcher.close()
+        return results
+
+    results = asyncio.run(run())
+    assert results == [f"{kind}{i}" for i, kind in enumerate("abaaabaa")]
+    assert max(len(items) for _, items in calls) == 3
+    assert all(a < b for _, items in calls for a, b in pairwise(items))  # in the order of arrival
+
+
+def test_one_wrong_item_does_not_fail_the_others():
+    def work(kind, items):
+        if "bad" in items:
+            raise UserError("bad item")
+        return [item.upper() for item in items]
+
+    async def run():
+        batcher = Batcher(work)
+        return await asyncio.gather(*(batcher.submit("x", i) for i in ("a", "bad", "c")), return_exceptions=True)
+
+    first, second, third = asyncio.run(run())
+    assert (first, third) == ("A", "C")
+    assert isinstance(second, UserError)
+
+
+def test_too_many_waiting_items_are_refused():
+    async def run():
+        go = threading.Event()
+        batcher = Batcher(lambda kind, items: [go.wait(5) for _ in items], largest=1, most_waiting=2)
+        tasks = [asyncio.create_task(batcher.submit("x", i)) for i in range(2)]
+        await asyncio.sleep(0.05)  # the first is being processed, one waits
+        tasks.append(asyncio.create_task(batcher.submit("x", 2)))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await batcher.submit("x", 3)
+        go.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+def test_metrics_count_requests():
+    async def run():
+        app = application([served()], Access(frozenset([HOST])))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
+            await client.post("/v1/predict", json={"texts": ["a", "b"]})
+            return (await client.get("/metrics")).text
+
+    text = asyncio.run(run())
+    assert 'steadygaze_requests_total{path="/v1/predict",status="200"} 1.0' in text
+    assert "steadygaze_texts 2.0" in text

@@ -1,0 +1,82 @@
+"""docs/results/ledger.md, from bench/ledger.toml, the records of the stability study and the pages of results.
+
+python bench/ledger.py > docs/results/ledger.md
+"""
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from stability_records import read
+from stability_statistics import difference, paired, paired_difference, ratio
+from stability_table import Rows, _compared, _shown, own_start, rows_of
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "results"
+VERDICTS = ("holds", "holds in part", "does not hold", "cannot be decided here")
+SETTINGS = ["emotion-bilstm", "hate-bilstm", "rt-bilstm", "sst2-bilstm"]
+NUMBER = re.compile(r"\{(\w+) ([\w-]+) ([\w/-]+)\}")
+INTRODUCTION = """\
+Each claim of four papers is one sentence with a verdict, the numbers that decide it and the command that repeats them.
+`steadygaze reproduce list` lists the tables of the papers.
+
+- A verdict is about our code, data and settings, which depart from those of the papers.
+- *Does not hold*: not seen with these settings, although the measurement would show an effect of the published size.
+- *Cannot be decided here*: there is no measurement, or it is too uncertain; the command would make it.
+- Numbers in brackets are 95 % intervals over the seeds of four data sets with a BiLSTM, from `bench/records/stability.jsonl`.
+  `bench/stability.py` made them. Other numbers are from the linked page. A ratio below 1 is more stable than vanilla.
+
+`python bench/ledger.py` makes this page from `bench/ledger.toml`; a test compares the two.
+"""
+
+
+def main() -> None:
+    print(page(), end="")
+
+
+def page() -> str:
+    papers = tomllib.loads((ROOT / "bench" / "ledger.toml").read_text(encoding="utf-8"))["papers"]
+    rows = rows_of(read(ROOT / "bench" / "records" / "stability.jsonl")[1])
+    claims = [claim for paper in papers for claim in paper["claims"]]
+    counts = Counter(claim["verdict"] for claim in claims)
+    parts = [
+        "# Claims ledger\n",
+        f"Of {len(claims)} claims, {counts['holds']} hold, {counts['holds in part']} hold in part, "
+        f"{counts['does not hold']} do not hold, and {counts['cannot be decided here']} cannot be decided here.\n",
+        INTRODUCTION,
+    ]
+    for paper in papers:
+        lines = [_line(claim, rows) for claim in paper["claims"]]
+        head = "| claim | verdict | deciding numbers | command |\n|---|---|---|---|"
+        parts.append("\n".join([f"## {paper['name']}\n", head, *lines]) + "\n")
+    return "\n".join(parts)
+
+
+def _line(claim: dict[str, Any], rows: Rows) -> str:
+    if claim["verdict"] not in VERDICTS:
+        raise SystemExit(f"{claim['claim']}: {claim['verdict']!r} is not one of {', '.join(VERDICTS)}")
+    for quote in claim.get("quotes", ()):
+        if quote not in (PAGES / claim["page"]).read_text(encoding="utf-8"):
+            raise SystemExit(f"{claim['claim']}: docs/results/{claim['page']} no longer has {quote!r}")
+    evidence = NUMBER.sub(lambda match: _number(rows, *match.groups()), claim["evidence"])
+    link = f" [{claim['page'].removesuffix('.md')}]({claim['page']})" if "page" in claim else ""
+    cells = [claim["claim"], f"**{claim['verdict']}**", evidence + link, f"`{claim['command']}`"]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _number(rows: Rows, statistic: str, row: str, measure: str) -> str:
+    form = "+.3f" if "difference" in statistic else ".2f"
+    if statistic in ("paired", "paired_difference"):
+        function = {"paired": paired, "paired_difference": paired_difference}[statistic]
+        estimate = own_start(function, rows, row, measure, SETTINGS)
+    else:
+        estimate = _compared({"ratio": ratio, "difference": difference}[statistic], rows, row, measure, SETTINGS)
+    if estimate is None:
+        raise SystemExit(f"the records have no {measure} of {row}")
+    return _shown(estimate, form)
+
+
+if __name__ == "__main__":
+    main()

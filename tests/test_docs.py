@@ -60,8 +60,8 @@ def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.Ca
 
 
 def is_tested_here(command: list[str]) -> bool:
-    """tests/cli has the demo, tests/serve the server, tests/study Ray."""
-    return command[0] not in ("demo", "serve") and not any(word.startswith("ray") for word in command)
+    """tests/cli has the demo, tests/serve the server, tests/study Ray and published tables."""
+    return command[0] not in ("demo", "serve", "reproduce") and not any(word.startswith("ray") for word in command)
 
 
 def make_key(folder: Path) -> None:

@@ -80,6 +80,8 @@ def test_every_label_stands_for_a_known_name(name: str) -> None:
         assert table.counterpart(entry, "techniques").name in TECHNIQUES
         assert table.counterpart(entry, "measures").name in NAMES
     assert bool(used) != bool(table.command), "cells or a command, not both"
+    slow = any(table.counterpart(entry, "measures").name == "seat-sensitivity" for entry in used)
+    assert table.thorough == slow == any(block.config(ReproduceOptions()).thorough for block in blocks(table))
     for block in blocks(table):
         config = block.config(ReproduceOptions())
         check(config)

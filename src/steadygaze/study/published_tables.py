@@ -70,6 +70,8 @@ class PublishedTable:
     rows: str = ""
     departures: tuple[str, ...] = ()
     needs_synonyms: bool = False
+    thorough: bool = False
+    """A measure runs only in a thorough audit."""
     command: str = ""
     """Measures what the engine does not run."""
     results: str = ""

@@ -53,6 +53,7 @@ class Block:
     folder: str
     """Name of its folder."""
     entries: tuple[Entry, ...]
+    thorough: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,6 +66,7 @@ class Block:
             "split": self.corpus.split,
             "encoder": self.encoder.name,
             "techniques": self.names,
+            "thorough": self.thorough,
             "settings": dict(options.settings),
             "settings_for": {name: own for name, own in settings_for.items() if own},
         }
@@ -119,7 +121,9 @@ def _divide(table: PublishedTable, entries: list[Entry], baseline: str, subset: 
         covered = [e for e in entries if e.label("techniques") in part]
         if number > 1:
             covered = [e for e in covered if e.label("techniques") != baseline]
-        yield Block(corpus, encoder, variant, part, "_".join(map(_slug, filter(None, names))), tuple(covered))
+        yield Block(
+            corpus, encoder, variant, part, "_".join(map(_slug, filter(None, names))), tuple(covered), table.thorough
+        )
 
 
 def _slug(text: str) -> str:

@@ -150,10 +150,12 @@ def _check_outputs(
     from steadygaze.core.errors import UserError
 
     named = [name for name, path in outputs.items() if path is not None]
+    if outputs["--eraser"] is not None and (file is None or texts or len(named) > 1):
+        raise UserError(
+            "--eraser writes the rationales of the texts of a file: give --file, without texts, --html, --out"
+        )
     if len(named) > 1:
         raise UserError(f"{named[0]} and {named[1]} exclude each other: give one of them")
-    if outputs["--eraser"] is not None and (file is None or texts):
-        raise UserError("--eraser writes the rationales of the texts of a file: give --file alone")
     if label is not None and (file is None or texts or named not in ([], ["--html"])):
         raise UserError("--label names a column of the file: give --file FILE, without other texts, --eraser or --out")
     if (out := outputs["--out"]) is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from steadygaze.estimator.text_classifier import TextClassifier
 
@@ -39,16 +39,23 @@ def fitted_pair() -> TextClassifier:
     return tiny().fit(PAIRS, LABELS)
 
 
+def _word_pieces(specials: list[str]) -> dict[str, int]:
+    """Letters, their continuations and some words: a trained vocabulary differs between processes."""
+    words = sorted({word for text in TEXTS for word in text.lower().split() if word.isalpha()})
+    letters = sorted({letter for text in TEXTS for letter in text.lower() if not letter.isspace()})
+    pieces = [*specials, *letters, *(f"##{letter}" for letter in letters), *words[::2], "good", "bad"]
+    return {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+
+
 def transformer_folder(folder: Path) -> Path:
     """A Hugging Face encoder of one layer, with a tokenizer of word pieces."""
     from transformers import BertConfig, BertModel
 
-    engine = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    engine = Tokenizer(models.WordPiece(_word_pieces(specials), unk_token="[UNK]"))
     engine.normalizer = normalizers.BertNormalizer()
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=80, special_tokens=specials, show_progress=False)
-    engine.train_from_iterator(TEXTS, trainer)
+    engine.add_special_tokens(specials)
     ends = [("[CLS]", 2), ("[SEP]", 3)]
     engine.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     torch.manual_seed(0)

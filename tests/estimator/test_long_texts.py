@@ -84,7 +84,7 @@ def test_a_certificate_is_about_the_weights_of_all_words(fitted):
 
 def test_training_learns_from_the_end_of_long_texts(encoder):
     """The only word that depends on the label is the 41st; a model of the first 20 tokens predicts one label."""
-    texts = ["a cast ending a cast " * 8 + ("good" if i % 2 else "bad") + " cast" * (i % 5) for i in range(40)]
+    texts = ["a cast ending a cast " * 8 + ("good" if i % 2 else "bad") + " a" * (i % 5) for i in range(40)]
     labels = ["pos" if i % 2 else "neg" for i in range(40)]
     settings = {"learning_rate": 0.03, "window": 16}
     clf = tiny(encoder, settings=settings, epochs=10, batch_size=4).fit(texts, labels)

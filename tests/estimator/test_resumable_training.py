@@ -112,17 +112,6 @@ def test_a_model_that_was_deleted_is_not_revived(tmp_path: Path) -> None:
     assert names(tmp_path) == [".m.0123abcd.old"]
 
 
-def test_the_second_of_two_comparisons_in_a_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
-    out = tmp_path / "c"
-    out.mkdir()
-    with (
-        atomic_files.exclusive(out, "comparing"),
-        pytest.raises(UserError, match=rf"process {os.getpid()} is comparing in"),
-    ):
-        run_comparison(out, comparison_order())
-    assert names(out) == []
-
-
 def test_a_comparison_killed_while_it_writes_its_first_file_goes_on(tmp_path: Path) -> None:
     (tmp_path / ".settings.json.0123abcd.tmp").mkdir()
     (tmp_path / ".settings.json.0123abcd.tmp" / "settings.json").write_text("{")

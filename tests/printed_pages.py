@@ -16,6 +16,7 @@ DOCS = ROOT / "docs"
 SMALLER = {
     "train": ["--set", "hidden=8", "--epochs", "1"],
     "compare": ["--epochs", "1", "--limit", "5", "--seeds", "1"],
+    "tune": ["--trials", "2", "--epochs", "1"],
     "audit": ["--sample", "5"],
     "fit-explainer": ["--set", "epochs=1"],
 }

@@ -59,7 +59,7 @@ def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes
         (["1", "0"], [1, 2], "the label 2, which is not a class of it"),
         (["true", "unknown"], [False, False], "the label 0, which is not a class of it"),
         (["1", "2"], [0, 0], "the label 0, which is not a class of it"),
-        (["neg", "pos"], ["neg", None], r"labels\[1\] is missing"),
+        (["neg", "pos"], ["neg", None], r"labels\[1\] is empty"),
         (["neg", "pos"], ["neg", 1], "labels must be all strings or all whole numbers"),
     ],
 )

@@ -304,9 +304,23 @@ def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, 
     assert (here / "model" / "README.md").read_bytes() == card
 
 
+@pytest.fixture
+def default_signals():
+    """A background job or nohup ignores some signals."""
+    defaults = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in defaults.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_leaves_an_incomplete_page(audit, monkeypatch, tmp_path, number, code):
+def test_a_signal_leaves_an_incomplete_page(audit, monkeypatch, tmp_path, number, code, default_signals):
     watch = AuditProgress.watch
 
     def send_signal(self, task, done, total):

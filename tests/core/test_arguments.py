@@ -104,7 +104,7 @@ def test_a_removal_that_is_not_known_is_refused():
 def test_some_missing_labels_are_refused_by_position():
     labels = [*LABELS[:2], None, *LABELS[3:]]
     box = {"classes": ["bad", "good"], "sample": 1}
-    with pytest.raises(UserError, match=r"labels\[2\] is missing"):
+    with pytest.raises(UserError, match=r"labels\[2\] is empty"):
         sg.audit(lambda texts: [[0.5, 0.5]] * len(texts), TEXTS, labels, **box)
     examples = [Example(one, label) for one, label in zip(TEXTS, labels, strict=True)]
     subject = as_adapter(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])

@@ -124,7 +124,7 @@ def test_texts_that_lose_their_end_are_counted():
     _, said = heard(tiny(max_length=6))
     assert re.fullmatch(
         r"1[01] of 21 texts were truncated at 6 tokens: the model reads only their first 6 tokens\.  "
-        r"To read whole texts, train with a larger max_length",
+        r"To read whole texts, train with a larger max_length= \(--max-length\)",
         said[0],
     )
     assert not [line for line in heard(tiny(max_length=100))[1] if "truncated" in line]

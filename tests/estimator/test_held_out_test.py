@@ -117,9 +117,7 @@ def test_the_test_part_is_written_with_all_columns_and_has_no_training_texts(cap
     assert (ended.code, "add --test-share 0.2" in ended.err) == (2, True), ended.err
     ended = commands.run(capsys, *command, "--test-share", "0.2")
     assert ended.code == 0, ended.err
-    assert (
-        f"steadygaze audit {tmp_path / 'model'} --data {out} --text text --label label --html audit.html" in ended.err
-    )
+    assert f"steadygaze audit {tmp_path / 'model'} --data {out} --html audit.html" in ended.err
     lines = out.read_text().splitlines()
     written = list(csv.DictReader(lines)) if suffix == ".csv" else list(map(json.loads, lines))
     expected = set(texts(hold_out_test(corpus(), 0.2).splits["test"]))

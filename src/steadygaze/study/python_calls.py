@@ -12,6 +12,7 @@ from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.search_space import SearchChoice, SearchRange, SearchSpace
 from steadygaze.core.settings import build
+from steadygaze.core.untrusted_files import read_text
 from steadygaze.estimator.inputs import read_split
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.tuning import Tuning
@@ -169,7 +170,7 @@ def _stored(texts: Any, labels: Any, out: str | Path | None, kind: str) -> Itera
         file = folder / DATA_FILE
         if not file.is_file():
             write_text(file, content)
-        elif file.read_text(encoding="utf-8") != content:
+        elif read_text(file) != content:
             raise UserError(f"{folder} contains a {kind} of other texts: name another folder")
         columns = ("text",) if split.questions is None else ("text", "question")
         yield folder, {"data": str(file), "text": columns}

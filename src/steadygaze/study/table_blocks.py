@@ -4,7 +4,6 @@ A block is one corpus, encoder and variant with all techniques; its folder is a 
 rows that train one technique with different settings are in different blocks, each with the first technique.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from steadygaze.core.errors import unknown
 from steadygaze.core.settings import build, field_names
+from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.data.corpora import divided
 from steadygaze.data.published_corpora import PUBLISHED_CORPORA
 from steadygaze.study.cell_record import RECORD
@@ -161,10 +161,7 @@ def finished_cells(table: PublishedTable, out: Path, options: ReproduceOptions) 
 
 
 def _is_finished(cell: Path) -> bool:
-    try:
-        return bool(json.loads((cell / RECORD).read_text())["status"] == "finished")
-    except (OSError, ValueError, KeyError):
-        return False
+    return bool(read_object_or_empty(cell / RECORD).get("status") == "finished")
 
 
 def missing_data(table: PublishedTable, data_dir: Path | None) -> list[str]:

@@ -80,6 +80,8 @@ SMALLER_PYTHON = {
     '"hidden": 32': '"hidden": 4',
     "10}": "1}",
     "epochs=6": "epochs=1",
+    "trials=20": "trials=2, epochs=1",
+    'seeds=5, out="runs/c"': 'seeds=1, epochs=1, out="runs/c"',
     '"epochs": 6': '"epochs": 1',
     'technique="word-at", seed=0)': 'technique="word-at", seed=0, epochs=1)',
     "}, seed=0)": "}, seed=0, epochs=1)",

@@ -1,5 +1,6 @@
 """Killed before any disk operation and run again, every command ends in the same bytes, and leaves nothing behind."""
 
+import json
 import random
 import shutil
 import warnings
@@ -99,12 +100,24 @@ def case(name: str, inputs: Path, base: Path) -> Case:
     return Case(base, {}, compare, compare)
 
 
+def without_durations(state: State) -> State:
+    """The records of cells without their duration, and without the digest of it."""
+
+    def plain(name: str, content: bytes | None) -> bytes | None:
+        if content is None or not name.endswith("/record.json"):
+            return content
+        return json.dumps({**json.loads(content), "seconds": 0, "digest": ""}).encode()
+
+    return {name: plain(name, content) for name, content in state.items()}
+
+
 def check(one: Case, recorded: Recorder, states: list[State]) -> None:
-    *_, end = recorded.states.values()
+    *_, last = recorded.states.values()
+    end = without_durations(last)
     for state in states:
         restore(one.base, state)
         one.again()
-        found = snapshot(one.base)
+        found = without_durations(snapshot(one.base))
         assert {name for name in found if found[name] != end.get(name, b"")} | (end.keys() - found.keys()) == set(), [
             name for name in state if name not in end
         ]

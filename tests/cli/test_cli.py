@@ -386,7 +386,11 @@ def test_a_signal_exits_with_its_code_and_leaves_a_resumable_run(
         "cpu",
     ]
     child = subprocess.Popen(
-        [*train, "--epochs", "5000", "--set", "patience=5000"], stderr=subprocess.PIPE, text=True, env=os.environ
+        [*train, "--epochs", "5000", "--set", "patience=5000"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a background job or nohup ignores some signals
     )
     try:
         while not (resumable_training.unfinished_folder(out) / "checkpoint.safetensors").exists():

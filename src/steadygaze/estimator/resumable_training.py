@@ -159,6 +159,7 @@ def _validation(corpus: Corpus) -> tuple[list[Any], list[Label | None]] | None:
 def _finished(item: ModelTraining, corpus: Corpus, replace: bool) -> TextClassifier | None:
     """Load the model if its run is finished; raise if it was trained in another way, unless it is replaced."""
     remove_leftovers(item.out)
+    remove_leftovers(unfinished_folder(item.out))
     if unfinished_folder(item.out).exists() or not item.out.exists():
         return None
     finished, held_out = load_classifier(item.out, device=item.clf.device), _validation(corpus)

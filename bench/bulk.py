@@ -22,8 +22,8 @@ import pandas as pd
 
 from explain_file import model, texts
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.bulk import BulkTask, Source, bulk_run
 from steadygaze.adapters.load_and_explain import load
-from steadygaze.cli.bulk import BulkTask, Source, bulk_run
 from steadygaze.cli.ray_bulk import write_with_ray
 
 OPTIONS = {"explainer": None, "target": None}

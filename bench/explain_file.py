@@ -22,9 +22,9 @@ from pathlib import Path
 
 import torch
 
+from steadygaze.adapters import streaming
 from steadygaze.adapters.load_and_explain import load
-from steadygaze.cli import streaming
-from steadygaze.cli.streaming import lane_count, map_in_lanes
+from steadygaze.adapters.streaming import lane_count, map_in_lanes
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import by_length, collate
 from steadygaze.data.corpora import load_corpus

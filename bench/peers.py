@@ -25,12 +25,12 @@ import torch
 
 from peers_by_hand import ByHand, Weights
 from peers_model import fine_tuned, sst2
+from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.measures import faithfulness_measures, plausibility_measures
 from steadygaze.audit.probes.erasure import SHARES, erase_words
 from steadygaze.audit.probes.text_perturbations import observe
-from steadygaze.cli import streaming
 from steadygaze.data.batches import collate
 
 TOGETHER = 5

@@ -12,8 +12,8 @@ import torch
 from sklearn.linear_model import Ridge
 
 from adapters.folders import network, tokenizer
+from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.cli import streaming
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime

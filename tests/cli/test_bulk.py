@@ -15,7 +15,7 @@ import pytest
 import commands
 import kills
 import steadygaze as sg
-from steadygaze.cli import bulk
+from steadygaze.adapters import bulk
 from steadygaze.data import user_files
 
 MODEL = """

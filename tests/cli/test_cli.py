@@ -16,7 +16,7 @@ import pytest
 import commands
 from commands import Ended
 from steadygaze import cli
-from steadygaze.cli import streaming
+from steadygaze.adapters import streaming
 from steadygaze.cli.registry_listing import list_registry
 from steadygaze.core.settings import field_names
 from steadygaze.data.batches import collate

@@ -9,8 +9,8 @@ import pytest
 import steadygaze
 from adapters.folders import save
 from commands import Ended, run
+from steadygaze.adapters import streaming
 from steadygaze.adapters.black_box import black_box
-from steadygaze.cli import streaming
 from steadygaze.core.errors import UserError
 
 LONG = "a good film was not bad and the cast was good and the film was not the bad cast"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from steadygaze.cli.streaming import TOKENS, lane_count, map_in_lanes
+from steadygaze.adapters.streaming import TOKENS, lane_count, map_in_lanes
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3])

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import commands
 import steadygaze as sg
-from steadygaze.cli.bulk import prediction_columns
+from steadygaze.adapters.bulk import prediction_columns
 from steadygaze.data import user_files
 
 

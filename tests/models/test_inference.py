@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from contract.tiny import CLASSES, TEXTS, batch, classifier, encoder, split
-from steadygaze.cli.streaming import map_in_lanes
+from steadygaze.adapters.streaming import map_in_lanes
 from steadygaze.models import inference as infer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.inference import evaluation, inference

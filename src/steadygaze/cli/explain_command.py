@@ -33,9 +33,9 @@ from steadygaze.cli.output_streams import print_json, print_json_lines, print_li
 from steadygaze.cli.predict_command import Engine, ResultTable, Workers, check_file, check_out, check_pairs, write_table
 
 if TYPE_CHECKING:
+    from steadygaze.adapters.bulk import BulkTask
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
-    from steadygaze.cli.bulk import BulkTask
     from steadygaze.results.explanation import Explanation
 
 Page = Annotated[
@@ -115,7 +115,7 @@ def explain(
         make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
         write_table(out_file, (file, columns, drop_empty), make_task, facts, engine, workers, common, _print_notes)
         return
-    from steadygaze.cli import streaming
+    from steadygaze.adapters import streaming
 
     adapter = load()
     subject, arguments = _method_and_model(adapter, explainer, options)
@@ -130,7 +130,9 @@ def explain(
     if eraser is not None and file is not None:
         _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)
     elif html is not None:
-        written = streaming.write_explanations(html, explanations, Path(model), notes, replace)
+        from steadygaze.report.explanations_page import write_explanations
+
+        written = write_explanations(html, explanations, Path(model).name, notes, replace)
         _print_page(html, written, counts, common)
     else:
         _print_explanations(explanations, common)
@@ -236,7 +238,7 @@ def _method_and_model(
 def _explanation_task(
     load: "Callable[[], ModelAdapter]", explainer: str | None, options: dict[str, Any], batch_size: int | None
 ) -> "BulkTask":
-    from steadygaze.cli.bulk import BulkTask
+    from steadygaze.adapters.bulk import BulkTask
 
     return BulkTask(*_method_and_model(load(), explainer, options), batch_size)
 

@@ -40,8 +40,8 @@ from steadygaze.cli.output_streams import (
 from steadygaze.core.errors import one_line, printable
 
 if TYPE_CHECKING:
+    from steadygaze.adapters.bulk import BulkTask
     from steadygaze.adapters.model_adapter import ModelAdapter
-    from steadygaze.cli.bulk import BulkTask
 
 RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
 """A label that contains one of these names a relation between two texts."""
@@ -103,7 +103,7 @@ def predict(
         source, make_task = (file, columns, drop_empty), partial(_prediction_task, load, common.batch_size)
         write_table(out_file, source, make_task, settings, engine, workers, common)
         return
-    from steadygaze.cli import streaming
+    from steadygaze.adapters import streaming
 
     adapter = load()
     check_pairs(adapter, texts or [])
@@ -137,7 +137,7 @@ def check_out(out: Path, file: Path | None, texts: "Sequence[str] | None") -> No
 
 
 def _prediction_task(load: "Callable[[], ModelAdapter]", batch_size: int | None) -> "BulkTask":
-    from steadygaze.cli.bulk import BulkTask
+    from steadygaze.adapters.bulk import BulkTask
 
     return BulkTask(load(), None, batch_size)
 
@@ -156,7 +156,7 @@ def write_table(
 
     `source`: the file or folder, its text columns and --drop-empty.  `settings`: what the results depend on.
     """
-    from steadygaze.cli.bulk import Source, bulk_run
+    from steadygaze.adapters.bulk import Source, bulk_run
     from steadygaze.core import __version__
 
     console, task = stderr_console(common), make_task()

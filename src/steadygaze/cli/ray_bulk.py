@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from steadygaze.cli.bulk import BulkRun, BulkTask, Parts
+from steadygaze.adapters.bulk import BulkRun, BulkTask, Parts
 from steadygaze.study.executor import RETRIES
 from steadygaze.study.ray_executor import RayExecutor
 

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -88,8 +87,6 @@ def map_in_lanes(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Ite
 
 CHUNK = 1024
 """Texts per chunk."""
-DRAWN = 1000
-"""Largest number of texts on a page."""
 
 
 def read(
@@ -231,23 +228,3 @@ def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
     for chunk in chunks:
         yield before, chunk
         before += len(chunk)
-
-
-def write_explanations(
-    path: Path, explanations: "Iterator[Explanation]", model: Path, notes: Sequence[str] = (), overwrite: bool = False
-) -> dict[str, int]:
-    """Write a page of the first DRAWN texts; return the numbers of explained and drawn texts."""
-    from steadygaze.report.page import render, write
-
-    drawn = list(islice(explanations, DRAWN))
-    total = len(drawn) + sum(1 for _ in explanations)
-    others = {explanation.explainer for explanation in drawn if explanation.explainer != "attention"}
-    weights = f"the {others.pop()} score of each word" if others else "the attention weight of each word"
-    weights = "the selected words" if drawn and drawn[0].rationale is not None else weights
-    lead = "  ".join([f"Predictions of the model {model.name}, and {weights}.", *notes])
-    remarks = [f"{total - len(drawn):,} more texts were explained and are not shown."] if total > len(drawn) else []
-    if any(explanation.true_label is not None for explanation in drawn):
-        wrong = sum(explanation.is_wrong for explanation in drawn)
-        remarks = [f"{wrong:,} of the {len(drawn):,} predictions on this page are wrong.", *remarks]
-    write(path, render("Explanations", lead=lead, explanations=drawn, notes=remarks), overwrite)
-    return {"explained": total, "drawn": len(drawn)}

@@ -25,8 +25,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from steadygaze.adapters import streaming
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.cli import streaming
 from steadygaze.core.atomic_files import exclusive_output, new_file, remove_folder, write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty

@@ -130,10 +130,7 @@ def explain(
     if eraser is not None and file is not None:
         _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)
     elif html is not None:
-        from steadygaze.report.explanations_page import write_explanations
-
-        written = write_explanations(html, explanations, Path(model).name, notes, replace)
-        _print_page(html, written, counts, common)
+        _print_page(html, _write_page(html, explanations, Path(model).name, notes, replace), counts, common)
     else:
         _print_explanations(explanations, common)
     _print_counts(counts, common)
@@ -164,6 +161,14 @@ def _check_outputs(
         check_out(out, file, texts)
     if file is not None:
         check_file(file, text, label)
+
+
+def _write_page(
+    html: Path, explanations: "Iterator[Explanation]", model: str, notes: "Sequence[str]", replace: bool
+) -> dict[str, int]:
+    from steadygaze.report.explanations_page import write_explanations
+
+    return write_explanations(html, explanations, model, notes, replace)
 
 
 def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", common: Common) -> None:

@@ -108,6 +108,13 @@ Workers = Annotated[
     ),
 ]
 
+Track = Annotated[
+    str | None,
+    output_option(
+        "--track", metavar="SERVICE", help="Log epochs and scores: tensorboard[:DIR], mlflow[:URI], wandb[:PROJECT]."
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Common:

@@ -13,6 +13,7 @@ from steadygaze.cli.application import (
     Engine,
     Epochs,
     SynonymGroupsFile,
+    Track,
     Vectors,
     Workers,
     command_help,
@@ -81,6 +82,7 @@ def compare(
     settings_for: SettingsFor = None,
     engine: Engine = "local",
     workers: Workers = None,
+    track: Track = None,
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
@@ -102,10 +104,12 @@ def compare(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    _show(_run(config, out, common, engine, workers), out, common)
+    _show(_run(config, out, common, engine, workers, track), out, common)
 
 
-def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None) -> "Comparison":
+def _run(
+    config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None, track: str | None
+) -> "Comparison":
     from steadygaze.core.settings import build
     from steadygaze.study.compare import StudyRuntime, compare
     from steadygaze.study.compare_config import CompareConfig
@@ -118,7 +122,7 @@ def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers
         print_warnings(console, bar) as watch,
     ):
         command = ("steadygaze", *sys.argv[1:])
-        runtime = StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers)
+        runtime = StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers, track)
         return compare(study, runtime)
 
 

@@ -17,6 +17,7 @@ from steadygaze.cli.application import (
     RationalesColumn,
     SynonymGroupsFile,
     TextColumn,
+    Track,
     Vectors,
     command_help,
     common_options,
@@ -68,10 +69,6 @@ TeacherCacheFolder = Annotated[
     training_option(
         "--teacher-cache", metavar="DIR", help="Teacher cache.", show_default=".teacher_cache, beside --out"
     ),
-]
-Track = Annotated[
-    str | None,
-    output_option("--track", metavar="SERVICE", help="Log epochs: tensorboard[:DIR], mlflow[:URI], wandb[:PROJECT]."),
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
 ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]

@@ -16,6 +16,7 @@ from steadygaze.cli.application import (
     LabelColumn,
     SynonymGroupsFile,
     TextColumn,
+    Track,
     Vectors,
     Workers,
     command_help,
@@ -88,6 +89,7 @@ def tune(
     parallel: Parallel = 4,
     engine: Engine = "local",
     workers: Workers = None,
+    track: Track = None,
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
@@ -114,7 +116,7 @@ def tune(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    _show(_run(config, out, common, engine, workers), out, common)
+    _show(_run(config, out, common, engine, workers, track), out, common)
 
 
 def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -130,7 +132,9 @@ def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any
     return parse(pair for pair in pairs if pair.partition("=")[0].strip() not in spaces), spaces
 
 
-def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None) -> "Tuning":
+def _run(
+    config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None, track: str | None
+) -> "Tuning":
     from steadygaze.core.settings import build
     from steadygaze.study.compare import StudyRuntime
     from steadygaze.study.tune import tune
@@ -144,7 +148,7 @@ def _run(config: dict[str, Any], out: Path, common: Common, engine: str, workers
         print_warnings(console, bar) as watch,
     ):
         command = ("steadygaze", *sys.argv[1:])
-        return tune(study, StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers))
+        return tune(study, StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers, track))
 
 
 def _show(tuning: "Tuning", out: Path, common: Common) -> None:

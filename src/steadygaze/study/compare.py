@@ -23,6 +23,8 @@ from steadygaze.study.engine import check_finished, run_cells
 from steadygaze.study.executor import InProcess
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
+from steadygaze.study.track_study import track_comparison
+from steadygaze.training.tracking import check_track
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,14 @@ class StudyRuntime:
     """local, ray (starts a local cluster), ray://auto or ray://HOST:PORT."""
     workers: int | None = 1
     """Cells at a time; None: as many as cores and memory allow."""
+    track: str | None = None
+    """Service that the finished study is logged to; see training/tracking.py."""
 
 
 def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     """Train, audit and compare; write comparison.json and comparison.html to `runtime.out`."""
     check(config)
+    check_track(runtime.track)
     folder = StudyFolder(runtime.out)
     folder.refuse_foreign()
     data = load_study_data(config, runtime.data_dir)
@@ -54,9 +59,12 @@ def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     stacks = isinstance(executor, InProcess) and best_device(runtime.device).type == "cuda"
     job = ComparisonJob(config, data, folder, runtime.device, stacks=stacks)
     check_finished(run_cells(job.cells(), runtime.out, executor, runtime.watch))
-    comparison = _comparison(job, runtime.command)
+    cells = {name: [_read_cell(job, name, seed) for seed in config.numbers] for name in config.techniques}
+    comparison = _comparison(job, cells, runtime.command)
     comparison.to_json(runtime.out / "comparison.json", replace=True)
     comparison.to_html(runtime.out / "comparison.html", replace=True)
+    if runtime.track is not None:
+        track_comparison(runtime.track, config, folder, cells)
     return comparison
 
 
@@ -72,10 +80,9 @@ def _validate(config: CompareConfig, data: StudyData) -> None:
             raise UserError(f"{name} selects from single texts: it cannot be trained on pairs")
 
 
-def _comparison(job: ComparisonJob, command: tuple[str, ...]) -> Comparison:
+def _comparison(job: ComparisonJob, cells: dict[str, list[StudyCell]], command: tuple[str, ...]) -> Comparison:
     """The table of finished cells."""
     config, data = job.config, job.data
-    cells = {name: [_read_cell(job, name, seed) for seed in config.numbers] for name in config.techniques}
     seed_divergence = {name: _seed_divergence(job, name) for name in config.techniques}
     results = technique_results(cells, seed_divergence)
     return Comparison(

@@ -34,6 +34,7 @@ def compare(
     out: str | Path | None = None,
     engine: str = "local",
     workers: int | None = None,
+    track: str | None = None,
     device: str = "auto",
     **options: Any,
 ) -> Comparison:
@@ -57,6 +58,8 @@ def compare(
         "local", "ray" (starts a cluster on this machine), "ray://auto" or "ray://HOST:PORT".
     workers : int, default=None
         Models at a time; None: as many as cores and memory allow, on a GPU one.
+    track : str, default=None
+        Log every model to "tensorboard[:DIR]", "mlflow[:URI]" or "wandb[:PROJECT]" at the end.
     device : str, default="auto"
         auto, cpu, cuda or mps.
     options : dict
@@ -74,7 +77,9 @@ def compare(
     """
     with _stored(texts, labels, out, "comparison") as (folder, data):
         config = build(CompareConfig, {**data, "techniques": tuple(techniques), "seeds": seeds, **options})
-        return comparison.compare(config, StudyRuntime(folder, device=device, engine=engine, workers=workers))
+        return comparison.compare(
+            config, StudyRuntime(folder, device=device, engine=engine, workers=workers, track=track)
+        )
 
 
 @validated(trials=integer(1), out=optional(path), workers=optional(integer(1)), objectives=sequence_of)
@@ -89,6 +94,7 @@ def tune(
     out: str | Path | None = None,
     engine: str = "local",
     workers: int | None = None,
+    track: str | None = None,
     device: str = "auto",
     **options: Any,
 ) -> Tuning:
@@ -117,6 +123,8 @@ def tune(
         "local", "ray" (starts a cluster on this machine), "ray://auto" or "ray://HOST:PORT".
     workers : int, default=None
         Models at a time; None: as many as cores and memory allow, on a GPU one.
+    track : str, default=None
+        Log every model to "tensorboard[:DIR]", "mlflow[:URI]" or "wandb[:PROJECT]" at the end.
     device : str, default="auto"
         auto, cpu, cuda or mps.
     options : dict
@@ -138,7 +146,7 @@ def tune(
     with _stored(texts, labels, out, "search") as (folder, data):
         settings = {"technique": technique, "trials": trials, "objectives": tuple(objectives)}
         config = build(TuneConfig, {**data, **settings, "search": names, "spaces": spaces, **options})
-        return tuning.tune(config, StudyRuntime(folder, device=device, engine=engine, workers=workers))
+        return tuning.tune(config, StudyRuntime(folder, device=device, engine=engine, workers=workers, track=track))
 
 
 def _space(name: str, value: Any) -> SearchSpace:

@@ -40,8 +40,10 @@ from steadygaze.study.engine import run_round
 from steadygaze.study.run_cell import cell_folder
 from steadygaze.study.study_data import file_digest, training_inputs
 from steadygaze.study.study_folder import StudyFolder
+from steadygaze.study.track_study import track_search
 from steadygaze.study.trial import MODEL, STARTUP, TrialResult, TuneJob, quiet_optuna, run_trial
 from steadygaze.study.tune_config import TuneConfig, default_values, objectives, search_spaces
+from steadygaze.training.tracking import check_track
 
 INSTALL = "tune needs the package optuna: pip install 'steadygaze[tune]'"
 
@@ -51,6 +53,7 @@ def tune(config: TuneConfig, runtime: StudyRuntime) -> Tuning:
     spaces = search_spaces(config)
     objectives(config)
     check_optuna()
+    check_track(runtime.track)
     folder = StudyFolder(runtime.out)
     folder.refuse_foreign("search")
     job = load_job(config, runtime)
@@ -62,6 +65,8 @@ def tune(config: TuneConfig, runtime: StudyRuntime) -> Tuning:
     write_journal(runtime.out / "optuna.log", config, spaces, trials)
     tuning.to_json(runtime.out / "tuning.json", replace=True)
     tuning.to_html(runtime.out / "tuning.html", replace=True)
+    if runtime.track is not None:
+        track_search(runtime.track, config, folder, trials)
     return tuning
 
 

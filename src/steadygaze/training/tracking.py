@@ -8,7 +8,7 @@ A service is imported only if it is named.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
@@ -74,6 +74,14 @@ def flat_numbers(record: Mapping[str, Any], prefix: str) -> dict[str, float]:
         elif isinstance(value, int | float):
             numbers[f"{prefix}/{name}"] = float(value)
     return numbers
+
+
+def log_run(track: str, run: str, config: Mapping[str, Any], steps: Sequence[Mapping[str, float]]) -> None:
+    """Log a finished run: its configuration, and the numbers of step 1, 2, …"""
+    tracker = open_tracker(track, run, config)
+    for step, numbers in enumerate(steps, 1):
+        tracker.log(dict(numbers), step=step)
+    tracker.finish()
 
 
 def run_name(technique: str, seed: int) -> str:

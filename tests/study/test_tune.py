@@ -4,10 +4,12 @@ import json
 import random
 import shlex
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import optuna
 import pytest
+import torch
 
 import commands
 import steadygaze as sg
@@ -20,7 +22,9 @@ from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.trial import Pruner, TrialResult
 from steadygaze.study.tune import load_job, propose, tune
 from steadygaze.study.tune_config import TuneConfig, search_spaces
-from steadygaze.training.technique_loop import TechniqueLoop
+from steadygaze.training import stacked_stages
+from steadygaze.training.stacked_loop import StackedLoop
+from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from study.test_compare import Stopping
 from study.tiny import DATA
 
@@ -98,7 +102,8 @@ def test_a_search_ends_with_a_model_a_page_and_a_journal(whole: Path):
     assert "<svg" in page
 
 
-@pytest.mark.parametrize("at", [2, 5, 14])
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("at", [14, 5, 2])
 def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_path: Path, monkeypatch, at: int):
     with monkeypatch.context() as patch:
         patch.setattr(EPOCH, Stopping(TechniqueLoop.train_epoch, at))
@@ -106,6 +111,81 @@ def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_pat
             run(tmp_path / "out")
     run(tmp_path / "out")
     assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
+
+
+@pytest.fixture(scope="session")
+def stacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same search with stacks, as on a GPU."""
+    out = tmp_path_factory.mktemp("tune") / "stacked"
+    with pytest.MonkeyPatch.context() as patch:
+        sizes = use_stacks(patch)
+        run(out)
+    assert sizes == [3, 3, 3], "word-at stacks the trials of a round"
+    return out
+
+
+def use_stacks(patch: pytest.MonkeyPatch) -> list[int]:
+    """Train the trials of a round as a stack, on a CPU; the sizes of the stacks."""
+    sizes: list[int] = []
+
+    class Counted(StackedLoop):
+        def __init__(self, loops) -> None:
+            sizes.append(len(loops))
+            super().__init__(loops)
+
+    patch.setattr(TrainingJob, "uses_stacks", property(lambda _: True))
+    patch.setattr(stacked_stages, "StackedLoop", Counted)
+    patch.setattr("steadygaze.study.tune.best_device", lambda _: torch.device("cuda"))
+    return sizes
+
+
+def test_trials_in_a_stack_end_as_alone(stacked: Path, tmp_path: Path, monkeypatch):
+    """Pruned trials leave the stack without an effect on the others."""
+    sizes = use_stacks(monkeypatch)
+    monkeypatch.setattr("steadygaze.study.tune.train_round", lambda *_: None)
+    run(tmp_path / "alone")
+    assert sizes == [1] * 9
+    trials = [json.loads((out / "tuning.json").read_text())["trials"] for out in (stacked, tmp_path / "alone")]
+    assert {trial["state"] for trial in trials[0]} == {"complete", "pruned"}
+    assert trials[0] == trials[1]
+    assert not list(stacked.glob("cells/*/*.unfinished"))
+
+
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize(
+    ("function", "at"), [("checkpoint.Checkpoint.save", 8), ("stacked_loop.StackedLoop.train_epoch", 5)]
+)
+def test_an_interrupted_stack_goes_on_and_ends_in_the_same(stacked: Path, tmp_path: Path, monkeypatch, function, at):
+    """After the checkpoint of one of three models, and between two epochs."""
+    use_stacks(monkeypatch)
+    module, name, method = function.split(".")
+    with monkeypatch.context() as patch:
+        kind = getattr(import_module(f"steadygaze.training.{module}"), name)
+        patch.setattr(kind, method, Stopping(getattr(kind, method), at))
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "out")
+    run(tmp_path / "out")
+    assert (tmp_path / "out" / "tuning.json").read_bytes() == (stacked / "tuning.json").read_bytes()
+
+
+def test_a_trial_that_diverges_in_a_stack_fails_alone(tmp_path: Path, monkeypatch):
+    sizes = use_stacks(monkeypatch)
+    config = search(trials=3, spaces={"learning_rate": SearchChoice(0.01, 10.0)}, technique="vanilla", prune=False)
+    proposals = [{"learning_rate": 0.01}, {"learning_rate": 10.0}, {"learning_rate": 0.01}]
+    monkeypatch.setattr("steadygaze.study.tune.propose", lambda *_: proposals)
+    losses = StackedLoop._loss
+
+    def diverging(self, widths):
+        loss, terms = losses(self, widths)
+        rates = torch.tensor([loop.job.training.learning_rate for loop in self.loops])
+        return loss, {name: values.masked_fill(rates > 1, torch.nan) for name, values in terms.items()}
+
+    monkeypatch.setattr(StackedLoop, "_loss", diverging)
+    with pytest.warns(UserWarning, match="seed 1: training diverged"):
+        tuning = run(tmp_path / "out", config)
+    assert sizes == [3, 1]
+    assert [trial.state for trial in tuning.trials] == ["complete", "failed", "complete"]
+    assert "training diverged" in tuning.trials[1].error
 
 
 @pytest.mark.slow

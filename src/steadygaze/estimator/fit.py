@@ -40,7 +40,7 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.device import accelerator, check_lstm
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import NamedWatcher, QuietWatcher, SilentWatcher, Watcher
+from steadygaze.training.progress import NamedWatcher, ObservedWatcher, OnEpoch, QuietWatcher, SilentWatcher, Watcher
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, execute_together, freeze
@@ -109,6 +109,7 @@ class FitRequest:
     config: TrainConfig
     files: CheckpointConfig = CheckpointConfig()
     references: Sequence[SavedModel] = ()
+    on_epoch: OnEpoch | None = None
 
 
 def fit(
@@ -128,7 +129,9 @@ def fit(
 def fit_models(
     requests: Sequence[FitRequest], train: Split, validation: Split | None, watcher: Watcher
 ) -> list[SavedModel | None]:
-    """Train several models, at the same time where possible; None: it diverged, but another did not.
+    """Train several models, at the same time where possible.
+
+    None: the model diverged, but another did not; or its `on_epoch` stopped it.
 
     Models with the same texts, vocabulary and architecture share the encoded texts, so that they can be stacked.
     """
@@ -180,9 +183,9 @@ def _fit_group(
             quiet = QuietWatcher() if fits else watcher
             plan = prepare(request.config, train, validation, quiet, request.references, tokenizer)
             item = _start(request, *plan, watcher, accelerate, fits)
-            if name:
-                named = NamedWatcher(watcher, name, quiet=bool(fits))
-                item.run.job = dataclasses.replace(item.run.job, watcher=named)
+            own: Watcher = NamedWatcher(watcher, name, quiet=bool(fits)) if name else watcher
+            own = own if request.on_epoch is None else ObservedWatcher(own, request.on_epoch)
+            item.run.job = dataclasses.replace(item.run.job, watcher=own)
             fits.append(item)
         models = execute_together([item.run for item in fits])
         return [None if model is None else _finish(item, model) for item, model in zip(fits, models, strict=True)]

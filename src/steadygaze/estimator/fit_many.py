@@ -10,6 +10,7 @@ from steadygaze.estimator.fit import CheckpointConfig, FitRequest, fit_models
 from steadygaze.estimator.inputs import read_split, read_validation
 from steadygaze.estimator.text_classifier import TextClassifier, references
 from steadygaze.estimator.train_config import train_config
+from steadygaze.training.progress import OnEpoch
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class ClassifierFit:
     checkpoint: Path | None = None
     resume: bool = False
     teacher_cache: Path | None = None
+    on_epoch: OnEpoch | None = None
 
 
 def fit_many(
@@ -38,7 +40,7 @@ def fit_many(
     Returns
     -------
     list
-        The classifiers in order; None for a model that diverged, if another did not.
+        The classifiers in order; None for a model that diverged, if another did not, or that its `on_epoch` stopped.
     """
     for item in fits:
         if item.classifier.n_seeds != 1:
@@ -48,6 +50,7 @@ def fit_many(
             train_config(item.classifier.get_params(deep=False)),
             CheckpointConfig(item.checkpoint, item.resume, item.teacher_cache),
             references(item.reference),
+            item.on_epoch,
         )
         for item in fits
     ]

@@ -20,6 +20,7 @@ from steadygaze.estimator.model_folder import check_free_folder, check_model_fol
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config
 from steadygaze.training.checkpoint import has_run
+from steadygaze.training.progress import OnEpoch
 from steadygaze.training.teacher_cache import check_teacher_cache
 
 
@@ -92,6 +93,8 @@ class ModelTraining:
     clf: TextClassifier
     out: Path
     reference: Sequence[TextClassifier] = ()
+    on_epoch: OnEpoch | None = None
+    """Receives the record of each epoch; `TrainingStopped` ends the training, and leaves the unfinished run."""
 
 
 def train(
@@ -124,7 +127,7 @@ def train_many(
 ) -> list[TextClassifier | None]:
     """Do the same for several models, which a GPU trains at the same time where possible; finished ones are loaded.
 
-    None: the model diverged, but another did not.
+    None: the model diverged, but another did not; or its `on_epoch` stopped it.
     """
     models: dict[int, TextClassifier | None] = {}
     with ExitStack() as locks:
@@ -136,7 +139,7 @@ def train_many(
                 continue
             run = _start_run(item.out, replace and not resume, locks)
             cache = teacher_cache or item.out.absolute().parent / TEACHER_CACHE
-            fits[number] = ClassifierFit(item.clf, item.reference, run, resume, cache)
+            fits[number] = ClassifierFit(item.clf, item.reference, run, resume, cache, item.on_epoch)
         if fits:
             try:
                 fitted = fit_many(list(fits.values()), *columns(corpus.training), validation=_validation(corpus))

@@ -2,11 +2,14 @@
 
 Pruning compares a trial only with trials of earlier rounds, which are finished.  A trial therefore ends in the same way
 whatever runs beside it, and whenever it is interrupted.
+
+On a GPU, one program first trains the trials of a round (`train_round`).  A trial then loads its model, or learns from
+the epochs of its unfinished run that it was pruned.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +22,13 @@ from steadygaze.core.tensor_files import read_metadata
 from steadygaze.core.types import Example
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import resumable_training
+from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.audit_config import Runtime
 from steadygaze.study.cell_record import Output, Watch
+from steadygaze.study.run_cell import cell_folder
 from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
-from steadygaze.training.progress import SilentWatcher, Watcher
+from steadygaze.training.progress import TrainingStopped
 
 MODEL = "model"
 STARTUP = 5
@@ -56,29 +61,66 @@ class TuneJob:
     root: Path
     device: str
 
+    @property
+    def teacher_cache(self) -> Path:
+        return self.root / resumable_training.TEACHER_CACHE
+
 
 def run_trial(
     job: TuneJob, number: int, values: dict[str, Any], earlier: Sequence[TrialResult], folder: Path, watch: Watch
 ) -> Output:
     """Train and measure; `earlier`: the trials of earlier rounds."""
-    clf = TrialClassifier.of(job.config.classifier(number, values, job.device))
-    final_stage = job.config.training(number, values).technique.stages(clf.seed)[-1].name
-    watcher = PruningWatcher(final_stage, Pruner(earlier) if _prunes(job.config) else None)
-    clf.watcher = watcher
-    result = TrialResult(number, values, clf.seed, "pruned", watcher.scores)
     watch("training", 0, 0)
-    unfinished = resumable_training.unfinished_folder(folder / MODEL)
-    try:
-        for record in _interrupted_history(unfinished):
-            watcher.epoch(record)
-        cache = job.root / resumable_training.TEACHER_CACHE
-        trained = resumable_training.train(clf, job.corpus, folder / MODEL, True, teacher_cache=cache, replace=True)
-    except Pruned:
-        remove_folder(unfinished)
+    trial = _TrialTraining(job, number, values, earlier)
+    result = TrialResult(number, values, job.config.seed + number, "pruned", trial.scores)
+    (clf,) = [None] if trial.is_pruned else _train(job, [trial])
+    if clf is None:
+        remove_folder(resumable_training.unfinished_folder(folder / MODEL))
         return Output(asdict(result))
-    scores = {str(r["epoch"]): r[SCORE] for r in trained.history_ if r["stage"] == final_stage and SCORE in r}
-    measured = _measure(job, trained, watch)
-    return Output(asdict(TrialResult(number, values, clf.seed, "complete", scores, measured)))
+    history = [r for r in clf.history_ if r["stage"] == trial.final_stage and SCORE in r]
+    scores = {str(r["epoch"]): r[SCORE] for r in history}
+    complete = replace(result, state="complete", scores=scores, values=_measure(job, clf, watch))
+    return Output(asdict(complete))
+
+
+def train_round(job: TuneJob, round_values: Mapping[int, dict[str, Any]], earlier: Sequence[TrialResult]) -> None:
+    """Train trials at the same time where possible; `round_values`: the varied settings of each unfinished trial."""
+    with suppress(UserError):  # the cell of each trial trains its model alone, and reports the error
+        trials = [_TrialTraining(job, number, values, earlier) for number, values in round_values.items()]
+        waiting = [trial for trial in trials if not trial.is_pruned and not trial.model.out.exists()]
+        if len(waiting) > 1:
+            _train(job, waiting)
+
+
+def _train(job: TuneJob, trials: Sequence["_TrialTraining"]) -> list[TextClassifier | None]:
+    """Train the models of trials, resume their training, or load them; None: pruned, or diverged beside others."""
+    return train_many([trial.model for trial in trials], job.corpus, True, job.teacher_cache, replace=True)
+
+
+class _TrialTraining:
+    """The training of a trial, with the epochs of its unfinished run."""
+
+    def __init__(self, job: TuneJob, number: int, values: dict[str, Any], earlier: Sequence[TrialResult]) -> None:
+        clf, out = job.config.classifier(number, values, job.device), cell_folder(job.root, f"trial-{number}") / MODEL
+        self.model = ModelTraining(clf, out, on_epoch=self.observe)
+        self.final_stage = job.config.training(number, values).technique.stages(clf.seed)[-1].name
+        self.pruner = Pruner(earlier) if _prunes(job.config) else None
+        self.scores: dict[str, float] = {}
+        """Epoch of the final stage -> validation score."""
+        self.is_pruned = False
+        with suppress(TrainingStopped):
+            for record in _interrupted_history(resumable_training.unfinished_folder(out)):
+                self.observe(record)
+
+    def observe(self, record: Mapping[str, Any]) -> None:
+        """Keep the score of an epoch of the final stage; stop a trial that is pruned."""
+        if record["stage"] != self.final_stage or SCORE not in record:
+            return
+        epoch, score = record["epoch"], float(record[SCORE])
+        self.scores[str(epoch)] = score
+        if self.pruner is not None and self.pruner.should_prune(epoch, score):
+            self.is_pruned = True
+            raise TrainingStopped
 
 
 def _prunes(config: TuneConfig) -> bool:
@@ -113,10 +155,6 @@ def _measure(job: TuneJob, clf: TextClassifier, watch: Watch) -> tuple[float, ..
     return tuple(scores[objective.measure] for objective in objectives(job.config))
 
 
-class Pruned(Exception):
-    """The trial is stopped: its score is below the median of earlier trials."""
-
-
 class Pruner:
     """Optuna's median pruner over finished trials."""
 
@@ -138,35 +176,6 @@ class Pruner:
         with quiet_optuna():
             self._trial.report(score, epoch)
             return bool(self._trial.should_prune())
-
-
-class PruningWatcher(SilentWatcher):
-    """Keeps the score of every epoch of the final stage, and raises `Pruned`."""
-
-    def __init__(self, stage: str, pruner: Pruner | None) -> None:
-        self.stage, self.pruner = stage, pruner
-        self.scores: dict[str, float] = {}
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        if record["stage"] != self.stage or SCORE not in record:
-            return
-        epoch, score = record["epoch"], float(record[SCORE])
-        self.scores[str(epoch)] = score
-        if self.pruner is not None and self.pruner.should_prune(epoch, score):
-            raise Pruned
-
-
-class TrialClassifier(TextClassifier):
-    """A classifier that reports its epochs to the watcher of a trial."""
-
-    watcher: Watcher
-
-    @classmethod
-    def of(cls, clf: TextClassifier) -> "TrialClassifier":
-        return cls(**clf.get_params(deep=False))
-
-    def _watcher(self) -> Watcher:
-        return self.watcher
 
 
 @contextmanager

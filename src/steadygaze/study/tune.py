@@ -3,6 +3,7 @@
 Trials are proposed in rounds of `parallel`.  The proposals of a round depend on the seed of the search and on the
 results of earlier rounds, never on the order in which trials end.  The records of the trials therefore determine the
 state of the sampler: a search that is killed and resumed continues as if it had not been, with any number of workers.
+On a GPU, one program trains the trials of a round whose models have the same architecture and batch size.
 
 settings.json              everything that the trials depend on, except their number
 cells/trial-<n>/           a trial: record.json, and model/ unless it was pruned
@@ -13,6 +14,7 @@ optuna.log                 all trials as a journal for Optuna's own tools
 
 import shlex
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,7 +25,7 @@ import torch
 
 import steadygaze
 from steadygaze.core.atomic_files import new_file, new_folder
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.search_space import SearchRange, SearchSpace
 from steadygaze.core.settings import field_names
@@ -31,17 +33,19 @@ from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out
+from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
-from steadygaze.study.cell_record import Cell, CellRecord
+from steadygaze.study.cell_record import Cell, CellRecord, read_record
 from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.engine import run_round
+from steadygaze.study.executor import InProcess
 from steadygaze.study.run_cell import cell_folder
 from steadygaze.study.study_data import file_digest, training_inputs
 from steadygaze.study.study_folder import StudyFolder
 from steadygaze.study.track_study import track_search
-from steadygaze.study.trial import MODEL, STARTUP, TrialResult, TuneJob, quiet_optuna, run_trial
+from steadygaze.study.trial import MODEL, STARTUP, TrialResult, TuneJob, quiet_optuna, run_trial, train_round
 from steadygaze.study.tune_config import TuneConfig, default_values, objectives, search_spaces
 from steadygaze.training.tracking import check_track
 
@@ -123,6 +127,7 @@ def _search(
     with choose_executor(
         runtime.engine, runtime.workers, runtime.device, min(config.trials, config.parallel)
     ) as workers:
+        uses_stacks = isinstance(workers, InProcess) and best_device(job.device).type == "cuda"
         while len(trials) < config.trials:
             first = len(trials)
             proposals = propose(config, spaces, trials)[: config.trials - first]
@@ -131,6 +136,9 @@ def _search(
             def watch(activity: str, done: int, total: int, first: int = first) -> None:
                 runtime.watch(activity, first + done, config.trials)
 
+            if uses_stacks:
+                watch(f"trials {first} to {first + len(cells) - 1}: training", 0, 0)
+                _train_together(job, cells, dict(enumerate(proposals, first)), trials)
             records = run_round(cells, runtime.out, workers, watch)
             trials += [
                 _read(records[cell.name], number, values)
@@ -145,6 +153,17 @@ def _cell(
     inputs = {**identity, "number": number, "values": values, "earlier": digest_json(map(vars, earlier))}
     work = partial(run_trial, job, number, values, list(earlier))
     return Cell(f"trial-{number}", f"trial {number}", inputs, work)
+
+
+def _train_together(
+    job: TuneJob, cells: Sequence[Cell], values: dict[int, dict[str, Any]], earlier: Sequence[TrialResult]
+) -> None:
+    """Train the trials of a round that have no record."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecoveryWarning)  # the engine shows it
+        records = [read_record(cell_folder(job.root, cell.name), cell.key) for cell in cells]
+    is_finished = [record is not None and record.is_finished for record in records]
+    train_round(job, {n: values[n] for n, finished in zip(values, is_finished, strict=True) if not finished}, earlier)
 
 
 def _read(record: CellRecord, number: int, values: dict[str, Any]) -> TrialResult:

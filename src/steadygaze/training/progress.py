@@ -3,7 +3,7 @@
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,6 +35,14 @@ def loss_line(start: str, terms: Iterable[tuple[str, float]], end: str, width: i
     while width is not None and losses and len("  ".join([start, *losses, *rest])) > width:
         losses.pop()
     return "  ".join([start, *losses, *rest])
+
+
+OnEpoch = Callable[[Mapping[str, Any]], None]
+"""Receives the record of each epoch of one model; it can raise `TrainingStopped`."""
+
+
+class TrainingStopped(Exception):
+    """Raised by the watcher of a model after an epoch: the model is not trained further.  Others continue."""
 
 
 @runtime_checkable
@@ -105,6 +113,19 @@ class NamedWatcher:
     def warn(self, message: str | Warning) -> None:
         kind = type(message) if isinstance(message, Warning) else UserWarning
         self.watcher.warn(kind(f"{self.name}: {message}"))
+
+
+class ObservedWatcher:
+    """A watcher with a function that receives the epochs of one model."""
+
+    def __init__(self, watcher: Watcher, on_epoch: OnEpoch) -> None:
+        self.watcher, self.on_epoch = watcher, on_epoch
+        self.start, self.skip, self.stop, self.step = watcher.start, watcher.skip, watcher.stop, watcher.step
+        self.say, self.detail, self.warn = watcher.say, watcher.detail, watcher.warn
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        self.watcher.epoch(record)
+        self.on_epoch(record)
 
 
 def is_interactive() -> bool:

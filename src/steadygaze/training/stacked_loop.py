@@ -9,7 +9,7 @@ A step reads its inputs from tables of the whole epoch: rows, random keys, progr
 the entry, so that a replay needs no input from the host.
 On a CPU the same step runs without a graph.  K = 1 is the model itself, with cuDNN.
 
-A model that diverges is left out with a warning; it cannot affect the others.
+A model that diverges is left out with a warning; it cannot affect the others.  So is one that its watcher stops.
 """
 
 import copy
@@ -28,6 +28,7 @@ from steadygaze.models.stacking.stacked_layers import stack, unstack
 from steadygaze.techniques.technique import CachedTargets, Technique
 from steadygaze.training.device_batches import DeviceData
 from steadygaze.training.optimizers import named_parameters
+from steadygaze.training.progress import TrainingStopped
 from steadygaze.training.teacher_cache import TargetCache
 from steadygaze.training.technique_loop import TechniqueLoop, steps, training_mode
 
@@ -79,18 +80,22 @@ class StackedLoop:
         self.latest: dict[str, Tensor] = {}  # (B,K): of the last batch
         self.captured: dict[tuple[int, ...], torch.cuda.CUDAGraph | None] = {}
         self.diverged: set[int] = set()
+        self.stopped: set[int] = set()
 
     def execute(self) -> list[dict[str, Any] | None]:
-        """Train all loops; return the record of each selected epoch, None for a model that diverged."""
+        """Train all loops; return the record of each selected epoch, None for a model that diverged or was stopped."""
         self._load_moments()
-        while active := [i for i, loop in enumerate(self.loops) if i not in self.diverged and not loop.is_over()]:
+        while active := [i for i, loop in enumerate(self.loops) if not (self._is_left_out(i) or loop.is_over())]:
             terms = self.train_epoch(active)
             if self.count > 1:
                 unstack(self.model, self.models)
             for i in active:
                 self.loops[i].state.epoch += 1
                 self._finish_epoch(i, {name: float(values[i]) for name, values in terms.items()})
-        return [None if i in self.diverged else loop.selected_epoch() for i, loop in enumerate(self.loops)]
+        return [None if self._is_left_out(i) else loop.selected_epoch() for i, loop in enumerate(self.loops)]
+
+    def _is_left_out(self, number: int) -> bool:
+        return number in self.diverged or number in self.stopped
 
     def rehearse(self) -> None:
         """Compute the gradients of the longest batch, so that a lack of memory is known before the first step."""
@@ -116,7 +121,10 @@ class StackedLoop:
             return
         if loop.save is not None:
             self._store_moments(number)
-        loop.finish_epoch(terms)
+        try:
+            loop.finish_epoch(terms)
+        except TrainingStopped:
+            self.stopped.add(number)
 
     def train_epoch(self, active: Sequence[int]) -> dict[str, Tensor]:
         """Train one epoch; return the mean of each term for each model.  (K,)

@@ -14,6 +14,7 @@ from steadygaze.models.inference import Model
 from steadygaze.models.stacking.stacked_layers import is_stackable
 from steadygaze.techniques.technique import Player, Technique
 from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import TrainingStopped
 from steadygaze.training.stacked_loop import StackedLoop, varying_settings
 from steadygaze.training.technique_loop import TechniqueLoop
 
@@ -21,7 +22,7 @@ from steadygaze.training.technique_loop import TechniqueLoop
 def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
     """Train stages on the same data, as stacks where possible; return the records of the selected epochs.
 
-    None: the model diverged, but another did not.
+    None: the model diverged, but another did not; or its watcher stopped it.
     """
     records: dict[int, dict[str, Any] | None] = {}
     for numbers in _stacks(loops):
@@ -31,7 +32,7 @@ def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
             technique = type(group[0].state.technique).__name__
             group[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
         with _clear_memory_errors():
-            results = _train_stack(group) if reason is None else [loop.execute() for loop in group]
+            results = _train_stack(group) if reason is None else list(map(_train_alone, group))
         records |= zip(numbers, results, strict=True)
     return [records[number] for number in range(len(loops))]
 
@@ -47,6 +48,13 @@ def _stacks(loops: Sequence[TechniqueLoop]) -> list[list[int]]:
         else:
             stacks.append([number])
     return stacks
+
+
+def _train_alone(loop: TechniqueLoop) -> dict[str, Any] | None:
+    try:
+        return loop.execute()
+    except TrainingStopped:
+        return None
 
 
 def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:

@@ -86,7 +86,7 @@ class TrainingRun:
     def parts(self) -> Parts:
         """Run the stages: yield the loops to train next, receive their records, and return the model.
 
-        None: the model diverged, but those of other runs did not.
+        None: the model diverged, but those of other runs did not; or its watcher stopped it.
         """
         stages = self.stages()
         saved, provided = self.checkpoint.load() if self.checkpoint else {}, set(self.models)
@@ -153,7 +153,7 @@ class TrainingRun:
         """Provide the models of trained stages to later stages; `records`: of the selected epochs."""
         for (number, loop), record in zip(loops.items(), records, strict=True):
             stage, state = stages[number], loop.state
-            if record is None:  # diverged
+            if record is None:  # diverged or stopped
                 continue
             own_history = state.history[-state.epoch :]
             if state.history is not self.history:
@@ -324,7 +324,7 @@ class TrainingRun:
 def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
     """Execute runs on the same data; if models can be stacked, each stage of all runs at the same time.
 
-    None: the model diverged, but another did not.
+    None: the model diverged, but another did not; or its watcher stopped it.
     """
     first = runs[0].job
     stages = [stage for run in runs for stage in run.stages()]

@@ -20,6 +20,7 @@ sys.path.insert(0, str(HOOKS))
 import api_pages  # noqa: E402
 import cli_pages  # noqa: E402
 import metric_pages  # noqa: E402
+import plot_svg  # noqa: E402
 import steadygaze  # noqa: E402
 import technique_cards  # noqa: E402
 from markdown_text import paragraphs, table, with_links  # noqa: E402
@@ -125,3 +126,15 @@ def test_equations_are_mathml(site: Path) -> None:
     text = (site / "concepts" / "stability.html").read_text(encoding="utf-8")
     assert text.count("<math") >= 3
     assert "arithmatex" not in text
+
+
+def test_a_plot_becomes_part_of_the_page_in_the_colors_of_the_theme() -> None:
+    element = plot_svg.inline('<p><img alt="A &amp; b" src="../figures/results/image-fills.svg" /></p>', ROOT / "docs")
+    assert element.startswith('<p><span class="plot"')
+    assert '<svg role="img" aria-label="A &amp; b" ' in element
+    assert 'fill="currentColor"' in element
+    assert 'fill="#1a2027"' not in element
+    assert 'fill="#ffffff"' not in element
+    assert 'id="image-fills-gradient_0"' in element
+    assert "url(#image-fills-gradient_0)" in element
+    assert plot_svg.inline('<img alt="x" src="figures/flow.svg" />', ROOT) == '<img alt="x" src="figures/flow.svg" />'

@@ -11,6 +11,7 @@ from mkdocs.utils import get_relative_url
 import api_pages
 import cli_pages
 import metric_pages
+import plot_svg
 import repository_pages
 import technique_cards
 
@@ -45,11 +46,12 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_content(html: str, **_: Any) -> str:
-    """Equations as MathML, which browsers draw without a script."""
+def on_page_content(html: str, config: Any, **_: Any) -> str:
+    """Equations as MathML, which browsers draw without a script; plots in the colors of the theme."""
     html = INLINE.sub(lambda match: convert(_plain(match[1])), html)
     html = BLOCK.sub(lambda match: convert(_plain(match[1]), display="block"), html)
-    return FOCUSABLE.sub(r'<\1 tabindex="0"', html)
+    html = FOCUSABLE.sub(r'<\1 tabindex="0"', html)
+    return plot_svg.inline(html, Path(config.docs_dir))
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

@@ -1,0 +1,507 @@
+"""Draw the plots at the top of the results pages, as SVG with the data they show.
+
+    python bench/result_plots.py docs/figures/results
+
+    stability-forest.svg     shift of attention, ratio to vanilla: bench/records/stability.jsonl
+    stability-accuracy.svg   the same against macro-F1, with the cost of each technique
+    synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl
+    leakage-fidelity.svg     post-hoc accuracy against fidelity: bench/records/independent_reader.jsonl
+    interlocking.svg         X1 against skew and bias: the table of docs/results/rationales.md
+    movie-rationales.svg     F1 with human rationales: bench/records/movies.jsonl
+    image-fills.svg          post-hoc accuracy by explainer and fill: the tables of docs/results/shortcuts.md
+    small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
+    long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
+
+Three plots are from tables of a page: the records of these studies are not in the repository.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+from xml.sax.saxutils import escape
+
+import altair as alt
+import pandas as pd
+import vl_convert
+from scipy.stats import t as student
+
+from movies_table import load as load_movies
+from stability_page import LABELS
+from stability_records import read
+from stability_statistics import difference, ratio
+from stability_table import Rows, _compared, rows_of, with_first_seeds
+from synonym_table import Records as SynonymRecords
+
+ROOT = Path(__file__).parents[1]
+RECORDS, PAGES = ROOT / "bench" / "records", ROOT / "docs" / "results"
+INK, GRID, PAPER = "#1a2027", "#d5dae0", "#ffffff"
+"""Text, lines and background: the site replaces them by the colors of its theme."""
+COLORS = ["#3f83cc", "#c9651b", "#3a9a5b", "#9a6fd0"]
+"""With a contrast of 3 or more on white and on the dark background of the site."""
+GRAY = "#808891"
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+
+
+# Stability
+
+COSTS = {
+    "vanilla, seeds 0–4": 1,
+    "consensus": 8,
+    "consensus-word-at": 13,
+    "anchored": 3.6,
+    "word-at": 2,
+    "synonym-augmentation": 2,
+    "ensemble": 5,
+    "word-iat-by-f1": 2.1,
+    "attention-rp-by-f1": 1.25,
+    "attention-at-by-f1": 1.28,
+    "attention-iat-word-by-f1": 1.25,
+    "seat-joint-kl": 2.3,
+}
+"""Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
+TEMPERED = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
+FOREST = {
+    "three synonyms of the training table": "jensen-shannon/3-synonyms",
+    "three held-out synonyms": "jensen-shannon/3-held-out",
+    "PGD on the word vectors": "jensen-shannon/pgd-attention",
+}
+
+
+def stability_rows() -> tuple[Rows, list[str]]:
+    rows = with_first_seeds(rows_of(read(RECORDS / "stability.jsonl")[1]))
+    return rows, list(rows["vanilla"])
+
+
+def plain(row: str) -> str:
+    """The label of a row, without Markdown and without the rule of selection."""
+    return re.sub(r"[*`]|, by F1$|, KL$| \(ε = 0.2\)", "", LABELS[row])
+
+
+def stability_forest() -> Chart:
+    rows, settings = stability_rows()
+    lines = []
+    for row in (*COSTS, *TEMPERED):
+        for panel, key in FOREST.items():
+            found = _compared(ratio, rows, row, key, settings)
+            kind = "vanilla, changed" if row in TEMPERED or row.startswith("vanilla") else "technique"
+            lines.append({"row": plain(row), "panel": panel, "kind": kind, **rounded(found._asdict())})
+    frame = pd.DataFrame(lines)
+    first = frame[frame["panel"] == next(iter(FOREST))].sort_values("value")
+    base = alt.Chart(frame).encode(
+        y=alt.Y("row:N", title=None, sort=list(first["row"])),
+        color=alt.Color("kind:N", scale=alt.Scale(range=[COLORS[0], GRAY]), title=None, legend=below()),
+    )
+    scale = alt.Scale(type="log", domain=[0.03, 2], nice=False)
+    low = alt.X("low:Q", scale=scale, axis=alt.Axis(values=[0.03, 0.1, 0.3, 1, 2]), title="ratio to vanilla")
+    one = alt.Chart(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
+    bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(x=alt.X("value:Q", scale=scale))
+    return (one + bars + points).properties(width=205, height=300).facet(panels(FOREST), columns=3)
+
+
+LABELED_LEFT = ("word-at", "word-iat", "synonym augmentation", "anchored", "consensus", "attention-rp", "seat (joint)")
+"""Rows whose label is to the left of the point; that of the others is to the right."""
+LIFTED = {
+    "word-iat": -3,
+    "synonym augmentation": 5,
+    "vanilla, scores / 3": -12,
+    "consensus, word-at teachers": 16,
+    "seat (joint)": 8,
+}
+"""Row -> pixels by which its label is lower."""
+
+
+def stability_accuracy() -> Chart:
+    rows, settings = stability_rows()
+    lines = [{"row": "vanilla", "shift": 1.0, "f1": 0.0, "cost": 1.0, "kind": "vanilla, scores divided", "order": 0}]
+    for row in (*COSTS, *TEMPERED):
+        if row.startswith("vanilla"):
+            continue
+        shift = _compared(ratio, rows, row, "jensen-shannon/3-synonyms", settings).value
+        f1 = _compared(difference, rows, row, "macro-f1", settings).value
+        kind = "vanilla, scores divided" if row in TEMPERED else "technique"
+        line = {
+            "row": plain(row),
+            "shift": shift,
+            "f1": f1,
+            "cost": COSTS.get(row, 1.0),
+            "kind": kind,
+            "order": len(lines),
+        }
+        lines.append(rounded(line))
+    base = alt.Chart(pd.DataFrame(lines)).encode(
+        x=alt.X(
+            "f1:Q",
+            title="macro-F1, difference from vanilla",
+            axis=alt.Axis(format="+.2f", values=[-0.01, 0, 0.01, 0.02, 0.03]),
+            scale=alt.Scale(domain=[-0.01, 0.03]),
+        ),
+        y=alt.Y("shift:Q", title="shift under three synonyms, ratio to vanilla", scale=alt.Scale(domain=[0, 1.6])),
+    )
+    colors = alt.Scale(domain=["technique", "vanilla, scores divided"], range=[COLORS[0], GRAY])
+    curve = base.transform_filter("datum.kind != 'technique'").mark_line(color=GRAY, strokeDash=[4, 4])
+    points = base.mark_point(filled=True, opacity=0.85).encode(
+        color=alt.Color("kind:N", scale=colors, title=None),
+        size=alt.Size(
+            "cost:Q",
+            title="cost in vanilla runs",
+            scale=alt.Scale(domain=[1, 13], range=[40, 520]),
+            legend=alt.Legend(values=[1, 2, 5, 13], symbolFillColor=GRAY, symbolStrokeWidth=0),
+        ),
+    )
+    labels = []
+    for line in lines:
+        away = 13 if line["cost"] > 4 else 8
+        side = {"align": "right", "dx": -away} if line["row"] in LABELED_LEFT else {"align": "left", "dx": away}
+        mark = base.transform_filter(alt.FieldEqualPredicate(field="row", equal=line["row"]))
+        labels.append(
+            mark.mark_text(**side, dy=LIFTED.get(line["row"], 0), color=INK, fontSize=11).encode(text="row:N")
+        )
+    return alt.layer(curve.encode(order="order:Q"), points, *labels).properties(width=540, height=400)
+
+
+# Synonym groups
+
+GROUPED = {"vanilla": "vanilla", "word-at": "word-at", "4-4-t2-e2": "consensus, two short teachers"}
+GROUPS = {
+    "none": "no groups",
+    "cf": "counter-fitted",
+    "wn": "WordNet",
+    "both": "both tables",
+    "linked": "both, linked",
+}
+TABLES = {"cf3": "three counter-fitted neighbors", "wn3": "three WordNet synonyms"}
+
+
+def synonym_flips() -> Chart:
+    records = SynonymRecords([str(RECORDS / "synonym_groups_five_seeds.jsonl")], "test", [])
+    lines = [
+        {
+            "technique": technique,
+            "groups": groups,
+            "panel": panel,
+            "flips": records.ratio((row, group), f"label-flip/{probe}"),
+        }
+        for row, technique in GROUPED.items()
+        for group, groups in GROUPS.items()
+        for probe, panel in TABLES.items()
+    ]
+    names = list(GROUPED.values())
+    base = alt.Chart(pd.DataFrame([rounded(line) for line in lines])).encode(
+        x=alt.X("flips:Q", title="label flips, ratio to vanilla", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("groups:N", sort=list(GROUPS.values()), title="groups from"),
+        color=alt.Color("technique:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), title=None),
+        shape=alt.Shape("technique:N", sort=names, scale=alt.Scale(domain=names), title=None),
+    )
+    points = base.mark_point(filled=True, size=70, opacity=0.9).properties(width=230, height=150)
+    return points.facet(panels(TABLES.values()), columns=2)
+
+
+# Label leakage
+
+SELECTORS = {
+    "l2x": "L2X",
+    "l2x-y": "L2X with ŷ",
+    "pretrained-y": "… random pretraining",
+    "neutral-y": "… mask-neutral",
+}
+CORPORA = {"imdb": "IMDB", "planted": "planted corpus", "yelp": "Yelp", "reviews600": "600 reviews"}
+
+
+def leakage_fidelity() -> Chart:
+    lines = [json.loads(line) for line in (RECORDS / "independent_reader.jsonl").read_text().splitlines()]
+    frame = pd.DataFrame(
+        [
+            {
+                "selector": SELECTORS[record["row"]],
+                "corpus": CORPORA[record["corpus"]],
+                "fidelity": record["fidelity"],
+                "accuracy": record["post-hoc-accuracy"],
+            }
+            for record in lines
+            if record["row"] in SELECTORS
+        ]
+    )
+    x, y = alt.Scale(domain=[0.5, 1]), alt.Scale(domain=[0.4, 1])
+    names = list(SELECTORS.values())
+    points = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=60, opacity=0.8)
+        .encode(
+            x=alt.X("fidelity:Q", title="fidelity of the explainer's own network", scale=x),
+            y=alt.Y("accuracy:Q", title="post-hoc accuracy", scale=y),
+            color=alt.Color("selector:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), title=None),
+            shape=alt.Shape("selector:N", sort=names, scale=alt.Scale(domain=names), title=None),
+        )
+    )
+    line = alt.Chart(frame).mark_rule(color=GRAY, strokeDash=[4, 4])
+    diagonal = line.encode(x=alt.XDatum(0.5, scale=x), y=alt.YDatum(0.5, scale=y), x2=alt.datum(1), y2=alt.datum(1))
+    return (diagonal + points).properties(width=230, height=200).facet(panels(CORPORA.values(), "corpus"), columns=2)
+
+
+def image_fills() -> Chart:
+    page = (PAGES / "shortcuts.md").read_text(encoding="utf-8")
+    lines = []
+    for name in ("MNIST 3/8", "Fashion-MNIST pullover/shirt"):
+        for cells in markdown_rows(page, f"| {name} |"):
+            for fill in ("mean", "zero", "gray"):
+                if cells[f"{fill} fill"]:
+                    explainer = re.sub(r" \(.*", "", cells[name]).replace("… ", "L2X with ŷ, ")
+                    value = numbers(cells[f"{fill} fill"])[0]
+                    lines.append({"images": name, "explainer": explainer, "fill": fill, "accuracy": value})
+    frame = pd.DataFrame(lines)
+    base = alt.Chart(frame).encode(
+        x=alt.X(
+            "fill:N", sort=["mean", "zero", "gray"], title="fill of unselected pixels", axis=alt.Axis(labelAngle=0)
+        ),
+        y=alt.Y("explainer:N", sort=list(dict.fromkeys(frame["explainer"])), title=None),
+    )
+    scale = alt.Scale(scheme="viridis", domain=[0, 1])
+    cells = base.mark_rect().encode(color=alt.Color("accuracy:Q", scale=scale, title="post-hoc accuracy"))
+    ink = alt.when("datum.accuracy > 0.62").then(alt.value("#111111")).otherwise(alt.value("#fefefe"))
+    text = base.mark_text(fontSize=11).encode(text=alt.Text("accuracy:Q", format=".2f"), color=ink)
+    both = (cells + text).properties(width=180, height=290)
+    return both.facet(panels(("MNIST 3/8", "Fashion-MNIST pullover/shirt"), "images"), columns=2)
+
+
+# Rationales
+
+STEPS = {"skewed": ("none", "10", "15", "20"), "biased": ("none", "0.7", "0.75", "0.8")}
+TITLES = {"skewed": "skew: epochs on first sentences", "biased": "bias: share of reviews with the token"}
+
+
+def interlocking() -> Chart:
+    page = (PAGES / "rationales.md").read_text(encoding="utf-8")
+    cells = {
+        (row["aspect"], row["setting"]): row
+        for row in markdown_rows(page, "| aspect | setting |")
+        if row["aspect"] != "appearance"
+    }
+    lines = []
+    for kind, steps in STEPS.items():
+        for aspect in ("palate", "aroma"):
+            for step in steps:
+                row = cells[aspect, "standard" if step == "none" else f"{kind} {step}"]
+                theirs = numbers(row["paper X1"])
+                for place, model in enumerate(("RNP", "A2R")):
+                    value, deviation = numbers(row[f"{model} X1"])
+                    bounds = {"low": max(0, value - deviation), "high": min(100, value + deviation)}
+                    shared = {"kind": kind, "aspect": aspect, "step": step}
+                    lines.append({**shared, "model": model, "x1": value, **bounds})
+                    if theirs:
+                        lines.append({**shared, "model": f"{model}, paper", "x1": theirs[place]})
+    return alt.hconcat(*(_interlocking(pd.DataFrame(lines), kind) for kind in STEPS))
+
+
+def _interlocking(frame: pd.DataFrame, kind: str) -> Chart:
+    models = ["RNP", "A2R", "RNP, paper", "A2R, paper"]
+    base = alt.Chart(frame[frame["kind"] == kind]).encode(
+        x=alt.X("step:O", sort=list(STEPS[kind]), title=TITLES[kind], axis=alt.Axis(labelAngle=0)),
+        color=alt.Color("model:N", scale=alt.Scale(domain=models, range=[COLORS[1], COLORS[0]] * 2), title=None),
+    )
+    dashes = alt.Scale(domain=models, range=[[1, 0], [1, 0], [2, 4], [2, 4]])
+    y = alt.Y("x1:Q", title="first sentence selected (X1), %", scale=alt.Scale(domain=[0, 100]))
+    line = base.mark_line(point=True, strokeWidth=2.5).encode(
+        y=y, strokeDash=alt.StrokeDash("model:N", scale=dashes, title=None)
+    )
+    bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
+    both = (bars + line).properties(width=245, height=170)
+    return both.facet(row=alt.Row("aspect:N", sort=["palate", "aroma"], title=None, header=head()))
+
+
+MOVIES = {
+    "rnp": "RNP, REINFORCE",
+    "rnp-straight-through": "RNP, straight-through",
+    "three-player": "3PLAYER",
+    "hardkuma-tuned": "HardKuma",
+    "attention": "vanilla attention",
+    "a2r": "A2R",
+    "rnp-straight-through-minilm": "RNP on MiniLM",
+    "a2r-minilm": "A2R on MiniLM",
+    "attention-minilm": "vanilla attention on MiniLM",
+    "supervised": "supervised by human rationales",
+}
+BASELINES = {"random": "random spans", "last": "last 20 %"}
+
+
+def movie_rationales() -> Chart:
+    found, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    lines, marks = [], []
+    for split in ("test", "validation"):
+        for row, label in MOVIES.items():
+            scores = [100 * record["chosen"][split]["f1"] for record in found[row]]
+            lines.append({"row": label, "split": f"{split} reviews", **rounded(t_interval(scores))})
+        for row, label in BASELINES.items():
+            value = 100 * found[row][0]["chosen"][split]["f1"]
+            marks.append(rounded({"baseline": label, "split": f"{split} reviews", "value": value}))
+    order = [line["row"] for line in sorted(lines, key=lambda line: -line["value"]) if line["split"] == "test reviews"]
+    frame = pd.DataFrame([*lines, *marks])
+    colors = alt.Scale(domain=list(BASELINES.values()), range=[GRAY, COLORS[1]])
+    rules = (
+        alt.Chart(frame)
+        .transform_filter("isValid(datum.baseline)")
+        .mark_rule(strokeWidth=2, strokeDash=[5, 3])
+        .encode(x="value:Q", color=alt.Color("baseline:N", scale=colors, title=None, legend=below()))
+    )
+    models = alt.Chart(frame).transform_filter("isValid(datum.row)").encode(y=alt.Y("row:N", sort=order, title=None))
+    x = alt.X("low:Q", title="F1 with human rationales, %", scale=alt.Scale(domain=[0, 50]))
+    bars = models.mark_rule(strokeWidth=2, color=COLORS[0]).encode(x=x, x2="high:Q")
+    points = models.mark_point(filled=True, size=50, color=COLORS[0], opacity=1).encode(x="value:Q")
+    both = (rules + bars + points).properties(width=250, height=250)
+    return both.facet(panels(("test reviews", "validation reviews"), "split"), columns=2)
+
+
+# Small data and long texts
+
+
+def small_data() -> Chart:
+    page = (PAGES / "small-data.md").read_text(encoding="utf-8")
+    names = {
+        "TF-IDF": "TF-IDF",
+        "TF-IDF, balanced": "TF-IDF, balanced",
+        "default, no extra": "steadygaze",
+        "default, extra `glove`": "steadygaze, extra glove",
+    }
+    lines = []
+    for row in markdown_rows(page, "| corpus | texts | TF-IDF | TF-IDF, balanced"):
+        for column, model in names.items():
+            value, half = numbers(row[column])
+            bounds = {"low": value - half, "high": value + half}
+            lines.append(
+                {"corpus": row["corpus"], "texts": row["texts"], "model": model, "f1": value, **rounded(bounds)}
+            )
+    models = list(names.values())
+    frame = pd.DataFrame(lines)
+    base = alt.Chart(frame).encode(
+        x=alt.X("texts:O", sort=["200", "500", "1,000"], title="training texts", axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("model:N", sort=models),
+        color=alt.Color(
+            "model:N", scale=alt.Scale(domain=models, range=[GRAY, COLORS[1], COLORS[0], COLORS[2]]), title=None
+        ),
+    )
+    y = alt.Y("low:Q", title="macro-F1", scale=alt.Scale(domain=[0.3, 0.9]))
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(y="f1:Q")
+    both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=170, height=220)
+    return both.facet(panels(dict.fromkeys(frame["corpus"]), "corpus"), columns=3)
+
+
+READINGS = {"truncated256": "first 256 pieces", "truncated509": "first 509 pieces", "windows": "windows of 256"}
+SHARES = {"accuracy, long": "accuracy on long reviews", "coverage, long": "words of long reviews with a weight"}
+
+
+def long_texts() -> Chart:
+    records = [json.loads(line) for line in (RECORDS / "long_texts.jsonl").read_text().splitlines()]
+    lines = [
+        {"reading": READINGS[record["row"]], "measure": label, "value": 100 * record[key]}
+        for record in records
+        for key, label in SHARES.items()
+    ]
+    frame = pd.DataFrame([rounded(line) for line in lines])
+    chart = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=60, opacity=0.8, color=COLORS[0])
+        .encode(
+            x=alt.X("value:Q", title="%", scale=alt.Scale(domain=[50, 100])),
+            y=alt.Y("reading:N", sort=list(READINGS.values()), title=None),
+        )
+    )
+    return chart.properties(width=260, height=90).facet(panels(SHARES.values(), "measure"), columns=2)
+
+
+# Shared
+
+
+def rounded(line: dict[str, Any]) -> dict[str, Any]:
+    """Numbers with four digits: the same on every machine."""
+    return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in line.items()}
+
+
+def t_interval(values: list[float]) -> dict[str, float]:
+    half = float(student.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return {"value": mean(values), "low": mean(values) - half, "high": mean(values) + half}
+
+
+def numbers(cell: str) -> list[float]:
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", cell.replace("−", "-"))]
+
+
+def markdown_rows(page: str, header: str) -> list[dict[str, str]]:
+    """The rows of the table whose header begins so."""
+    lines = page[page.index(f"\n{header}") :].splitlines()[1:]
+    names, _, *rows = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in table_lines(lines))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def table_lines(lines: list[str]) -> Iterable[str]:
+    return takewhile(lambda line: line.startswith("|"), lines)
+
+
+def panels(names: Iterable[str], field: str = "panel") -> alt.Facet:
+    return alt.Facet(f"{field}:N", sort=list(names), title=None, header=head())
+
+
+def head() -> alt.Header:
+    return alt.Header(labelFontSize=13, labelFontWeight="bold", labelColor=INK)
+
+
+def below() -> alt.Legend:
+    return alt.Legend(orient="bottom")
+
+
+PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
+    "stability-forest": (stability_forest, "Forest plot of the shift of attention relative to vanilla, by technique."),
+    "stability-accuracy": (stability_accuracy, "Shift of attention against macro-F1; larger points cost more."),
+    "synonym-flips": (synonym_flips, "Label flips under three substitutions, by technique and synonym groups."),
+    "leakage-fidelity": (leakage_fidelity, "Post-hoc accuracy against fidelity of selectors on four data sets."),
+    "image-fills": (image_fills, "Heat map of post-hoc accuracy by explainer and fill."),
+    "interlocking": (interlocking, "Share of reviews whose first sentence is selected, by skew and bias."),
+    "movie-rationales": (movie_rationales, "F1 with human rationales on movie reviews, with two baselines."),
+    "small-data": (small_data, "Macro-F1 with 200 to 1,000 training texts on three corpora."),
+    "long-texts": (long_texts, "Accuracy and coverage of three ways to read long reviews."),
+}
+"""File -> function, and title."""
+
+
+def fingerprint(chart: Chart) -> str:
+    """SHA-256 of the data of a chart."""
+    sets = chart.to_dict()["datasets"]
+    return hashlib.sha256(json.dumps(list(sets.values()), sort_keys=True).encode()).hexdigest()
+
+
+def svg(name: str) -> str:
+    """The plot, with its title and the fingerprint of its data."""
+    make, title = PLOTS[name]
+    chart = make()
+    axis = {"labelFontSize": 12, "titleFontSize": 12, "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal"}
+    styled = (
+        chart.configure(font="sans-serif", background=PAPER, padding=10)
+        .configure_axis(**axis, gridColor=GRID, domainColor=GRAY, tickColor=GRAY, labelLimit=260)
+        .configure_legend(labelFontSize=12, titleFontSize=12, labelColor=INK, titleColor=INK, titleFontWeight="normal")
+        .configure_view(stroke=GRID)
+    )
+    drawn = vl_convert.vegalite_to_svg(styled.to_dict())
+    extra = f"<title>{escape(title)}</title><metadata>{fingerprint(chart)}</metadata>"
+    return re.sub(r"(<svg[^>]*>)", rf"\1{extra}", drawn, count=1) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of the plots")
+    parser.add_argument("--only", nargs="*", choices=PLOTS, default=list(PLOTS), help="plots to draw")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name in arguments.only:
+        (arguments.out / f"{name}.svg").write_text(svg(name), encoding="utf-8")
+        print(name, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

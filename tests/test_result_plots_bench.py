@@ -1,0 +1,63 @@
+"""The plots of docs/results: each shows what the records give, and has a text alternative on its page."""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BENCH, FIGURES, PAGES = ROOT / "bench", ROOT / "docs" / "figures" / "results", ROOT / "docs" / "results"
+NAMES = sorted(path.stem for path in FIGURES.glob("*.svg"))
+WITHOUT_PLOT = {"audit-tests", "index", "ledger", "stability-tables"}
+
+
+@pytest.fixture(scope="module")
+def plots() -> Iterator[Any]:
+    sys.path.insert(0, str(BENCH))
+    before = set(sys.modules)
+    yield import_module("result_plots")
+    sys.path.remove(str(BENCH))
+    for name in set(sys.modules) - before:
+        if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_every_plot_has_a_file(plots: Any) -> None:
+    assert sorted(plots.PLOTS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_plot_shows_the_data_of_the_records(name: str, plots: Any) -> None:
+    drawn = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")
+    make, title = plots.PLOTS[name]
+    found = re.findall(r"<title>(.+?)</title><metadata>(\w{64})</metadata>", drawn)
+    message = "run python bench/result_plots.py docs/figures/results"
+    assert found == [(title, plots.fingerprint(make()))], message
+
+
+def test_the_fingerprint_depends_on_the_data(plots: Any) -> None:
+    charts = [plots.alt.Chart(plots.pd.DataFrame({"x": [value]})).mark_point().encode(x="x:Q") for value in (1, 2)]
+    assert plots.fingerprint(charts[0]) != plots.fingerprint(charts[1])
+
+
+def test_the_numbers_of_a_plot_are_those_of_the_page(plots: Any) -> None:
+    """0.24 [0.22, 0.26]: consensus under three synonyms, in the table of docs/results/stability.md."""
+    sets = plots.stability_forest().to_dict()["datasets"].values()
+    rows = [row for lines in sets for row in lines if row.get("row") == "consensus"]
+    found = next(row for row in rows if row["panel"].startswith("three synonyms"))
+    assert [f"{found[name]:.2f}" for name in ("value", "low", "high")] == ["0.24", "0.22", "0.26"]
+
+
+@pytest.mark.parametrize("page", [p.stem for p in sorted(PAGES.glob("*.md")) if p.stem not in WITHOUT_PLOT])
+def test_a_results_page_opens_with_finding_plot_recommendation_and_caveat(page: str) -> None:
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    top = text[: text.index("\n## ")]
+    order = [top.index(part) for part in ("**Finding.**", "figures/results/", "**Recommendation.**", "**Caveat.**")]
+    assert order == sorted(order)
+    for label, name in re.findall(r"!\[([^]]*)\]\(\.\./figures/results/([\w-]+)\.svg\)", text):
+        assert len(label) > 60, name
+        assert name in NAMES

@@ -18,8 +18,9 @@ from commands import run
 from estimator.tiny import fitted, write_csv
 from opinions import CLASSES, QUICK
 from steadygaze import cli
+from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.cli import demo, streaming
+from steadygaze.cli import demo
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RARE = 1 / 8

@@ -14,7 +14,8 @@ import pytest
 from report.audited import full_report
 from robustness.small import Small, small
 from steadygaze import cli
-from steadygaze.cli import audit_and_verify, streaming
+from steadygaze.adapters import streaming
+from steadygaze.cli import audit_and_verify
 from steadygaze.cli.output_streams import termination_as_interruption
 
 FULL = Path("/dev/full")

@@ -19,8 +19,9 @@ from images.toys import planted
 from opinions import lexicon
 from opinions import texts as opinions
 from robustness.harness import snapshot
+from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.cli import demo, streaming
+from steadygaze.cli import demo
 from steadygaze.core import atomic_files
 from steadygaze.core.errors import UserError
 from steadygaze.estimator import resumable_training

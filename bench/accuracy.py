@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from steadygaze.core.types import texts_of
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.token_alignment import mark_tokens
-from steadygaze.estimator.inputs import texts_of
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.estimator.text_classifier import TextClassifier
 

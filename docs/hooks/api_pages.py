@@ -9,7 +9,7 @@ from steadygaze import _CALLABLE_PACKAGES, _MODULES
 RETURNED = {
     "Report": "steadygaze.results.report.Report",
     "Row": "steadygaze.results.row.Row",
-    "Verdict": "steadygaze.results.verdict.Verdict",
+    "Verdict": "steadygaze.results.row.Verdict",
     "Evaluation": "steadygaze.results.evaluation.Evaluation",
     "WordWeights": "steadygaze.results.word_weights.WordWeights",
     "Certificates": "steadygaze.audit.certificate.Certificates",

@@ -10,7 +10,7 @@ from commands import run
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit import audit_progress
 from steadygaze.audit.audit_progress import AuditProgress
-from steadygaze.audit.text_draw import TextDraw, draw_texts
+from steadygaze.audit.prepare_case import TextDraw, draw_texts
 from steadygaze.core.errors import SampleWarning, UserError
 from steadygaze.results.audit_config import Runtime
 

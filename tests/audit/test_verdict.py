@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from steadygaze.audit.measures import MEASURES
-from steadygaze.audit.verdict_advice import FEWEST
-from steadygaze.audit.verdict_rules import COLLAPSED, VERDICT_RULES, Threshold, VerdictRule, verdicts
+from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
 from steadygaze.results.formatting import scale
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Verdict
+from steadygaze.results.row import Row, Verdict
 
 NUMBERS = [
     pytest.param(rule, name, id=f"{rule.key}: {name}")

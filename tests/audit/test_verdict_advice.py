@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from steadygaze.audit.verdict_advice import advise, deciding_texts
-from steadygaze.audit.verdict_rules import verdicts
+from steadygaze.audit.verdict_rules import advise, deciding_texts, verdicts
 from steadygaze.report.audit_page import render
 from steadygaze.report.terminal_tables import text
 from steadygaze.results.report import Report

@@ -10,8 +10,7 @@ from safetensors.torch import save_file
 import steadygaze as sg
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.model_folder import TRAINING_TEXTS
-from steadygaze.estimator.training_hashes import hash_texts
+from steadygaze.estimator.model_folder import TRAINING_TEXTS, hash_texts
 
 
 def test_a_hash_is_the_keyed_blake2b_of_the_normalized_text():

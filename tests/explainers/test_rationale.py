@@ -19,7 +19,7 @@ from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
 from steadygaze.report.audit_page import text_pair
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.verdict import Shift
+from steadygaze.results.row import Shift
 from steadygaze.techniques.rnp import Rnp
 from techniques.byhand import texts
 from training.toys import make_run, model_for

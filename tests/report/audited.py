@@ -10,8 +10,7 @@ from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.explanations import Explanations
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Fact, Shift, Verdict
+from steadygaze.results.row import Fact, Row, Shift, Verdict
 
 NAN = math.nan
 LN2 = math.log(2)

@@ -7,8 +7,7 @@ from report.audited import explanation
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanations import Explanations
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Fact, Shift, Verdict
+from steadygaze.results.row import Fact, Row, Shift, Verdict
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 IMAGE = "<img src=http://192.0.2.1/x onerror=\"document.title='ran'\">"

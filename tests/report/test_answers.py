@@ -4,7 +4,7 @@ import pytest
 
 from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.report.audit_page import MEANS, SILENT, meaning
-from steadygaze.results.verdict import Verdict
+from steadygaze.results.row import Verdict
 
 
 def test_every_question_of_the_audit_has_a_sentence_for_every_answer():

@@ -30,7 +30,7 @@ from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, QUESTIONS, SHORT_QUESTIONS, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.report import Report
-from steadygaze.results.verdict import Fact, Shift, Verdict
+from steadygaze.results.row import Fact, Shift, Verdict
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from report.audited import row
 from steadygaze.report.page import axis, axis_sentence
-from steadygaze.results.verdict import Fact
+from steadygaze.results.row import Fact
 
 DISTANCE = Fact("How far.", 0, math.log(2), "lower")
 GAIN = Fact("How much more.", -1, 1, "higher")

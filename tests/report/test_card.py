@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from report.audited import full_report
 from steadygaze.results.formatting import code
 from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card
-from steadygaze.results.verdict import Verdict
+from steadygaze.results.row import Verdict
 
 CONFIG = {
     "steadygaze": "0.1.0",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from report.audited import SHIFTS, explanation
 from steadygaze.report.audit_page import GAP, LONG, changed_words, text_pair
-from steadygaze.results.verdict import Shift
+from steadygaze.results.row import Shift
 
 
 def texts(e):

@@ -14,8 +14,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Fact, Shift, Verdict
+from steadygaze.results.row import Fact, Row, Shift, Verdict
 
 
 def written(report: Report) -> dict:

@@ -14,8 +14,7 @@ from steadygaze.audit.protocols.stability import stability
 from steadygaze.data.planted.lexicon import SYNONYMS as PLANTED
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.report import Report
-from steadygaze.results.row import MeasureKey, Row, ValueKey
-from steadygaze.results.verdict import Verdict
+from steadygaze.results.row import MeasureKey, Row, ValueKey, Verdict
 from steadygaze.study.cells import StudyCell
 from steadygaze.study.compare import StudyRuntime, compare
 from steadygaze.study.compare_config import CompareConfig

@@ -29,12 +29,12 @@ from steadygaze.adapters import streaming
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.atomic_files import exclusive_output, new_file, remove_folder, write_text
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data.eraser import is_eraser
 from steadygaze.data.table_writers import check_format, write_rows
 from steadygaze.data.tables import column_types
 from steadygaze.data.user_files import input_files, stream_chunks
-from steadygaze.estimator.inputs import texts_of
 from steadygaze.results.explanation import Explanation
 
 CHUNKS = 8

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.adapters.label_matching import UnmatchedLabel, check_label_order, positions
 from steadygaze.adapters.output_labels import label_matrix, numbers
 from steadygaze.adapters.single_output import SingleOutput
 from steadygaze.core.arguments import choice, integer, validated
@@ -16,7 +15,7 @@ from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Label, Task
 from steadygaze.data.batches import Data, placed_data
-from steadygaze.data.text_checks import check_labels
+from steadygaze.data.text_checks import UnmatchedLabel, check_label_order, check_labels, positions
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage, truncation
 from steadygaze.estimator.inputs import check_label_count, is_single_text, join_questions, list_labels, read_texts

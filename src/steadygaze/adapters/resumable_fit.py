@@ -12,10 +12,10 @@ from steadygaze.adapters.fit_explainer import text_splits
 from steadygaze.adapters.text_explainer import TextExplainer, load_explainer
 from steadygaze.core.atomic_files import exclusive, remove_folder, remove_leftovers, unknown_entries
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import explainer_folder
-from steadygaze.estimator.inputs import texts_of
 from steadygaze.estimator.resumable_training import unfinished_folder
 from steadygaze.explainers.learned.answer_cache import UnusableCache
 from steadygaze.explainers.learned.fit_config import fit_config, method_name

@@ -20,9 +20,8 @@ import torch
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, texts_of
 from steadygaze.data.token_alignment import Coverage, truncation
-from steadygaze.estimator.inputs import texts_of
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
 

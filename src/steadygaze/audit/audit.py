@@ -24,7 +24,9 @@ from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.measure import LABEL_KEPT, SUBSTITUTIONS
 from steadygaze.audit.prepare_case import (
     AuditRequest,
+    TextDraw,
     choose_explainers,
+    draw_texts,
     fingerprint,
     prepare_all,
     training_difference,
@@ -35,14 +37,13 @@ from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, in
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, not_comparable
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
-from steadygaze.audit.text_draw import TextDraw, draw_texts
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import SampleWarning, UserError
 from steadygaze.core.settings import build
-from steadygaze.core.types import Example, Label
+from steadygaze.core.types import Example, Label, texts_of
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import join_questions, read_split, read_texts, texts_of
+from steadygaze.estimator.inputs import join_questions, read_split, read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES, selects
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime

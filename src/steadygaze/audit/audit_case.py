@@ -28,8 +28,7 @@ from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY, Model, selects
 from steadygaze.results.audit_config import ProbeConfig, Runtime
-from steadygaze.results.row import MeasureKey
-from steadygaze.results.verdict import Answer
+from steadygaze.results.row import Answer, MeasureKey
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from steadygaze.audit.audit_case import READING, AuditCase, other_explainers
+from steadygaze.audit.prepare_case import TextDraw
 from steadygaze.audit.probes.erasure import SHARES
 from steadygaze.audit.protocols.attention_interventions import DRAWS, randomized_task
 from steadygaze.audit.protocols.faithfulness import GRADIENTS, erasure_task
 from steadygaze.audit.protocols.shortcut_leakage import shuffled_task
-from steadygaze.audit.text_draw import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.results.audit_config import Runtime
 

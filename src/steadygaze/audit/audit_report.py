@@ -24,9 +24,9 @@ from steadygaze.audit.report_texts import evaluation_and_explanations, largest_s
 from steadygaze.audit.verdict_rules import interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
+from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.token_alignment import coverage
-from steadygaze.estimator.inputs import texts_of
 from steadygaze.results.evaluation import overlap_sentence
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence

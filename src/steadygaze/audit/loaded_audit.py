@@ -10,12 +10,11 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import check_train, run_audit, trainable
 from steadygaze.audit.manifest import Manifest
-from steadygaze.audit.prepare_case import AuditRequest, fingerprint
-from steadygaze.audit.text_draw import draw_texts
-from steadygaze.core.types import Example
+from steadygaze.audit.prepare_case import AuditRequest, draw_texts, fingerprint
+from steadygaze.core.types import Example, texts_of
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.estimator.inputs import read_split, texts_of
+from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report

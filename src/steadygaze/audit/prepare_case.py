@@ -1,11 +1,15 @@
-"""AuditRequest and PreparedCase: choose the explainers, check the models and texts, and build the AuditCase."""
+"""AuditRequest, TextDraw and PreparedCase: draw the texts, choose the explainers and build the AuditCase.
+
+An audit of a model that steadygaze did not train takes seconds per text on a CPU.  Without a limit, it reads
+DEFAULT_LIMIT texts.  The limit 0 reads all texts.
+"""
 
 import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,19 +19,23 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.text_draw import TextDraw
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
 from steadygaze.core.untrusted_files import digest_json
+from steadygaze.data.splits import sample_rows
 from steadygaze.data.token_alignment import grade_tokens, mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, check_distinct, missing_capability
 from steadygaze.explainers.resolve_explainer import resolve_explainer
 from steadygaze.results.audit_config import ProbeConfig, Runtime
+from steadygaze.results.formatting import count_text
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 SEED = "seed"
+DEFAULT_LIMIT = 100
+STREAM = 0xA0D1
+"""Separates the audit's random stream from that of training with the same seed."""
 DEFAULT_EXPLAINERS = ("rationale", "attention", "gradient", "leave-one-out")
 """The default is the first of these that the model supports."""
 SYNONYM_PROBES = {"1-synonym": 1, "3-synonyms": 3}
@@ -36,6 +44,41 @@ CONTENT = re.compile(r"[^\W_]")
 """A letter or a digit; tokens without one are blank."""
 Settings = Mapping[str, str | int | float]
 Substitutions = Mapping[str, tuple[Synonyms, int]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TextDraw:
+    """The texts that an audit reads, all of them or a random sample."""
+
+    total: int
+    size: int
+    """Number of audited texts."""
+    seed: int
+    by_default: bool = False
+    """Whether the size is DEFAULT_LIMIT, because no limit was set."""
+
+    def select(self, items: Sequence[T]) -> list[T]:
+        """The drawn items, in their order."""
+        if self.size == self.total:
+            return list(items)
+        return [items[row] for row in sample_rows(self.total, self.size, (self.seed, STREAM))]
+
+    def __str__(self) -> str:
+        """
+        >>> str(TextDraw(400, 100, 0)), str(TextDraw(1, 1, 0))
+        ('100 of 400 texts, drawn with seed 0', '1 text')
+        """
+        if self.size == self.total:
+            return count_text(self.total, "text")
+        return f"{self.size:,} of {count_text(self.total, 'text')}, drawn with seed {self.seed}"
+
+
+def draw_texts(total: int, limit: int | None, seed: int, adapter: ModelAdapter | None = None) -> TextDraw:
+    """Draw at most `limit` texts; None: all, or DEFAULT_LIMIT for a model that is not a TextClassifier."""
+    by_default = limit is None and adapter is not None and not adapter.is_classifier and total > DEFAULT_LIMIT
+    size = min(DEFAULT_LIMIT if by_default else limit or total, total)
+    return TextDraw(total, size, seed, by_default)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,15 @@ from torch import Tensor
 from steadygaze.audit.audit_case import Finding, PerturbedSaliency, Rows
 from steadygaze.audit.prepare_case import PreparedCase
 from steadygaze.audit.probes.text_perturbations import PerturbedBatch
-from steadygaze.core.types import Span
+from steadygaze.core.types import Span, texts_of
 from steadygaze.data.batches import collate
 from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator.explain_texts import rationale_spans
-from steadygaze.estimator.inputs import texts_of
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.explanations import Explanations
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Shift
+from steadygaze.results.row import Row, Shift
 
 EVALUATED = ("accuracy", "macro-f1", "expected-calibration-error")
 """Measures of the evaluation."""

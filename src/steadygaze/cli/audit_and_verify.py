@@ -29,7 +29,7 @@ from steadygaze.results.formatting import count_text
 from steadygaze.results.model_card import write_card
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report, now
-from steadygaze.results.verdict import Gate
+from steadygaze.results.row import Gate
 
 if TYPE_CHECKING:
     from steadygaze.core.errors import Console

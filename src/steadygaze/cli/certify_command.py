@@ -89,7 +89,7 @@ def certify(
         data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
     )
     from steadygaze.audit.certify import certify
-    from steadygaze.estimator.inputs import texts_of
+    from steadygaze.core.types import texts_of
     from steadygaze.models.inference import BATCH
 
     subject: Any

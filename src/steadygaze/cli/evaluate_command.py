@@ -59,7 +59,7 @@ def evaluate(
     corpus.check(labeled=True)
     from steadygaze.audit.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
-    from steadygaze.estimator.inputs import texts_of
+    from steadygaze.core.types import texts_of
     from steadygaze.models import inference
 
     adapter = load_adapter(model, common, classes, prompt, label_words)

@@ -69,7 +69,7 @@ def word_weights(
     """Show which words carry the weight of the explanations of a corpus, per class."""
     corpus.check()
     from steadygaze.adapters.load_and_explain import weigh_words
-    from steadygaze.estimator.inputs import texts_of
+    from steadygaze.core.types import texts_of
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
     loaded = corpus.load(common, task=adapter.task)

@@ -7,7 +7,7 @@ on the words that attention may weight; it excludes special tokens.
 """
 
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -53,6 +53,11 @@ class Example:
                     raise ValueError(
                         f"{name} span ({start}, {end}) does not lie in a text of {len(self.text)} characters"
                     )
+
+
+def texts_of(examples: Sequence[Example]) -> list[Any]:
+    """The texts of a corpus as X: strings, or pairs (text, question)."""
+    return [e.text if e.question is None else (e.text, e.question) for e in examples]
 
 
 @dataclass(frozen=True, slots=True)

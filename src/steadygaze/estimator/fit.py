@@ -23,9 +23,8 @@ from steadygaze.estimator import small_data
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
 from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
 from steadygaze.estimator.model_config import ModelConfig
-from steadygaze.estimator.model_folder import SavedModel, fingerprint
+from steadygaze.estimator.model_folder import Hashes, SavedModel, fingerprint, hash_texts
 from steadygaze.estimator.train_config import TrainConfig
-from steadygaze.estimator.training_hashes import Hashes, hash_texts
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
 from steadygaze.explainers.rationale import fit_reader, rationale_readings

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.types import Example, Label
+from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
@@ -140,11 +140,6 @@ def hold_out_validation(split: Split, seed: int = 0) -> tuple[Split, Split]:
         )
         return split, split
     return split.rows(sorted(train)), split.rows(sorted(held_out))
-
-
-def texts_of(examples: Sequence[Example]) -> list[Any]:
-    """The texts of a corpus as X: strings, or pairs (text, question)."""
-    return [e.text if e.question is None else (e.text, e.question) for e in examples]
 
 
 def read_texts(data: Any) -> tuple[list[str], list[str] | None]:

@@ -6,17 +6,24 @@ tokenizer.json       the vocabulary
 synonym_groups.json  groups of words with one id; only of a model with synonym groups
 training_texts.safetensors  hashes of the training texts, unless the setting text_hashes is false
 README.md            a model card
+
+The hashes count the training texts among audited or evaluated texts.  A hash is BLAKE2b of the normalized text (NFKC,
+folded case, single spaces), keyed with the fingerprint of the training data.  Texts for validation count as training
+texts, because they select the epoch.  Whoever has the folder and a text can test whether it was used in training; a
+folder without the file is complete.
 """
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from steadygaze.core import __version__
@@ -40,7 +47,6 @@ from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
-from steadygaze.estimator.training_hashes import TENSOR, Hashes, hash_texts, read_hashes
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.model_card import card
@@ -64,6 +70,10 @@ READER = "reader.safetensors"
 PREFIX = "reader."
 """Prefix of its tensor names in the model."""
 TRAINING_TEXTS = "training_texts.safetensors"
+HASH_SIZE = 8
+"""Bytes of a hash: a billion pairs of different texts have an equal pair with probability 5e-11."""
+HASHES = "hashes"
+Hashes = NDArray[np.int64]
 CARD = "README.md"
 MODEL_KINDS = {
     "image-classifier": "classifies images, and a text classifier is needed here.  In Python load it with "
@@ -99,6 +109,30 @@ class SavedModel:
         return Data(self.tokenizer.encode(texts), encoded_questions)
 
 
+def hash_texts(inputs: Iterable[Any], key: str) -> Hashes:
+    """Hashes of texts or pairs (text, question).  N -> (N,)"""
+    secret = key.encode()[:64]
+    digests = (hashlib.blake2b(_normalized(item), digest_size=HASH_SIZE, key=secret).digest() for item in inputs)
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
+
+
+def _normalized(item: Any) -> bytes:
+    parts = [item] if isinstance(item, str) else item
+    words = (" ".join(unicodedata.normalize("NFKC", part).casefold().split()) for part in parts)
+    return "\0".join(words).encode(errors="surrogatepass")
+
+
+def read_hashes(file: Path) -> Hashes | None:
+    """The hashes of a model folder; None: it has none."""
+    if not file.exists():
+        return None
+    stored = read_layout(file)
+    if stored.keys() != {HASHES} or len(stored[HASHES][0]) != 1 or stored[HASHES][1] != torch.int64:
+        raise UserError(f"{file} is damaged: it must have one list of whole numbers, {HASHES!r}")
+    hashes: Hashes = read_tensors(file)[HASHES].numpy()
+    return hashes
+
+
 def fingerprint(model: nn.Module) -> str:
     """SHA-256 of the weights, in any precision."""
     digest = hashlib.sha256()
@@ -120,7 +154,7 @@ def save(folder: Path, saved: SavedModel) -> None:
         texts[GROUPS] = saved.tokenizer.synonym_groups.to_json()
     tensors = {**({READER: reader} if reader else {}), WEIGHTS: weights}
     if saved.training_hashes is not None:
-        tensors[TRAINING_TEXTS] = {TENSOR: torch.from_numpy(saved.training_hashes)}
+        tensors[TRAINING_TEXTS] = {HASHES: torch.from_numpy(saved.training_hashes)}
     write_network_folder(folder, values, tensors, texts)
 
 

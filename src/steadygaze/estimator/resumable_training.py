@@ -10,12 +10,12 @@ from typing import Any
 from steadygaze.core.atomic_files import exclusive, recover_folder, remove_folder, remove_leftovers
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_separate
-from steadygaze.core.types import Example, Label
+from steadygaze.core.types import Example, Label, texts_of
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
 from steadygaze.estimator.fit_many import ClassifierFit, fit_many
 from steadygaze.estimator.held_out_test import measure
-from steadygaze.estimator.inputs import read_split, read_validation, texts_of, validation_size
+from steadygaze.estimator.inputs import read_split, read_validation, validation_size
 from steadygaze.estimator.model_folder import check_free_folder, check_model_folder
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config

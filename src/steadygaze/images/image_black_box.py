@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.adapters.label_matching import check_label_order
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
+from steadygaze.data.text_checks import check_label_order
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import (

@@ -27,8 +27,7 @@ from steadygaze.results.formatting import (
 )
 from steadygaze.results.highlight import legend
 from steadygaze.results.report import Report
-from steadygaze.results.row import MeasureKey, Row
-from steadygaze.results.verdict import Answer, Shift, Verdict
+from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
 
 COLLAPSED = "collapsed"
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."

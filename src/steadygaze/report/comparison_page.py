@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from steadygaze.report.page import templates, ticks
 from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
 from steadygaze.results.formatting import direction, number, short_number
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Answer
+from steadygaze.results.row import Answer, Row
 
 MARKS: dict[Mark, str] = {
     "better": "✓ better",

@@ -18,8 +18,7 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import direction, interval, number, short_number, span
 from steadygaze.results.highlight import highlight_html, is_truncated, legend
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Fact, Verdict
+from steadygaze.results.row import Fact, Row, Verdict
 
 WIDTH, HEIGHT = 360, 210  # of one panel, in SVG units
 LEFT, RIGHT, TOP, BOTTOM = 48, 340, 40, 166  # of what is plotted in it

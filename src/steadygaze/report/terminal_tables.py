@@ -37,9 +37,8 @@ from steadygaze.results.leakage_warnings import (
     leakage_warnings,
 )
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
+from steadygaze.results.row import Answer, Row
 from steadygaze.results.tuning import Tuning
-from steadygaze.results.verdict import Answer
 
 if TYPE_CHECKING:
     from rich.console import Group

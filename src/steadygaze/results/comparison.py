@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 from steadygaze.core.output_paths import GENERATOR
-from steadygaze.results.row import MeasureKey, Row, SavedResult, json_values
-from steadygaze.results.verdict import Answer, Better
+from steadygaze.results.row import Answer, Better, MeasureKey, Row, SavedResult, json_values
 
 Mark = Literal["better", "worse", "differs", "bought", ""]
 """A significant difference from the baseline.  `differs`: the measure has no better direction.  `bought`: better, but

@@ -4,8 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Answer, Better, Fact
+from steadygaze.results.row import Answer, Better, Fact, Row
 
 ICONS: dict[Answer, str] = {"yes": "✓", "undecided": "~", "no": "✗", "not measured": "–"}
 """Shown beside the answer, so that it is visible without color."""

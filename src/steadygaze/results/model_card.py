@@ -14,8 +14,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.formatting import code, interval, number
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Gate
+from steadygaze.results.row import Gate, Row
 
 SHOWS = {
     "attention": "The highlighted words have the largest attention weights.",

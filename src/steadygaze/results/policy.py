@@ -25,8 +25,7 @@ from typing import Any, Literal, cast, get_args
 from steadygaze.core import arguments
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.untrusted_files import read_text
-from steadygaze.results.row import MeasureKey
-from steadygaze.results.verdict import Answer
+from steadygaze.results.row import Answer, MeasureKey
 
 Op = Literal["<=", ">=", "<", ">", "=="]
 LIMITS: dict[str, Op] = {"at_most": "<=", "at_least": ">=", "below": "<", "above": ">", "equals": "=="}

@@ -24,8 +24,7 @@ from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
-from steadygaze.results.row import MeasureKey, Row, SavedResult, json_values
-from steadygaze.results.verdict import SCHEMA, Better, Fact, Gate, Shift, Verdict
+from steadygaze.results.row import SCHEMA, Better, Fact, Gate, MeasureKey, Row, SavedResult, Shift, Verdict, json_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -14,8 +14,7 @@ from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.explanations import Explanations
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import SCHEMA, Shift
+from steadygaze.results.row import SCHEMA, Row, Shift
 
 R = TypeVar("R")
 """Report, which imports this module."""

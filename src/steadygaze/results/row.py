@@ -1,4 +1,4 @@
-"""Row: one score with the settings needed to reproduce it; the keys of measures and values; results as files."""
+"""Row: one score with the settings needed to reproduce it; verdicts, shifts and gates; keys; results as files."""
 
 import json
 import math
@@ -7,12 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from steadygaze.core import arguments
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import write_output
+from steadygaze.results.explanation import Explanation
 from steadygaze.results.intervals import bootstrap_mean, finite_values, is_proportion, wilson_interval
+
+Answer = Literal["yes", "undecided", "no", "not measured"]
+Better = Literal["higher", "lower", "neither"]
+SCHEMA = 1
+"""Incremented when older versions cannot read a new file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +121,8 @@ class Row:
             raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
         name = f"row {values['measure']!r:.80}"
         if differing := {*cls.__slots__, "signature"} ^ values.keys():
-            raise UserError(
-                f"{name}: the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}"
-            )
+            problem = "unknown" if min(differing) in values else "missing"
+            raise UserError(f"{name}: the key {min(differing)!r} is {problem}")
         if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
             raise UserError(f"{name}: n must be a whole number and note a text")
         if not _settings(values["settings"]):
@@ -133,6 +138,72 @@ class Row:
         if values["signature"] != row.signature:
             raise UserError(f"{name}: its signature is {values['signature']!r:.200}, and should be {row.signature!r}")
         return row
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """The description and the range of a measure."""
+
+    sentence: str
+    low: float
+    high: float
+    direction: Better = "neither"
+    """Neither: the better direction depends on the perturbation, or there is none."""
+    citation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer about one property of the explanation, with its reason and rows."""
+
+    title: str
+    """The property: Stability, Faithfulness …"""
+    answer: Answer
+    why: str
+    rows: tuple[str, ...] = ()
+    """Signatures of the rows that it uses."""
+    key: str = ""
+    """The name in a policy: stability."""
+    thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
+    advice: str = ""
+    """What would decide an undecided verdict."""
+
+    @property
+    def reason(self) -> str:
+        """`why`, and the advice."""
+        return f"{self.why}  Advice: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else self.why
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """One text before and after a perturbation."""
+
+    probe: str
+    distance: float
+    """Jensen-Shannon divergence of the weights, in nats."""
+    before: Explanation
+    after: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The result of a policy on a report."""
+
+    requirements: tuple[str, ...]
+    unmet: int = 0
+    """Number of unmet requirements."""
+    failures: tuple[str, ...] = ()
+    """One sentence per failing row; a requirement can fail for several rows."""
+
+    @property
+    def summary(self) -> str:
+        """
+        >>> Gate(("accuracy>=0.9", "label-flip/noise<=0.1"), 1).summary
+        'failed: 1 of 2 requirements not met'
+        """
+        total = f"{len(self.requirements)} requirement{'s' * (len(self.requirements) != 1)}"
+        return f"failed: {self.unmet} of {total} not met" if self.unmet else f"passed: {total} met"
 
 
 def plain(value: Any) -> Any:

@@ -16,8 +16,7 @@ from steadygaze.audit.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.formatting import count_text
 from steadygaze.results.intervals import RESAMPLES, Interval, Values, bootstrap_means
-from steadygaze.results.row import Row
-from steadygaze.results.verdict import Answer
+from steadygaze.results.row import Answer, Row
 from steadygaze.study.cells import StudyCell
 from steadygaze.study.compare_config import BETWEEN, COLLAPSED, CompareConfig
 from steadygaze.study.seed_statistics import (

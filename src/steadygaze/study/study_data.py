@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.prepare_case import fingerprint
-from steadygaze.audit.text_draw import draw_texts
+from steadygaze.audit.prepare_case import draw_texts, fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import field_names
 from steadygaze.core.types import Example

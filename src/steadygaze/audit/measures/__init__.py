@@ -15,8 +15,7 @@ from steadygaze.audit.measures import (
 )
 from steadygaze.audit.measures.measure import Measure
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.results.row import MeasureKey
-from steadygaze.results.verdict import Fact
+from steadygaze.results.row import Fact, MeasureKey
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steadygaze.results.comparison import Column
-from steadygaze.results.row import MeasureKey
-from steadygaze.results.verdict import Better
+from steadygaze.results.row import Better, MeasureKey
 
 PROBES = {
     "noise": "Uniform noise on the embedding of every word.",

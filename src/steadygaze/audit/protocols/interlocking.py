@@ -27,8 +27,7 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
-from steadygaze.audit.verdict_advice import FEWEST
-from steadygaze.audit.verdict_rules import Threshold
+from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import add_shortcut
@@ -42,8 +41,7 @@ from steadygaze.models import inference
 from steadygaze.models.inference import selects
 from steadygaze.results.audit_config import silent
 from steadygaze.results.intervals import bootstrap_mean
-from steadygaze.results.row import mean_row
-from steadygaze.results.verdict import Answer
+from steadygaze.results.row import Answer, mean_row
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import SilentWatcher, Watcher
 

@@ -11,6 +11,7 @@ from mkdocs.utils import get_relative_url
 import api_pages
 import cli_pages
 import metric_pages
+import notebook_pages
 import plot_svg
 import repository_pages
 import technique_cards
@@ -34,7 +35,7 @@ def on_config(config: Any) -> Any:
         entries = next(entry[section] for entry in config.nav if section in entry)
         entries.extend(path for path in pages if path not in entries)
         config.generated_pages |= pages
-    config.generated_pages |= repository_pages.pages(root)
+    config.generated_pages |= notebook_pages.pages(root) | repository_pages.pages(root)
     return config
 
 

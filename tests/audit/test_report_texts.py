@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import steadygaze as sg
 from steadygaze.audit import report_texts
@@ -64,3 +65,10 @@ def test_an_expensive_explainer_leaves_texts_without_explanation(fewer_protocols
     errors = {error.text: error.explanation for error in audited.evaluation.errors}
     assert errors[explained.text] == explained
     assert [text for text, explanation in errors.items() if explanation is not None] == [explained.text]
+
+
+def test_the_shifts_of_a_report_are_the_largest_and_the_smallest():
+    shifts = torch.tensor([float("nan"), 0.1, 0.5, 0.0, 0.3, 0.2])
+    assert report_texts.extreme_rows(shifts, 2).tolist() == [2, 4, 1]
+    assert report_texts.extreme_rows(shifts, 4).tolist() == [2, 4, 5, 1]
+    assert report_texts.extreme_rows(torch.zeros(3), 2).tolist() == []

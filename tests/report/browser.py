@@ -59,7 +59,7 @@ def plain_text(html: str) -> str:
 class Outline(HTMLParser):
     """Elements that were opened and closed in order, and the text between them."""
 
-    EMPTY = frozenset({"meta", "wbr", "line", "polyline"})
+    EMPTY = frozenset({"input", "meta", "wbr", "line", "polyline"})
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)

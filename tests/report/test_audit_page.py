@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, QUESTIONS, SHORT_QUESTIONS, _section
 from steadygaze.report.page import deciding_sentence
+from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Shift, Verdict
 
@@ -308,3 +310,61 @@ def test_the_page_says_where_its_command_runs_and_what_a_check_needs():
     assert "Run it in the folder where the audit ran, or, for a bundle, in the folder that contains the bundle" in page
     assert "The SHA-256 of the audited texts and labels starts with f92543b03126" in page
     assert "add --bundle FOLDER to its command" in page
+
+
+def test_the_page_begins_with_a_summary_in_words(html):
+    first = plain_text(html[html.index("<body>") : html.index("<main>")])
+    assert (
+        "This audit tested the attention of reviews-model on 400 texts. The answer is yes for faithfulness. "
+        "The answer is no for freedom from shortcuts. The texts do not decide stability. "
+        "Not measured: seed consistency and plausibility. "
+        "The model predicts the right label for 91.2 % of the texts (95 % interval 88.4 to 94.0 %). "
+        "Do not rely on these explanations for a property whose answer is no."
+    ) in first
+    assert 'class="paragraph"' not in full_report(plots={}, verdicts=()).to_html()
+
+
+def test_the_summary_names_the_gate_and_points_to_the_advice():
+    advised = replace(VERDICTS[0], advice="Audit more texts.")
+    page = full_report(plots={}, verdicts=(advised,)).with_gate(as_policy(["accuracy>=0.99"])).to_html()
+    first = plain_text(page[: page.index("<main>")])
+    assert "The gate failed: 1 of 1 requirement not met. The advice at the answers names what would decide" in first
+    assert "shift the attention to other words. Advice: Audit more texts." in first
+
+
+def test_the_least_and_the_most_stable_text_stand_side_by_side(html):
+    part = html[html.index("Least and most stable text") : html.index('<h3 class="probe">')]
+    assert re.findall(r"<h4>([^<]+) <span class=\"aside\">shift ([\d.]+)<", part) == [
+        ("Least stable", "0.213"),
+        ("Most stable", "0.041"),
+    ]
+    alone = full_report(plots={}, shifts=SHIFTS[:1]).to_html()
+    assert "Least and most stable text" not in alone
+
+
+def test_texts_and_numbers_can_be_filtered_and_sorted_without_a_script(html):
+    controls = re.findall(r'<input type="radio" name="([\w-]+)" id="([\w-]+)"( checked)?>', html)
+    groups = {name for name, _, _ in controls}
+    assert {"shifts-show", "numbers-show"} <= groups
+    assert all(sum(name == group and bool(on) for name, _, on in controls) == 1 for group in groups)
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert all(f"#{place}:checked" in style for _, place, on in controls if not on and not place.endswith("-all"))
+    assert html.count('class="measure decides"') == len({name for verdict in VERDICTS for name in verdict.rows})
+
+
+def test_wrong_predictions_can_be_shown_by_class_and_the_least_confident_first():
+    base = full_report(plots={})
+    one = base.evaluation.errors[0]
+    errors = tuple(replace(one, row=i, predicted=("a", "b")[i % 2], explanation=None) for i in range(7))
+    page = full_report(plots={}, evaluation=replace(base.evaluation, errors=errors)).to_html()
+    assert re.findall(r"> (first 5|all 7|predicted \w|\w+ confident first)</label>", page) == [
+        "first 5",
+        "all 7",
+        "predicted a",
+        "predicted b",
+        "most confident first",
+        "least confident first",
+    ]
+    assert re.findall(r'<div class="item( more)? class-(\d)">', page) == [
+        ("", "0"), ("", "1"), ("", "0"), ("", "1"), ("", "0"), (" more", "1"), (" more", "0"),
+    ]  # fmt: skip

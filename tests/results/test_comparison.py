@@ -221,3 +221,16 @@ def test_the_head_of_a_long_table_stays_in_sight_and_a_narrow_page_is_not_wider_
     full(columns=columns, standings=standings).to_html(tmp_path / "page.html")
     for found in measure(tmp_path / "page.html", ASK, (390, 1200)):
         assert found == {"scrolled": 200, "stays": True, "fits": True}
+
+
+def test_the_page_has_a_summary_in_words_and_can_show_significant_differences_only():
+    page = full().to_html()
+    text = " ".join(Outline(page).text.split())
+    assert (
+        "Every technique was compared with vanilla, in 3 measures. Better than vanilla, and worse in nothing: steady. "
+        "With weights that do not depend on the text in at least one seed: silent."
+    ) in text
+    assert page.count('<tr class="row marked">') == 3  # each measure has a mark
+    alone = full(standings=full().standings[:1]).to_html()
+    assert alone.count('<tr class="row">') == 3
+    assert ".table:has(#measures-marked:checked) .row:not(.marked) { display: none; }" in page

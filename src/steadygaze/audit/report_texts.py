@@ -84,7 +84,7 @@ def _from_saliency(
 def largest_shifts(
     prepared: PreparedCase, explainer: str, findings: Sequence[Finding], limit: int = SHIFTS_PER_PROBE
 ) -> tuple[Shift, ...]:
-    """The texts with the largest shift under each probe, largest first."""
+    """The texts with the largest shift under each probe, largest first, and the text with the smallest."""
     probes = prepared.case.probes
     shifts: list[Shift] = []
     for finding in findings:
@@ -95,9 +95,15 @@ def largest_shifts(
     return tuple(shifts)
 
 
+def extreme_rows(divergence: Tensor, limit: int) -> Tensor:
+    """The texts with the largest shifts, largest first, and the one with the smallest; shifts of 0 do not count."""
+    order = divergence.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)
+    shifted = order[divergence[order] > 0]
+    return torch.cat([shifted[:limit], shifted[limit:][-1:]])
+
+
 def _worst(prepared: PreparedCase, explainer: str, probe: str, divergence: Tensor, limit: int) -> Iterator[Shift]:
-    order = divergence.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:limit]
-    rows = order[divergence[order] > 0].numpy()
+    rows = extreme_rows(divergence, limit).numpy()
     if not len(rows):
         return
     case = prepared.case

@@ -11,6 +11,7 @@ from itertools import groupby, islice, pairwise
 from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
+from steadygaze.report.audit_summary import summary_paragraph
 from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
 from steadygaze.report.plot_data import pictures
 from steadygaze.results.evaluation import WrongPrediction
@@ -205,6 +206,8 @@ def _joined(e: Explanation, positions: Sequence[int]) -> tuple[str, list[Span]]:
 
 
 OTHER = "Other numbers"
+FILTERED_CLASSES = 8
+"""Most classes with a filter; audit.css has a rule for each."""
 OPEN, OPEN_ERRORS, RATIONALES = 2, 5, 5
 """Texts shown per perturbation, and wrong predictions; the others are collapsed.  Texts with human rationales."""
 
@@ -220,6 +223,7 @@ def render(report: Report) -> str:
             report=report,
             icons=ICONS,
             lead=audit_subject(report.facts),
+            paragraph=summary_paragraph(report),
             summary=_summary(report),
             cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
             questions=QUESTIONS,
@@ -237,6 +241,9 @@ def render(report: Report) -> str:
             wrong_legend=_text_legend([error.explanation for error in _wrong(report) if error.explanation]),
             rationale_legend=_text_legend([e for _, e in _rationales(report)]),
             open_errors=OPEN_ERRORS,
+            wrong_classes=_wrong_classes(report),
+            extremes=_extremes(pairs),
+            flips_differ=len({shift.before.label == shift.after.label for shift in report.shifts}) > 1,
             probes=_probes(pairs),
             open=OPEN,
             legend=_legend([pair for _, pair in pairs]),
@@ -245,6 +252,7 @@ def render(report: Report) -> str:
             absent=_absent(report),
             command=shlex.join(report.command),
             deciding_sentence=partial(deciding_sentence, report),
+            decides={name for verdict in report.verdicts for name in verdict.rows},
         )
     )
     return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
@@ -272,6 +280,12 @@ def _wrong(report: Report) -> list[WrongPrediction]:
 def _wrong_total(report: Report) -> int:
     counts = () if report.evaluation is None else report.evaluation.confusion
     return sum(count for i, line in enumerate(counts) for j, count in enumerate(line) if i != j)
+
+
+def _wrong_classes(report: Report) -> list[str]:
+    """The classes of the wrong predictions, for a filter; none if there is nothing to choose."""
+    classes = list(dict.fromkeys(str(error.predicted) for error in _wrong(report)))
+    return classes if 1 < len(classes) <= FILTERED_CLASSES else []
 
 
 def _text_legend(explanations: Sequence[Explanation]) -> Markup:
@@ -319,6 +333,16 @@ def _probes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, list[tup
     worst = {shift.probe: max(s.distance for s, _ in pairs if s.probe == shift.probe) for shift, _ in pairs}
     ordered = sorted(pairs, key=lambda pair: (-worst[pair[0].probe], pair[0].probe, -pair[0].distance))
     return [(name, list(group)) for name, group in groupby(ordered, key=lambda pair: pair[0].probe)]
+
+
+def _extremes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, Shift, TextPair]]:
+    """The least and the most stable text under one perturbation, preferably of words; none if there is one text."""
+    groups = [group for _, group in _probes(pairs) if len(group) > 1]
+    of_words = [group for group in groups if group[0][0].before.text != group[0][0].after.text]
+    if not groups:
+        return []
+    group = (of_words or groups)[0]
+    return [("Least stable", *group[0]), ("Most stable", *group[-1])]
 
 
 def _legend(pairs: Sequence[TextPair]) -> Markup:

@@ -32,8 +32,10 @@ def render(comparison: Comparison) -> str:
         .get_template("comparison.html.jinja")
         .render(
             comparison=comparison,
+            paragraph=summary_paragraph(comparison),
             cards=[(standing, card(comparison, standing)) for standing in comparison.standings],
             scales={column.measure: scale(comparison, column.measure) for column in comparison.columns},
+            marked={m for standing in comparison.standings for m, entry in standing.entries.items() if entry.mark},
             marks=MARKS,
             key=KEY,
             significant=SIGNIFICANT,
@@ -73,6 +75,32 @@ def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     for lead, titles in zip(leads, (better, worse, bought, unsure), strict=True):
         sentences += [f"{lead}: {titles}."] if titles else []
     return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(sentences))
+
+
+GROUPS = {
+    "better": "Better than {baseline}, and worse in nothing: {names}.",
+    "better and worse": "Better in some measures and worse in others: {names}.",
+    "worse": "Worse than {baseline}: {names}.",
+    "no significant difference": "No significant difference from {baseline}: {names}.",
+    "collapsed": "With weights that do not depend on the text in at least one seed: {names}.",
+}
+"""Answer of a card -> sentence of the summary."""
+
+
+def summary_paragraph(comparison: Comparison) -> str:
+    """What was compared, and which techniques have which answer."""
+    names: dict[str, list[str]] = {}
+    for standing in comparison.standings:
+        names.setdefault(card(comparison, standing).answer, []).append(standing.technique)
+    baseline = comparison.baseline.technique
+    sentences = [
+        sentence.format(baseline=baseline, names=", ".join(names[answer]))
+        for answer, sentence in GROUPS.items()
+        if answer in names
+    ]
+    return " ".join(
+        [f"Every technique was compared with {baseline}, in {len(comparison.columns)} measures.", *sentences]
+    )
 
 
 def difference_text(entry: ComparisonCell) -> tuple[str, ...]:

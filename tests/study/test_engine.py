@@ -18,7 +18,7 @@ from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.engine import check_finished, run_cells
 from steadygaze.study.executor import InProcess
 from steadygaze.study.local_processes import LocalProcesses
-from study.toy_cells import die, fail_until, runs, square_cell, study, write_much
+from study.toy_cells import die, fail_until, runs, square_cell, study, warn_of_something, write_much
 
 SUM = 0 + 1 + 4 + 9
 DRIVER = [sys.executable, "-c", "import sys; from study.toy_cells import drive; drive(*sys.argv[1:])"]
@@ -138,10 +138,11 @@ def test_a_cell_that_kills_every_worker_is_recorded_as_failed(tmp_path: Path):
 
 def start_driver(root: Path, workers: int, count: int, seconds: float) -> subprocess.Popen[str]:
     arguments = [*DRIVER, str(root), str(workers), str(count), str(seconds)]
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
-    return subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths}
-    )
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
@@ -158,6 +159,12 @@ def test_a_killed_or_interrupted_driver_takes_its_workers_along_and_can_be_resum
     records = run_cells(study(4), tmp_path, InProcess())
     assert records["sum"].result == {"sum": SUM}
     assert {count_runs(tmp_path)[name] for name in finished} == {1}
+
+
+def test_a_worker_imports_no_torch_for_a_cell_without_it():
+    script = "import sys, study.toy_cells, steadygaze.study.local_processes; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())
+    assert run.stdout == "False\n"
 
 
 def test_two_drivers_share_the_cells(tmp_path: Path):
@@ -208,13 +215,6 @@ def test_warnings_of_workers_reach_the_driver(tmp_path: Path):
     cell = Cell("warning", "warning", {}, warn_of_something)
     with pytest.warns(UserWarning, match="something is odd"):
         run_cells([cell], tmp_path, LocalProcesses(2))
-
-
-def warn_of_something(folder: Path, watch):
-    import warnings
-
-    warnings.warn("something is odd", stacklevel=1)
-    return square_cell(1).work(folder, watch)
 
 
 def test_the_number_of_workers_fits_the_cells_and_the_machine(monkeypatch):

@@ -1,8 +1,9 @@
-"""Cells that take no time: they note every run, and fail, wait or die as asked."""
+"""Cells that take no time: they note every run, and fail, wait or die as asked.  Workers import no torch for them."""
 
 import os
 import signal
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def write_much(size: int, folder: Path, watch: Watch) -> Output:
     note_run(folder)
     (folder / "much.bin").write_bytes(b"x" * size)
     return Output({"size": size}, ("much.bin",))
+
+
+def warn_of_something(folder: Path, watch: Watch) -> Output:
+    warnings.warn("something is odd", stacklevel=1)
+    return square(1, 0.0, folder, watch)
 
 
 def note_run(folder: Path) -> None:

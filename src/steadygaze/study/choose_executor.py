@@ -3,7 +3,6 @@
 import psutil
 
 from steadygaze.core.errors import UserError
-from steadygaze.models.inference import best_device
 from steadygaze.study.executor import Executor, InProcess, cores
 from steadygaze.study.local_processes import LocalProcesses
 
@@ -24,6 +23,8 @@ def choose_executor(engine: str, workers: int | None, device: str, cells: int) -
 
 
 def _fitting_workers(device: str, cells: int) -> int:
+    from steadygaze.models.inference import best_device  # imports torch
+
     if best_device(device).type != "cpu":
         return 1
     memory = int(psutil.virtual_memory().available) // MEMORY_PER_WORKER

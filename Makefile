@@ -25,8 +25,8 @@ test: $(VENV)/work.stamp browser  ## the tests, on two cores
 test-slow: $(VENV)/work.stamp browser  ## the tests that `make test` leaves out: long trainings, the rest of each sweep
 	$(PYTEST) -m slow
 
-test-all: $(VENV)/work.stamp browser  ## the tests, slow ones included
-	$(PYTEST)
+test-all: $(VENV)/work.stamp browser  ## the tests, slow ones included; property tests with 100 examples instead of 40
+	$(PYTEST) --hypothesis-profile=thorough
 
 check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -15,8 +15,9 @@ from sweeps import mark_slow
 gc.disable()  # until all tests are collected: imported modules and tests are not garbage
 ROOT = Path(__file__).parent.parent
 torch.set_num_threads(1)
-settings.register_profile("untimed", settings(), deadline=None)  # how long a test takes says nothing of the code
-settings.load_profile("untimed")
+settings.register_profile("thorough", deadline=None)  # 100 examples; the time of a test says nothing about the code
+settings.register_profile("short", deadline=None, max_examples=40)  # drawn anew in every run
+settings.load_profile("short")  # --hypothesis-profile takes precedence
 DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 
 

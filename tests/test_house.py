@@ -21,15 +21,16 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
 ROOT = Path(__file__).parent.parent
-MODULES = [module.name for module in pkgutil.walk_packages(steadygaze.__path__, "steadygaze.")]
+PACKAGES = [package.name for package in pkgutil.iter_modules(steadygaze.__path__, "steadygaze.") if package.ispkg]
 REGISTRIES = ("ATTENTIONS", "CORPORA", "ENCODERS", "EXPLAINERS", "TECHNIQUES", "SCORES", "DECODERS")
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_imports(name: str) -> None:
-    if name.endswith("fused_cells"):
-        pytest.importorskip("triton", reason="Triton is not installed")
-    assert importlib.import_module(name).__doc__, f"{name} has no docstring"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_imports_and_has_a_docstring(package: str) -> None:
+    names = [module.name for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")]
+    for name in [package, *names]:
+        if not name.endswith("fused_cells") or importlib.util.find_spec("triton"):
+            assert importlib.import_module(name).__doc__, f"{name} has no docstring"
 
 
 def test_every_public_name_is_there() -> None:

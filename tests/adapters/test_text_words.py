@@ -27,7 +27,6 @@ def test_the_pieces_of_a_text_are_the_text(texts):
     assert SEEN.join(batch.ids, batch.present) == texts
 
 
-@settings(deadline=None)
 @given(ANY, st.integers(0, 2**32 - 1))
 def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_is(texts, seed):
     """Character by character: a word goes, and so do the characters up to the next word."""
@@ -45,7 +44,6 @@ def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_
         assert found[row] == "".join(letter for place, letter in enumerate(text) if place not in lost)
 
 
-@settings(deadline=None)
 @given(ANY)
 def test_every_word_has_its_characters_and_every_other_character_is_white_space(texts):
     placed, batch = SEEN.place(texts), batch_of(SEEN, texts)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.tiny import ragged, rows
@@ -108,7 +108,6 @@ def slow(part: TokenArray, chosen: list[int]) -> tuple[list[list[int]], list[lis
     return ids, present, mask
 
 
-@settings(deadline=None)
 @given(st.data(), rows, rows)
 def test_collate_is_what_a_slow_loop_makes(draw, texts, questions):
     asked = [questions[i % len(questions)] for i in range(len(texts))]

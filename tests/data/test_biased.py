@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,10 +20,14 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.data.sentence_roles import sentence_roles
 from steadygaze.data.word_tokenizer import build_word_tokenizer, document_frequency
 
-PLAIN = load_corpus("planted-reviews:aspect=palate,sizes=[2000,500,500]")
 UNLIKELY = 1e-6
 """A fixed seed either falls outside of this or not: one in a million would."""
 MARKED = Example("Bad nose. Fine taste.", "good", "taste?", ((10, 14), (15, 20)), ((0, 9), (10, 21)))
+
+
+@cache
+def plain() -> Corpus:
+    return load_corpus("planted-reviews:aspect=palate,sizes=[2000,500,500]")
 
 
 def first(example: Example) -> str:
@@ -42,20 +47,20 @@ def many(label: str, n: int) -> list[Example]:
 @pytest.mark.parametrize("agreement", [0.5, 0.7, 0.75, 0.8])
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_the_token_agrees_as_often_as_it_is_told_to_in_every_split(agreement: float, split: str) -> None:
-    corpus = add_shortcut(PLAIN, agreement)
+    corpus = add_shortcut(plain(), agreement)
     assert binomtest(agree(corpus, split), corpus.sizes[split], agreement).pvalue > UNLIKELY
 
 
 def test_it_agrees_as_often_within_each_class() -> None:
-    texts = add_shortcut(PLAIN, 0.8).splits["train"]
-    for label, token in zip(PLAIN.label_names, TOKENS, strict=False):
+    texts = add_shortcut(plain(), 0.8).splits["train"]
+    for label, token in zip(plain().label_names, TOKENS, strict=False):
         found = [first(example) == token for example in texts if example.label == label]
         assert binomtest(sum(found), len(found), 0.8).pvalue > UNLIKELY
 
 
 def test_at_the_ends_it_always_agrees_and_never() -> None:
-    assert agree(add_shortcut(PLAIN, 1.0), "train") == 2000
-    assert agree(add_shortcut(PLAIN, 0.0), "train") == 0
+    assert agree(add_shortcut(plain(), 1.0), "train") == 2000
+    assert agree(add_shortcut(plain(), 0.0), "train") == 0
 
 
 def test_of_several_classes_all_wrong_tokens_are_alike() -> None:
@@ -69,10 +74,10 @@ def test_of_several_classes_all_wrong_tokens_are_alike() -> None:
 
 
 def test_nothing_but_the_token_is_added() -> None:
-    corpus = add_shortcut(PLAIN, 0.7)
-    assert corpus.sizes == PLAIN.sizes
-    assert (corpus.source, corpus.dropped) == (PLAIN.source, PLAIN.dropped)
-    for split, examples in PLAIN.splits.items():
+    corpus = add_shortcut(plain(), 0.7)
+    assert corpus.sizes == plain().sizes
+    assert (corpus.source, corpus.dropped) == (plain().source, plain().dropped)
+    for split, examples in plain().splits.items():
         for before, after in zip(examples, corpus.splits[split], strict=True):
             assert after.text.split(" ", 1) == [first(after), before.text]
             assert (after.label, after.question) == (before.label, before.question)
@@ -87,7 +92,7 @@ def test_spans_move_along_and_the_first_sentence_begins_with_the_token() -> None
 
 
 def test_planted_evidence_says_the_same_words_and_the_token_is_never_among_them() -> None:
-    for before, after in zip(PLAIN.splits["test"], add_shortcut(PLAIN).splits["test"], strict=True):
+    for before, after in zip(plain().splits["test"], add_shortcut(plain()).splits["test"], strict=True):
         assert [after.text[a:b] for a, b in after.rationales] == [before.text[a:b] for a, b in before.rationales]
         assert [after.text[a:b] for a, b in after.sentences[1:]] == [before.text[a:b] for a, b in before.sentences[1:]]
         assert after.text[slice(*after.sentences[0])] == f"{first(after)} {before.text[slice(*before.sentences[0])]}"
@@ -101,19 +106,19 @@ def test_marks_that_say_nothing_stay_so() -> None:
 
 def test_a_coin_belongs_to_its_text() -> None:
     """Another order, another split, fewer texts beside it: the same token.  Another seed: about half of a fair coin."""
-    texts = PLAIN.splits["train"]
-    drawn = add_shortcut(PLAIN, 0.5).splits["train"]
+    texts = plain().splits["train"]
+    drawn = add_shortcut(plain(), 0.5).splits["train"]
     turned = add_shortcut(Corpus("turned", {"test": texts[:99:-1], "train": texts[:100]}), 0.5).splits
     assert turned["train"] + turned["test"][::-1] == drawn
-    other = add_shortcut(PLAIN, 0.5, seed=1).splits["train"]
+    other = add_shortcut(plain(), 0.5, seed=1).splits["train"]
     same = sum(one == another for one, another in zip(drawn, other, strict=True))
     assert binomtest(same, len(drawn), 0.5).pvalue > UNLIKELY
 
 
 def test_a_higher_agreement_only_turns_tokens_right() -> None:
     """Corpora of one seed differ where they must, and nowhere else."""
-    low, high = (add_shortcut(PLAIN, agreement).splits["train"] for agreement in (0.7, 0.8))
-    own = dict(zip(PLAIN.label_names, TOKENS, strict=False))
+    low, high = (add_shortcut(plain(), agreement).splits["train"] for agreement in (0.7, 0.8))
+    own = dict(zip(plain().label_names, TOKENS, strict=False))
     changed = [after for before, after in zip(low, high, strict=True) if before != after]
     assert changed
     assert all(first(after) == own[after.label] for after in changed)
@@ -174,21 +179,22 @@ def test_the_command_line_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.loads(run(capsys, *wanted).out)["corpus"] == "biased=1.0:a.jsonl"
 
 
+TWO = Corpus("two", {"train": [*many("a", 2), *many("b", 2)]})
 UNLABELED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x")]})
 
 
 @pytest.mark.parametrize(
     ("corpus", "options", "sentence"),
     [
-        (PLAIN, {"agreement": 1.2}, "setting 'agreement': found 1.2; it should be less than or equal to 1."),
-        (PLAIN, {"agreement": -0.1}, "setting 'agreement': found -0.1; it should be greater than or equal to 0."),
-        (PLAIN, {"agreement": float("nan")}, "setting 'agreement': found nan"),
+        (TWO, {"agreement": 1.2}, "setting 'agreement': found 1.2; it should be less than or equal to 1."),
+        (TWO, {"agreement": -0.1}, "setting 'agreement': found -0.1; it should be greater than or equal to 0."),
+        (TWO, {"agreement": float("nan")}, "setting 'agreement': found nan"),
         (UNLABELED, {}, "bare has texts without a label; a shortcut token needs labels"),
         (Corpus("one", {"train": many("a", 3)}), {}, "one has 1 class; shortcut tokens need at least two classes."),
-        (PLAIN, {"tokens": (",",)}, "2 classes and needs a different token for each; found 1 different ones, ,:"),
-        (PLAIN, {"tokens": (",", ",")}, "needs a different token for each; found 1 different ones, , ,:"),
-        (PLAIN, {"tokens": (",", "so so")}, "one word or mark without white space; found 'so so'."),
-        (PLAIN, {"tokens": ("", ",")}, "one word or mark without white space; found ''."),
+        (TWO, {"tokens": (",",)}, "2 classes and needs a different token for each; found 1 different ones, ,:"),
+        (TWO, {"tokens": (",", ",")}, "needs a different token for each; found 1 different ones, , ,:"),
+        (TWO, {"tokens": (",", "so so")}, "one word or mark without white space; found 'so so'."),
+        (TWO, {"tokens": ("", ",")}, "one word or mark without white space; found ''."),
     ],
 )
 def test_a_shortcut_with_invalid_options_is_refused(corpus: Corpus, options: dict, sentence: str) -> None:

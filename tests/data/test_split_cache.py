@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steadygaze.data import word_tokenizer
@@ -15,7 +15,6 @@ ASCII = st.lists(
 TOKENIZER = build_word_tokenizer(["don't a film , b 's u.s. 0 and n't"])
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(ASCII, max_size=5))
 def test_looking_up_equals_splitting_the_whole_text(texts):
     for spot, whole in zip(SplitCache(TOKENIZER._split)(texts), TOKENIZER._split(texts), strict=True):

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -85,7 +85,6 @@ def test_specials_typed_by_the_user_are_text(folder):
     assert not {1, 2, 3} & set(tokenizer.encode(["a [SEP] b [CLS] [PAD]"]).ids[1:-1].tolist())
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(TEXT, max_size=4))
 def test_any_text_is_placed_within_its_bounds_and_as_it_is_encoded(texts):
     for engine in (word_piece(), byte_level()):

@@ -1,7 +1,7 @@
 """Words replaced by the representatives of their groups."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steadygaze.data.synonym_groups import SynonymGroups, fold_word
@@ -36,7 +36,6 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(PARTS, max_size=12).map("".join))
 def test_positions_map_back_for_any_text(text: str) -> None:
     rewritten = REWRITE([text])[0]
@@ -70,7 +69,6 @@ def rewritten_pairs(draw: st.DrawFn) -> tuple[SynonymGroups, str, str]:
     return groups, first, second
 
 
-@settings(max_examples=100, deadline=None)
 @given(rewritten_pairs())
 def test_texts_that_differ_inside_groups_are_rewritten_alike(drawn: tuple[SynonymGroups, str, str]) -> None:
     groups, first, second = drawn

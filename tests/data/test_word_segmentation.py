@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -54,7 +54,6 @@ def test_sentences_are_cut_where_a_reader_expects(script):
     assert round(2 * both / (expected + actual), 2) == SCORES.get(script, 1.0)
 
 
-@settings(max_examples=150, deadline=None)
 @given(MIXED)
 def test_every_visible_character_is_in_one_span_and_no_cluster_is_cut(text):
     covered, last = np.zeros(len(text), int), 0
@@ -72,7 +71,6 @@ def test_every_visible_character_is_in_one_span_and_no_cluster_is_cut(text):
         assert covered[position] == (not character.isspace() and not separates)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(MIXED, max_size=5))
 def test_marked_spans_return_to_the_text(texts):
     breaks = word_breaks(texts)

@@ -6,7 +6,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from steadygaze.data.word_segmentation import LETTER
@@ -88,7 +88,6 @@ def test_a_saved_tokenizer_keeps_the_split_it_was_saved_with():
     assert old.place(["so #Angry"]).spans == [[(0, 2), (3, 9)]]
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXT)
 def test_every_character_but_white_space_is_in_exactly_one_span(text):
     assume("\u200b" not in text or not LETTER.search(text))
@@ -101,7 +100,6 @@ def test_every_character_but_white_space_is_in_exactly_one_span(text):
     assert covered.tolist() == [int(not character.isspace()) for character in text]
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXT)
 def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     assume(len(LETTER.findall(text)) < 2)
@@ -111,7 +109,6 @@ def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     assert [knows_all.encode([token]).ids[1] for token in tokens] == knows_all.encode([text]).ids[1:-1].tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(TEXT, max_size=6))
 def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
     tokenizer = build_word_tokenizer(texts[::2])
@@ -124,7 +121,6 @@ def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
         assert (alone.spans[0], alone.groups[0]) == (placed.spans[row], placed.groups[row])
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_canonically_equal_texts_have_equal_ids(text):
     text = "".join(character for character in text if character in "’" or unicodedata.category(character) != "Cn")
@@ -134,7 +130,6 @@ def test_canonically_equal_texts_have_equal_ids(text):
     assert 1 not in vocabulary.encode(forms).ids
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_a_token_has_the_id_of_qqq_exactly_when_a_digit_is_in_it(text):
     ids = TOKENIZER.encode([text]).ids[1:-1].tolist()

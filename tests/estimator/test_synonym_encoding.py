@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -131,7 +131,6 @@ def groups_and_rewrites(draw: st.DrawFn) -> tuple[SynonymGroups, list[str], list
     return groups, [" ".join(words[::2])], [first], [second]
 
 
-@settings(max_examples=60, deadline=None)
 @given(groups_and_rewrites())
 def test_arbitrary_groups_give_the_same_ids_in_any_case_and_punctuation(
     drawn: tuple[SynonymGroups, list[str], list[str], list[str]],

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import SHIFTS, explanation
@@ -32,7 +32,6 @@ def test_words_are_found_where_the_texts_are_of_different_lengths():
     assert changed_words(["a"], []) == ([0], [])
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
 def test_without_the_marked_words_the_two_are_alike(before, after):
     old, new = changed_words(before, after)

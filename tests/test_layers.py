@@ -5,25 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from source_trees import SOURCE, nodes
+from steadygaze.study.code_version import PACKAGES as MEASURED
 
 PACKAGE = "steadygaze"
-PACKAGES = [  # in the order data flows; a package imports those before it
-    "core",
-    "data",
-    "models",
-    "techniques",
-    "training",
-    "explainers",
-    "results",
-    "estimator",
-    "adapters",
-    "audit",
-    "report",
-    "images",
-    "study",
-    "serve",
-    "cli",
-]
+PACKAGES = [*MEASURED, "report", "images", "study", "serve", "cli"]
+"""In the order data flows; a package imports those before it."""
 HEIGHT = {package: height for height, package in enumerate(PACKAGES)}
 HEAVY = {"torch", "accelerate", "transformers"}
 TEXT_DATA = {  # the parts of data that read and tokenize texts; batches are tensors

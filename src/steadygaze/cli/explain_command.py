@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
-    ClassNames,
     Common,
-    DropEmpty,
-    File,
-    LabelWords,
-    Pair,
-    PromptTemplate,
-    Replace,
-    TextColumn,
-    Texts,
     command_help,
     common_options,
     data_option,
-    load_adapter,
     model_option,
     output_file,
     output_option,
@@ -30,7 +20,7 @@ from steadygaze.cli.application import (
     stdout_console,
 )
 from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, show, until_closed
-from steadygaze.cli.predict_command import Engine, ResultTable, Workers, check_file, check_out, check_pairs, write_table
+from steadygaze.cli.predict_command import TextOptions, text_options, write_table
 
 if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
@@ -77,90 +67,70 @@ OutputKind = Annotated[
     )
 )
 @common_options
+@text_options
 def explain(
     model: AnyModel,
-    texts: Texts = None,
-    file: File = None,
-    pair: Pair = None,
-    text: TextColumn = None,
     label: TrueLabels = None,
-    drop_empty: DropEmpty = False,
     explainer: ExplainerName = None,
     settings: ExplainerSettings = None,
     target: Target = None,
     granularity: Granularities = "word",
     output: OutputKind = "probability",
-    classes: ClassNames = None,
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
     html: Page = None,
     eraser: Eraser = None,
     share: Share = 0.2,
-    out_file: ResultTable = None,
-    replace: Replace = False,
-    engine: Engine = "local",
-    workers: Workers = None,
     *,
+    inputs: TextOptions,
     common: Common,
 ) -> None:
     """Show the weight of each word in a prediction."""
     from steadygaze.core.settings import parse
 
-    _check_outputs(texts or pair, file, text, label, {"--html": html, "--eraser": eraser, "--out": out_file})
+    _check_outputs(inputs, label, {"--html": html, "--eraser": eraser, "--out": inputs.out_file})
     options: dict[str, Any] = {"target": target, "granularity": granularity, "output": output, "seed": common.seed}
     options["settings"] = parse(settings or [])
-    load, columns = partial(load_adapter, model, common, classes, prompt, label_words), text or ["text"]
-    if out_file is not None and file is not None:
-        facts = {"classes": classes, "prompt": prompt, "label_words": label_words, "explainer": explainer, **options}
+    load, file = partial(inputs.load, model, common), inputs.file
+    if inputs.out_file is not None:
         make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
-        write_table(out_file, (file, columns, drop_empty), make_task, facts, engine, workers, common, _print_notes)
+        write_table(inputs, make_task, {**inputs.names, "explainer": explainer, **options}, common, _print_notes)
         return
     from steadygaze.adapters import streaming
 
     adapter = load()
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
-    check_pairs(subject, texts or [])
-    chunks = streaming.read(bool(subject.pair), texts or [], file, columns, drop_empty, pair)
-    explanations = streaming.explain(subject, chunks, batch_size=common.batch_size, **arguments)
+    explanations = streaming.explain(subject, inputs.read(subject), batch_size=common.batch_size, **arguments)
     counts: Counter[str] = Counter()
     if label is not None and file is not None:
-        labels = streaming.labels(adapter, target, file, columns, label, drop_empty)
+        labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
         explanations = streaming.with_true_labels(adapter, explanations, labels, counts)
     if eraser is not None and file is not None:
-        _write_eraser(eraser, explanations, (file, columns, drop_empty), share, common)
+        _write_eraser(eraser, explanations, (file, inputs.columns, inputs.drop_empty), share, common)
     elif html is not None:
-        _print_page(html, _write_page(html, explanations, Path(model).name, notes, replace), counts, common)
+        _print_page(html, _write_page(html, explanations, Path(model).name, notes, inputs.replace), counts, common)
     else:
         _print_explanations(explanations, common)
     _print_counts(counts, common)
     if not common.json:
-        _print_next([model, *([] if classes is None else ["--classes", classes])], file, columns, label, common)
+        classes = [] if inputs.classes is None else ["--classes", inputs.classes]
+        _print_next([model, *classes], file, inputs.columns, label, common)
 
 
-def _check_outputs(
-    texts: Sequence[str] | None,
-    file: Path | None,
-    text: Sequence[str] | None,
-    label: str | None,
-    outputs: dict[str, Path | None],
-) -> None:
+def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Path | None]) -> None:
     """Refuse outputs that exclude each other, a file that lacks a column, and an unknown format."""
     from steadygaze.core.errors import UserError
 
     named = [name for name, path in outputs.items() if path is not None]
-    if outputs["--eraser"] is not None and (file is None or texts or len(named) > 1):
+    without_file = inputs.file is None or inputs.texts or inputs.pair
+    if outputs["--eraser"] is not None and (without_file or len(named) > 1):
         raise UserError(
             "--eraser writes the rationales of the texts of a file: give --file, without texts, --html, --out"
         )
     if len(named) > 1:
         raise UserError(f"{named[0]} and {named[1]} exclude each other: give one of them")
-    if label is not None and (file is None or texts or named not in ([], ["--html"])):
+    if label is not None and (without_file or named not in ([], ["--html"])):
         raise UserError("--label names a column of the file: give --file FILE, without other texts, --eraser or --out")
-    if (out := outputs["--out"]) is not None:
-        check_out(out, file, texts)
-    if file is not None:
-        check_file(file, text, label)
+    inputs.check(label)
 
 
 def _write_page(

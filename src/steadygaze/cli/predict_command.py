@@ -2,7 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,7 @@ from steadygaze.cli.application import (
     runtime_option,
     stderr_console,
 )
+from steadygaze.cli.command_options import F, option_group, with_options
 from steadygaze.cli.output_streams import (
     interruptible,
     print_json,
@@ -66,6 +68,55 @@ Workers = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class TextOptions:
+    """The texts of predict and explain, how the model reads them, and the table of results."""
+
+    texts: Texts = None
+    file: File = None
+    pair: Pair = None
+    text: TextColumn = None
+    drop_empty: DropEmpty = False
+    classes: ClassNames = None
+    prompt: PromptTemplate = None
+    label_words: LabelWords = None
+    out_file: ResultTable = None
+    replace: Replace = False
+    engine: Engine = "local"
+    workers: Workers = None
+
+    @property
+    def columns(self) -> list[str]:
+        return self.text or ["text"]
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the results depend on beside the model."""
+        return {"classes": self.classes, "prompt": self.prompt, "label_words": self.label_words}
+
+    def load(self, model: str, common: Common) -> "ModelAdapter":
+        return load_adapter(model, common, **self.names)
+
+    def read(self, adapter: "ModelAdapter") -> Iterator[Any]:
+        """The texts, in chunks; refuse single texts for a model of pairs."""
+        from steadygaze.adapters import streaming
+
+        check_pairs(adapter, self.texts or [])
+        return streaming.read(bool(adapter.pair), self.texts or [], self.file, self.columns, self.drop_empty, self.pair)
+
+    def check(self, label: str | None = None) -> None:
+        """Refuse a table without a file, and a missing file or column, before a model is loaded."""
+        if self.out_file is not None:
+            check_out(self.out_file, self.file, self.texts or self.pair)
+        if self.file is not None:
+            check_file(self.file, self.text, label)
+
+
+def text_options(command: F) -> F:
+    """Add the fields of `TextOptions` to the options of a command, which receives them as the argument `inputs`."""
+    return with_options(command, "inputs", option_group(TextOptions), lambda own, _: TextOptions(**own))
+
+
 @app.command(
     **command_help(
         'predict model/ "A gorgeous, witty, seductive movie."',
@@ -74,43 +125,19 @@ Workers = Annotated[
     )
 )
 @common_options
-def predict(
-    model: AnyModel,
-    texts: Texts = None,
-    file: File = None,
-    pair: Pair = None,
-    text: TextColumn = None,
-    drop_empty: DropEmpty = False,
-    classes: ClassNames = None,
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
-    out_file: ResultTable = None,
-    replace: Replace = False,
-    engine: Engine = "local",
-    workers: Workers = None,
-    *,
-    common: Common,
-) -> None:
+@text_options
+def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
     """Predict the labels of texts."""
-    columns = text or ["text"]
-    if out_file is not None:
-        check_out(out_file, file, texts or pair)
-    if file is not None:
-        check_file(file, text)
-    load = partial(load_adapter, model, common, classes, prompt, label_words)
-    if out_file is not None and file is not None:
-        settings = {"classes": classes, "prompt": prompt, "label_words": label_words}
-        source, make_task = (file, columns, drop_empty), partial(_prediction_task, load, common.batch_size)
-        write_table(out_file, source, make_task, settings, engine, workers, common)
+    inputs.check()
+    load = partial(inputs.load, model, common)
+    if inputs.out_file is not None:
+        write_table(inputs, partial(_prediction_task, load, common.batch_size), inputs.names, common)
         return
     from steadygaze.adapters import streaming
 
-    adapter = load()
-    check_pairs(adapter, texts or [])
-    chunks = streaming.read(bool(adapter.pair), texts or [], file, columns, drop_empty, pair)
-    console = stderr_console(common)
+    adapter, console = load(), stderr_console(common)
     records = streaming.predict(
-        adapter, chunks, common.batch_size, lambda warning: print_line(console, f"! {warning}.")
+        adapter, inputs.read(adapter), common.batch_size, lambda warning: print_line(console, f"! {warning}.")
     )
     if common.json:
         print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
@@ -143,22 +170,19 @@ def _prediction_task(load: "Callable[[], ModelAdapter]", batch_size: int | None)
 
 
 def write_table(
-    out: Path,
-    source: tuple[Path, Sequence[str], bool],
+    inputs: TextOptions,
     make_task: "Callable[[], BulkTask]",
     settings: dict[str, Any],
-    engine: str,
-    workers: int | None,
     common: Common,
     print_notes: "Callable[[ModelAdapter, Any, Common], object] | None" = None,
 ) -> None:
-    """Write the results beside the columns of a file.
-
-    `source`: the file or folder, its text columns and --drop-empty.  `settings`: what the results depend on.
-    """
+    """Write the results beside the columns of the file.  `settings`: what they depend on beside the model."""
     from steadygaze.adapters.bulk import Source, bulk_run
     from steadygaze.core import __version__
 
+    out, file = inputs.out_file, inputs.file
+    assert out is not None  # TextOptions.check
+    assert file is not None
     console, task = stderr_console(common), make_task()
     if print_notes is not None and task.explain is not None:
         print_notes(task.adapter, task.explain["explainer"], common)
@@ -173,15 +197,15 @@ def write_table(
         warnings.catch_warnings(),
         interruptible(console, lambda: kept),
         progress_bar(console) as watch,
-        bulk_run(out, Source(*source), task, {**settings, **model}, watch) as run,
+        bulk_run(out, Source(file, inputs.columns, inputs.drop_empty), task, {**settings, **model}, watch) as run,
     ):
         warnings.showwarning = lambda message, *_: print_line(console, f"! {message}.")
-        if engine == "local":
+        if inputs.engine == "local":
             run.write(task)
         else:
             from steadygaze.cli.ray_bulk import write_with_ray
 
-            write_with_ray(run, make_task, engine, workers, gpu=common.device in ("auto", "cuda"))
+            write_with_ray(run, make_task, inputs.engine, inputs.workers, gpu=common.device in ("auto", "cuda"))
         written = run.parts.merge()
     explained = task.explain is not None
     if common.json:

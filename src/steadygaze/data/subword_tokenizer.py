@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Span
@@ -46,16 +45,8 @@ class PieceTokenizer(TextTokenizer):
 
     kind: ClassVar[Kind] = "pieces"
 
-    def __init__(
-        self,
-        engine: Tokenizer,
-        *,
-        max_length: int,
-        pad_id: int | None = None,
-        synonym_groups: SynonymGroups | None = None,
-    ) -> None:
-        super().__init__(engine, max_length=max_length, pad_id=pad_id, synonym_groups=synonym_groups)
-        self._rewrite = None if synonym_groups is None else SynonymRewriter(synonym_groups)
+    def _set_up(self) -> None:
+        self._rewrite = None if self.synonym_groups is None else SynonymRewriter(self.synonym_groups)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         if self._rewrite is not None:

@@ -81,6 +81,11 @@ class TextTokenizer(ABC):
         self._before, self._after = _specials(engine)
         if not 0 <= self.pad_id < max(self.size, 1):
             raise UserError(f"the tokenizer pads with the id {self.pad_id:,}, which is not one of its {self.size:,}.")
+        self._set_up()
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Prepare what this kind of tokenizer adds to the engine."""
 
     @property
     def unknown_id(self) -> int | None:

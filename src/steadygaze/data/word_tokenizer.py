@@ -122,23 +122,16 @@ class WordTokenizer(TextTokenizer):
 
     kind: ClassVar[Kind] = "words"
 
-    def __init__(
-        self,
-        engine: Tokenizer,
-        *,
-        max_length: int,
-        pad_id: int | None = None,
-        synonym_groups: SynonymGroups | None = None,
-    ) -> None:
-        super().__init__(engine, max_length=max_length, pad_id=pad_id, synonym_groups=synonym_groups)
+    def _set_up(self) -> None:
+        engine = self._engine
         unknown = engine.token_to_id(UNKNOWN)
         if unknown is None:
             raise UserError(f"tokenizer.json is not a word vocabulary of steadygaze: it has no {UNKNOWN!r}.")
         self._unknown = unknown
         self._number = engine.token_to_id(NUMBER) or unknown
         self._reader, self._representative = engine, None
-        if synonym_groups is not None:
-            self._reader, self._representative = _grouped_engine(engine, synonym_groups)
+        if self.synonym_groups is not None:
+            self._reader, self._representative = _grouped_engine(engine, self.synonym_groups)
         self._plain = Tokenizer(self._reader.model)  # ASCII in lower case needs no normalizer: two thirds of the time
         self._plain.pre_tokenizer = self._reader.pre_tokenizer
         self._known = SplitCache(self._split)

@@ -24,7 +24,7 @@ PACKAGES = (
     "adapters",
     "audit",
 )
-"""Every package that a model or a score depends on."""
+"""Every package that a model or a score depends on; a package imports those before it."""
 LENGTH = 16
 """Characters of a code version."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import steadygaze as sg
-from steadygaze.audit.audit import _examples
+from steadygaze.audit.audit import examples_of
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core.errors import UserError
 
@@ -31,7 +31,7 @@ def audit(rationale):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_the_same_rationale(form):
-    (example, other) = _examples([TEXT, "x"], None, [FORMS[form], None])
+    (example, other) = examples_of([TEXT, "x"], None, [FORMS[form], None])
     assert example.rationales == ((2, 6), (16, 19))
     assert other.rationales is None
 
@@ -64,7 +64,7 @@ def test_the_other_measures_use_the_words_with_a_mark_from_one_half(graded):
 
 
 def test_the_fingerprint_of_the_data_depends_on_the_marks():
-    graded, other, binary = (_examples([TEXT], None, [[0, 1, mark, 0, 1, 0]]) for mark in (0.25, 0.125, 0))
+    graded, other, binary = (examples_of([TEXT], None, [[0, 1, mark, 0, 1, 0]]) for mark in (0.25, 0.125, 0))
     assert len({fingerprint(graded), fingerprint(other), fingerprint(binary)}) == 3
 
 

@@ -163,7 +163,7 @@ def audit(
     texts = join_questions(*read_texts(texts))  # a generator can be read only once
     draw = _draw(len(texts), limit, config.seed, adapters[0])
     (adapter, *others), convert = two_class_models(adapters, draw.select(texts), target, threshold)
-    examples = draw.select(_examples(texts, labels if labels is None else convert(labels), rationales))
+    examples = draw.select(examples_of(texts, labels if labels is None else convert(labels), rationales))
     request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime, draw=draw)
     return replace(run_audit(request).report(), date=now())
 
@@ -298,7 +298,8 @@ def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tup
     return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.watch)
 
 
-def _examples(texts: Any, labels: Any, rationales: Any) -> list[Example]:
+def examples_of(texts: Any, labels: Any, rationales: Any) -> list[Example]:
+    """The texts with their labels and rationales, if there are any."""
     strings, questions = read_texts(texts)
     missing = [None] * len(strings)
     for name, column in (("labels", labels), ("rationales", rationales)):

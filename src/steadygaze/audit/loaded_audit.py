@@ -11,7 +11,7 @@ from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import check_train, run_audit, trainable
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, draw_texts, fingerprint
-from steadygaze.core.types import Example, texts_of
+from steadygaze.core.types import Example, Label, texts_of
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.inputs import read_split
@@ -83,7 +83,7 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     split = corpus.choose(config.split)
     draw = draw_texts(len(corpus.splits[split]), config.limit, config.seed, adapter)
     examples = draw.select(corpus.splits[split])
-    (adapter, *others), examples = _one_output([adapter, *others], examples, config)
+    (adapter, *others), examples = one_output([adapter, *others], examples, config.target, config.threshold)
     request = AuditRequest(
         adapter,
         examples,
@@ -107,13 +107,13 @@ def _prompt(config: AuditConfig) -> "Prompt | None":
     return read_prompt(config.prompt, parse_label_words(config.label_words))
 
 
-def _one_output(
-    adapters: Sequence[ModelAdapter], examples: list[Example], config: AuditConfig
+def one_output(
+    adapters: Sequence[ModelAdapter], examples: list[Example], target: Label | None, threshold: float | None
 ) -> tuple[list[ModelAdapter], list[Example]]:
     """The models and texts for one output of a multi-label or regression model."""
-    if adapters[0].task == "classification" and config.target is None and config.threshold is None:
+    if adapters[0].task == "classification" and target is None and threshold is None:
         return list(adapters), examples
-    models, convert = two_class_models(adapters, texts_of(examples), config.target, config.threshold)
+    models, convert = two_class_models(adapters, texts_of(examples), target, threshold)
     if any(example.label is None for example in examples):
         return models, examples
     labels = convert(example.label for example in examples)

@@ -3,14 +3,20 @@
 import ipaddress
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     CLASSIFIER,
+    DATA,
     Common,
+    DropEmpty,
+    LabelIfAny,
+    RationalesColumn,
+    Split,
+    TextColumn,
     command_help,
     common_options,
     data_option,
@@ -24,13 +30,16 @@ from steadygaze.core.errors import UserError
 if TYPE_CHECKING:
     import socket
 
-    from steadygaze.serve.served_models import ServedModel
+    from steadygaze.serve.served_models import ServedData, ServedModel
 
 INSTALL = "the workbench needs FastAPI and uvicorn: pip install 'steadygaze[serve]'"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help=CLASSIFIER)]
 Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+ServedDataOption = Annotated[
+    str | None, data_option("--data", metavar="DATA", help=f"Texts to audit and to pick from. {DATA}")
+]
 Host = Annotated[str, runtime_option("--host", help="Address to listen on; others than this machine need --token.")]
 Port = Annotated[int, runtime_option("--port", min=0, max=65535, help="Port; 0: any free one.")]
 Token = Annotated[
@@ -46,8 +55,8 @@ Names = Annotated[
 
 @app.command(
     **command_help(
-        "serve model/",
         "serve model/ other-model/ --synonyms synonyms.jsonl",
+        "serve model/ --data reviews.csv --label rating",
         "serve model/ --host 0.0.0.0 --token $TOKEN --name audit.example.org:8000",
     )
 )
@@ -55,6 +64,12 @@ Names = Annotated[
 def serve(
     models: Models,
     synonyms: Synonyms = None,
+    data: ServedDataOption = None,
+    split: Split = None,
+    text: TextColumn = None,
+    label: LabelIfAny = None,
+    rationales: RationalesColumn = None,
+    drop_empty: DropEmpty = False,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token: Token = None,
@@ -65,28 +80,39 @@ def serve(
     """Look at models in a browser: change words of a text, and see predictions and explanations."""
     check_exposure(host, token)
     try:
-        import uvicorn
-
         from steadygaze.serve.application import application
         from steadygaze.serve.security import Access
     except ImportError:
         raise UserError(INSTALL) from None
+    columns = {"text": tuple(text or ("text",)), "label": label, "rationales": rationales, "drop_empty": drop_empty}
+    if data is not None:
+        check_data(data, columns)
     served = load_models(models, synonyms, common)
+    texts = None if data is None else load_data(data, columns, split, served, common)
     with free_socket(host, port) as listener:
         port = listener.getsockname()[1]
         hosts = frozenset([*(f"{name}:{port}" for name in (*LOOPBACK_NAMES, host)), *(names or [])])
         name = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
         print_line(stderr_console(common), f"http://{name}:{port}  (Ctrl-C ends it)")
-        config = uvicorn.Config(
-            application(served, Access(hosts, token)),
-            log_level="warning",
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=10,
-            limit_concurrency=1024,
-            h11_max_incomplete_event_size=64 << 10,
-            server_header=False,
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn_server(application(served, Access(hosts, token), texts)).run(sockets=[listener])
+
+
+def uvicorn_server(app: Any) -> Any:
+    """A server with limits of time, size and connections."""
+    import uvicorn
+
+    from steadygaze.serve.connections import BoundedProtocol
+
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        log_level="warning",
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=64 << 10,
+        server_header=False,
+    )
+    return uvicorn.Server(config)
 
 
 def check_exposure(host: str, token: str | None) -> None:
@@ -113,6 +139,24 @@ def free_socket(host: str, port: int) -> "socket.socket":
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}; choose --port 0") from None
     return listener
+
+
+def check_data(data: str, columns: dict[str, Any]) -> None:
+    """Refuse a missing file or column before a model is loaded."""
+    from steadygaze.data.corpora import check_columns
+
+    check_columns(data, text=columns["text"], label=columns["label"], rationales=columns["rationales"])
+
+
+def load_data(
+    data: str, columns: dict[str, Any], split: str | None, served: "list[ServedModel]", common: Common
+) -> "ServedData":
+    """The texts of a split; labels as the first model reads them."""
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.serve.served_models import ServedData
+
+    corpus = load_corpus(data, **columns, data_dir=common.data_dir, task=served[0].adapter.task)
+    return ServedData(corpus.name, corpus.splits[corpus.choose(split)])
 
 
 def load_models(models: list[str], synonyms: Path | None, common: Common) -> "list[ServedModel]":

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.results.explanation import Explanation
+from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import Batcher
-from steadygaze.serve.served_models import ServedModel, shift
+from steadygaze.serve.served_models import ServedData, ServedModel, shift
 
 MOST_CHARACTERS = 20_000
 """Of one text."""
@@ -56,11 +57,32 @@ class SynonymsRequest(StrictModel):
     word: Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class Models:
-    """The models of the server, called by one thread."""
+class Choice(StrictModel):
+    model: Name
+    explainer: Name | None = None
+    target: Name | None = None
 
-    def __init__(self, models: Sequence[ServedModel], seconds: float = SECONDS) -> None:
+
+class CompareRequest(StrictModel):
+    """One text for several models and explainers."""
+
+    text: Text | Pair
+    choices: Annotated[list[Choice], Field(min_length=1, max_length=20)]
+
+
+class CertifyRequest(StrictModel):
+    model: Name | None = None
+    text: Text | Pair
+
+
+class Models:
+    """The models of the server, called by one thread, and the data that it offers."""
+
+    def __init__(self, models: Sequence[ServedModel], data: ServedData | None = None, seconds: float = SECONDS) -> None:
         self.by_name = {model.name: model for model in models}
+        for model in models:
+            guard(model.adapter)
+        self.data = data
         self.batcher = Batcher(self._work)
         self.seconds = seconds
 
@@ -74,18 +96,28 @@ class Models:
     def _work(self, kind: tuple[Any, ...], items: Sequence[Any]) -> Sequence[Any]:
         method, name, *arguments = kind
         model = self.by_name[name]
-        return model.predict(items) if method == "predict" else model.explain(items, *arguments)
+        if method == "predict":
+            return model.predict(items)
+        return model.certify(items) if method == "certify" else model.explain(items, *arguments)
 
-    async def call(self, kind: Hashable, inputs: Sequence[Any]) -> list[Any]:
+    async def call(self, kind: Hashable, inputs: Sequence[Any], seconds: float | None = SECONDS) -> list[Any]:
         """One result for each text; texts of several requests are processed together."""
         work = asyncio.gather(*(self.batcher.submit(kind, item) for item in inputs))
-        return list(await asyncio.wait_for(work, self.seconds))
+        return list(await asyncio.wait_for(work, None if seconds is None else self.seconds))
 
-    async def explain(self, request: ExplainRequest | ShiftRequest, inputs: Sequence[Any]) -> list[Explanation]:
+    async def explain(
+        self, request: ExplainRequest | ShiftRequest | Choice, inputs: Sequence[Any]
+    ) -> list[Explanation]:
         model = self.find(request.model)
+        model.check_explainer(request.explainer)
         granularity = request.granularity if isinstance(request, ExplainRequest) else "word"
         kind = "explain", model.name, request.explainer, request.target, granularity
-        return await self.call(kind, [_input(model, text) for text in inputs])
+        return await self.call(kind, checked_inputs(model, inputs))
+
+
+def checked_inputs(model: ServedModel, texts: Sequence[str | list[str]]) -> list[Any]:
+    """Texts or pairs, as the model reads them."""
+    return [_input(model, text) for text in texts]
 
 
 def _input(model: ServedModel, text: str | list[str]) -> str | tuple[str, str]:
@@ -104,20 +136,47 @@ def models_of(request: Request) -> Models:
     return models
 
 
-router = APIRouter(prefix="/v1")
+class Problem(BaseModel):
+    code: str
+    message: str = Field(description="What is wrong, and how to fix it.")
+
+
+class ProblemAnswer(BaseModel):
+    error: Problem
+
+
+PROBLEM_ANSWERS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemAnswer, "description": description}
+    for status, description in {
+        400: "Wrong input",
+        401: "The token is missing or wrong",
+        403: "The request comes from a page of another server",
+        404: "There is no such address or job",
+        408: "The request arrives too slowly",
+        409: "No further job is accepted",
+        413: "The request is too large",
+        415: "The content type is not accepted",
+        429: "Too many requests",
+        503: "The server is busy",
+        504: "The model needs too long",
+    }.items()
+}
+router = APIRouter(prefix="/v1", responses=PROBLEM_ANSWERS)
 Answer = Mapping[str, Any]
 
 
 @router.get("/models", summary="The models and what they support")
 async def list_models(request: Request) -> Answer:
-    return {"models": [model.facts for model in models_of(request).by_name.values()]}
+    models = models_of(request)
+    data = None if models.data is None else {"name": models.data.name, "texts": len(models.data.examples)}
+    return {"models": [model.facts for model in models.by_name.values()], "data": data}
 
 
 @router.post("/predict", summary="Predict the classes of texts")
 async def predict(body: PredictRequest, request: Request) -> Answer:
     models = models_of(request)
     model = models.find(body.model)
-    rows = await models.call(("predict", model.name), [_input(model, text) for text in body.texts])
+    rows = await models.call(("predict", model.name), checked_inputs(model, body.texts))
     return {"model": model.name, "predictions": rows}
 
 
@@ -143,3 +202,39 @@ async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
 @router.post("/synonyms", summary="Synonyms of a word in the table of the server")
 async def synonyms(body: SynonymsRequest, request: Request) -> Answer:
     return {"word": body.word, "synonyms": models_of(request).find(body.model).alternatives(body.word)}
+
+
+@router.post("/compare", summary="Compare models and explainers on one text")
+async def compare_models(body: CompareRequest, request: Request) -> Answer:
+    models = models_of(request)
+    parts = await asyncio.gather(*(models.explain(choice, [body.text]) for choice in body.choices))
+    explanations = [part[0] for part in parts]
+    results = [
+        {"model": choice.model, "explanation": one.to_dict(), "difference": shift(explanations[0], one)}
+        for choice, one in zip(body.choices, explanations, strict=True)
+    ]
+    return {"results": results}
+
+
+@router.post("/certify", summary="Certify a prediction against changes of attention weights and words")
+async def certify(body: CertifyRequest, request: Request) -> Answer:
+    models = models_of(request)
+    model = models.find(body.model)
+    (certificate,) = await models.call(("certify", model.name), checked_inputs(model, [body.text]))
+    return {"model": model.name, **certificate}
+
+
+@router.get("/data", summary="Texts of the data of the server")
+async def data_texts(
+    request: Request,
+    offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> Answer:
+    data = models_of(request).data
+    if data is None:
+        raise UserError("the server has no data: start it with --data DATA")
+    rows = [
+        {"text": e.text, "question": e.question, "label": None if e.label is None else str(e.label)}
+        for e in data.examples[offset : offset + limit]
+    ]
+    return {"name": data.name, "total": len(data.examples), "texts": rows}

@@ -1,6 +1,8 @@
 """The application: API, page, health and metrics; errors as JSON with a code and a sentence."""
 
+import asyncio
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,24 +20,28 @@ from steadygaze.core.errors import UserError
 from steadygaze.models.inference import NonFiniteOutput
 from steadygaze.serve.api import Models, router
 from steadygaze.serve.batching import Busy
-from steadygaze.serve.security import OVER_LIMIT, TOO_LARGE, Access, SecurityMiddleware
-from steadygaze.serve.served_models import ServedModel
+from steadygaze.serve.job_api import router as job_router
+from steadygaze.serve.jobs import Jobs, TooManyJobs, UnknownJob
+from steadygaze.serve.security import REFUSED, TOO_LARGE, TOO_SLOW, Access, SecurityMiddleware
+from steadygaze.serve.served_models import ServedData, ServedModel
 
 STATIC = Path(__file__).parent / "static"
 PROBLEMS = {
     404: ("not-found", "there is no such page"),
+    408: TOO_SLOW,
     413: TOO_LARGE,
     405: ("method", "this address does not take this method"),
 }
 
 
-def application(models: Sequence[ServedModel], access: Access) -> Any:
+def application(models: Sequence[ServedModel], access: Access, data: ServedData | None = None) -> Any:
     """The ASGI application of these models."""
-    served = Models(models)
+    served, jobs = Models(models, data), Jobs()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        await asyncio.to_thread(jobs.close)
         await served.batcher.close()
 
     app = FastAPI(
@@ -48,7 +54,10 @@ def application(models: Sequence[ServedModel], access: Access) -> Any:
         openapi_url="/v1/openapi.json",
     )
     app.state.models = served
+    app.state.jobs = jobs
+    weakref.finalize(app, jobs.close)
     app.include_router(router)
+    app.include_router(job_router)
     _add_errors(app)
     _add_metrics(app, served)
     _add_pages(app)
@@ -64,6 +73,14 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(NonFiniteOutput)
     async def user_error(request: Request, error: Exception) -> Response:
         return problem(400, "wrong-input", str(error))
+
+    @app.exception_handler(UnknownJob)
+    async def unknown_job(request: Request, error: UnknownJob) -> Response:
+        return problem(404, "unknown-job", str(error))
+
+    @app.exception_handler(TooManyJobs)
+    async def too_many_jobs(request: Request, error: TooManyJobs) -> Response:
+        return problem(409, "too-many-jobs", str(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -81,7 +98,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        status = 413 if request.scope.get(OVER_LIMIT) else error.status_code
+        status = request.scope.get(REFUSED, error.status_code)
         return problem(status, *PROBLEMS.get(status, ("error", str(error.detail))))
 
 

@@ -4,18 +4,22 @@
     Origin           only pages of this server may send requests that change something or cost time
     Content-Type     JSON or a table: types that a form of a foreign page cannot send
     Authorization    Bearer TOKEN, if the server has a token; compared in constant time
-    size             a body of at most MOST_BYTES, counted while it arrives
+    size             a body of at most MOST_BYTES, or MOST_UPLOADED for a file, counted while it arrives
+    speed            a body that pauses for PAUSE seconds, or takes longer than UPLOAD_TIME in all, is given up
     rate             at most `rate` requests per second and client address, with short bursts
 
 Static files and /healthz need no token: they contain no data.
 """
 
+import asyncio
 import hmac
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from starlette.exceptions import HTTPException
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -24,8 +28,14 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES = 16 << 20
-TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB"
-OVER_LIMIT = "steadygaze.over_limit"
+MOST_UPLOADED = 256 << 20
+UPLOADS = "/v1/jobs/explain"
+TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB, or a file {MOST_UPLOADED >> 20} MiB"
+TOO_SLOW = "too-slow", "the request arrives too slowly: send it again"
+REFUSED = "steadygaze.refused"
+"""Key of the scope: the status with which a body was refused."""
+PAUSE, UPLOAD_TIME = 20.0, 600.0
+"""Seconds between two parts of a body, and of a whole body."""
 CONTENT_TYPES = ("application/json", "text/csv", "application/octet-stream")
 READ_ONLY = ("GET", "HEAD", "OPTIONS")
 POLICY = (
@@ -96,7 +106,7 @@ class SecurityMiddleware:
             return 403, "foreign-origin", "requests of pages of other servers are refused"
         if method == "POST" and headers.get("content-type", "").partition(";")[0].strip() not in CONTENT_TYPES:
             return 415, "content-type", f"send one of the content types {', '.join(CONTENT_TYPES)}"
-        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > MOST_BYTES:
+        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > largest(path):
             return 413, *TOO_LARGE
         if path.startswith(("/v1/", "/metrics")) and not self._has_token(headers):
             return 401, "token", "this server needs its token: send the header Authorization: Bearer TOKEN"
@@ -123,17 +133,29 @@ class SecurityMiddleware:
         return left >= 1
 
 
+def largest(path: str) -> int:
+    """Bytes of a body."""
+    return MOST_UPLOADED if path == UPLOADS else MOST_BYTES
+
+
 def _limited(scope: Scope, receive: Receive) -> Receive:
-    """Count the body; FastAPI answers 400 to an error while it reads, so the reason is in the scope."""
-    size = 0
+    """Count and time the body; FastAPI answers 400 to an error while it reads, so the status is in the scope."""
+    size, complete, end = 0, False, time.monotonic() + UPLOAD_TIME
 
     async def counted() -> Message:
-        nonlocal size
-        message = await receive()
+        nonlocal size, complete
+        if complete:  # the next message is the end of the connection
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), min(PAUSE, max(end - time.monotonic(), 0.0)))
+        except TimeoutError:
+            scope[REFUSED] = 408
+            raise HTTPException(408) from None
         size += len(message.get("body", b""))
-        if size > MOST_BYTES:
-            scope[OVER_LIMIT] = True
-            raise ValueError("the body is too large")
+        complete = not message.get("more_body", False)
+        if size > largest(scope["path"]):
+            scope[REFUSED] = 413
+            raise HTTPException(413)
         return message
 
     return counted

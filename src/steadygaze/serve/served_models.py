@@ -1,7 +1,7 @@
 """ServedModel: a model of the workbench; predictions, explanations, synonyms and shifts as plain data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -9,19 +9,40 @@ from typing import Any
 import torch
 
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.audit.certificate import certify_attention
+from steadygaze.audit.certify import RADIUS
+from steadygaze.audit.substitution_certificate import certify_substitutions
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.core.types import Example
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import match_case
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
 from steadygaze.explainers.resolve_explainer import default_explainer
 from steadygaze.models import inference
+from steadygaze.models.classifier import has_extension_points
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.substitution_config import SubstitutionConfig
 
 TOP = 5
 """Words of the overlap."""
+SAMPLES = 200
+"""Rewrites of a certificate: it should take less than a second."""
+BATCH = inference.BATCH
+
+
+NO_CERTIFICATE = "a certificate needs the attention layer of a classifier of train"
+NO_TABLE = "the server has no synonym table: start it with --synonyms FILE"
+
+
+@dataclass(frozen=True)
+class ServedData:
+    """The texts that the server offers."""
+
+    name: str
+    examples: Sequence[Example]
 
 
 @dataclass(frozen=True)
@@ -59,8 +80,17 @@ class ServedModel:
             "pair": bool(adapter.pair),
             "explainers": self.explainers,
             "synonyms": len(self.synonyms),
-            "certificate": adapter.saved is not None,
+            "certificate": self.has_certificate,
         }
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether changes of its attention weights can be certified."""
+        return self.adapter.is_classifier and has_extension_points(self.adapter.model)
+
+    @cached_property
+    def classifier(self) -> Any:
+        return self.adapter.classifier
 
     def predict(self, inputs: Sequence[Any]) -> list[dict[str, float]]:
         """Class, or output -> probability, or value, of each text or pair."""
@@ -71,11 +101,32 @@ class ServedModel:
     def explain(
         self, inputs: Sequence[Any], explainer: str | None, target: str | None, granularity: str
     ) -> list[Explanation]:
+        self.check_explainer(explainer)
+        run = self.adapter.explain_function(explainer, target, granularity)
+        return list(run(list(inputs), inference.BATCH))
+
+    def check_explainer(self, explainer: str | None) -> None:
         if explainer is not None and explainer not in self.explainers:
             known = ", ".join(self.explainers)
             raise UserError(f"{self.name} does not support the explainer {explainer!r:.40}; it supports: {known}")
-        run = self.adapter.explain_function(explainer, target, granularity)
-        return list(run(list(inputs), inference.BATCH))
+
+    def certify(self, inputs: Sequence[Any]) -> list[dict[str, Any]]:
+        """Certificates of each text: `attention` against changes of the weights, `words` against substitutions.
+
+        A missing certificate is a sentence that says why.
+        """
+        attention: list[Any] = [NO_CERTIFICATE] * len(inputs)
+        words: list[Any] = [NO_TABLE] * len(inputs)
+        if self.has_certificate:
+            rows = certify_attention(self.classifier, list(inputs), RADIUS, "linf", TOP, True, None, False, BATCH)
+            attention = [row.to_dict() for row in rows]
+        if self.adapter.outputs:
+            words = ["substitutions of words are certified for models with classes"] * len(inputs)
+        elif self.synonyms:
+            config = SubstitutionConfig(k=TOP, samples=SAMPLES)
+            found = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, BATCH)
+            words = [{**asdict(row), "uncovered": list(row.uncovered)} for row in found.rows]
+        return [{"attention": a, "words": w} for a, w in zip(attention, words, strict=True)]
 
     def alternatives(self, word: str) -> list[str]:
         """Synonyms of a word, with its capitals."""

@@ -1,0 +1,249 @@
+"""The server under load: throughput beside the bare forward pass, latency, errors, memory, and the time of a page.
+
+    bare       the model predicts batches of 32 texts of 50 words in this process, nothing else runs
+    load       32 connections send one text at a time to a server of its own process (POST /v1/predict)
+    one user   one connection explains a text of 50 words (POST /v1/explain)
+    page       Chromium opens the page, until it can be used (needs playwright)
+
+The ratio of throughputs has two forms.  Wall time is right on an idle machine with a core for the client.  CPU time
+(CPU seconds per text, bare / server) also holds on a busy machine.  `bare` and `load` alternate; medians are reported.
+
+    python bench/serve_load.py [--seconds 10] [--rounds 5] [--encoder bilstm]       about 3 minutes
+    python bench/serve_load.py --soak 1800                                          memory over 30 minutes of load
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+WORDS, BATCH, CONNECTIONS = 50, 32, 32
+BARS = {"throughput ratio": 0.8, "p99 / p50": 3.0, "explain p95, ms": 150.0, "interactive page, s": 2.0}
+
+
+def texts(count: int, words: int) -> list[str]:
+    from steadygaze.data.corpora import load_corpus
+
+    corpus = load_corpus("planted-reviews:sizes=[400,50,50]")
+    found = " ".join(example.text for example in corpus.splits["train"]).split()
+    return [" ".join(found[(i * 7) % (len(found) - words) :][:words]) for i in range(count)]
+
+
+def train(folder: Path, encoder: str) -> None:
+    """Speed does not depend on what the model has learned."""
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.estimator.text_classifier import TextClassifier
+
+    corpus = load_corpus("planted-reviews:sizes=[400,50,50]").splits["train"]
+    model = TextClassifier(encoder, epochs=1, device="cpu")
+    model.fit([example.text for example in corpus], [example.label for example in corpus]).save(folder)
+
+
+def bare(folder: Path, inputs: list[str], seconds: float) -> tuple[float, float]:
+    """Texts per second, and CPU seconds per text."""
+    from steadygaze.adapters.as_adapter import as_adapter
+
+    adapter = as_adapter(folder, device="cpu")
+    batches = [inputs[i : i + BATCH] for i in range(0, len(inputs), BATCH)]
+    adapter.predict_covered(batches[0], BATCH)
+    done, start, cpu = 0, time.perf_counter(), time.process_time()
+    while time.perf_counter() - start < seconds:
+        adapter.predict_covered(batches[done // BATCH % len(batches)], BATCH)
+        done += BATCH
+    return done / (time.perf_counter() - start), (time.process_time() - cpu) / done
+
+
+async def connection(
+    port: int, path: str, bodies: list[bytes], end: float, times: list[float], errors: list[str]
+) -> None:
+    """Send requests on one connection until `end`."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for number in range(10**9):
+        if time.perf_counter() >= end:
+            break
+        body = bodies[number % len(bodies)]
+        headers = f"Host: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        start = time.perf_counter()
+        writer.write(f"POST {path} HTTP/1.1\r\n{headers}".encode() + body)
+        status = await reader.readline()
+        length = 0
+        while (line := await reader.readline()) not in (b"\r\n", b""):
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        await reader.readexactly(length)
+        times.append(time.perf_counter() - start)
+        if b" 200 " not in status:
+            errors.append(status.decode(errors="replace").strip())
+    writer.close()
+
+
+def client(port: int, path: str, bodies: list[bytes], connections: int, seconds: float, results: Any) -> None:
+    """A process of its own: the latency of each request, and the errors."""
+
+    async def run() -> tuple[list[float], list[str]]:
+        times: list[float] = []
+        errors: list[str] = []
+        end = time.perf_counter() + seconds
+        shifted = [bodies[i:] + bodies[:i] for i in range(connections)]
+        await asyncio.gather(*(connection(port, path, shifted[i], end, times, errors) for i in range(connections)))
+        return times, errors
+
+    results.put(asyncio.run(run()))
+
+
+def load(port: int, path: str, bodies: list[bytes], connections: int, seconds: float) -> tuple[list[float], list[str]]:
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    process = context.Process(target=client, args=(port, path, bodies, connections, seconds, results))
+    process.start()
+    times, errors = results.get(timeout=seconds + 60)
+    process.join()
+    return times, errors
+
+
+class Server:
+    """`steadygaze serve` in a process."""
+
+    def __init__(self, folder: Path, rate: float = 1e9) -> None:
+        command = [sys.executable, "-m", "steadygaze", "serve", str(folder), "--port", "0", "--device", "cpu"]
+        command += ["--rate", str(int(rate))]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        self.port = int(line.split()[0].rsplit(":", 1)[1])
+        self.facts = psutil.Process(self.process.pid)
+
+    def cpu(self) -> float:
+        used = self.facts.cpu_times()
+        return float(used.user + used.system)
+
+    def memory(self) -> float:
+        return float(self.facts.memory_info().rss) / (1 << 20)
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+def quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def page_seconds(port: int) -> float | None:
+    """From the request of the page until its models are shown; the median of five loads."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return None
+    import shutil
+
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
+        return None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        found = []
+        for _ in range(5):
+            page = browser.new_context().new_page()
+            start = time.perf_counter()
+            page.goto(f"http://127.0.0.1:{port}")
+            page.wait_for_selector("body[data-ready]")
+            found.append(time.perf_counter() - start)
+            page.context.close()
+        browser.close()
+    return statistics.median(found)
+
+
+def soak(server: Server, bodies: list[bytes], seconds: float) -> dict[str, Any]:
+    """The memory of the server, at ten times during the load."""
+    sizes, errors, requests = [], 0, 0
+    for _ in range(10):
+        times, wrong = load(server.port, "/v1/predict", bodies, CONNECTIONS, seconds / 10)
+        requests, errors = requests + len(times), errors + len(wrong)
+        sizes.append(round(server.memory(), 1))
+    return {"seconds": seconds, "requests": requests, "errors": errors, "MiB": sizes}
+
+
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    train(folder, options.encoder)
+    inputs = texts(512, WORDS)
+    bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
+    with Server(folder) as server:
+        load(server.port, "/v1/predict", bodies, CONNECTIONS, 2)  # the first requests start threads
+        if options.soak:
+            return soak(server, bodies, options.soak)
+        rounds, first = [], server.memory()
+        for _ in range(options.rounds):
+            bare_rate, bare_cpu = bare(folder, inputs, options.seconds / 2)
+            cpu, start = server.cpu(), time.perf_counter()
+            times, errors = load(server.port, "/v1/predict", bodies, CONNECTIONS, options.seconds)
+            del start
+            rounds.append(
+                {
+                    "bare": bare_rate,
+                    "served": len(times) / options.seconds,
+                    "bare CPU": bare_cpu,
+                    "served CPU": (server.cpu() - cpu) / len(times),
+                    "p50": quantile(times, 0.5),
+                    "p99": quantile(times, 0.99),
+                    "errors": len(errors),
+                }
+            )
+        last = server.memory()
+        explain_bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
+        alone, wrong = load(server.port, "/v1/explain", explain_bodies, 1, options.seconds)
+        page = page_seconds(server.port)
+    middle = {name: statistics.median(one[name] for one in rounds) for name in rounds[0]}
+    return {
+        "encoder": options.encoder,
+        "bare, texts/s": middle["bare"],
+        "served, texts/s": middle["served"],
+        "throughput ratio": statistics.median(one["served"] / one["bare"] for one in rounds),
+        "CPU ratio": statistics.median(one["bare CPU"] / one["served CPU"] for one in rounds),
+        "p50, ms": 1000 * middle["p50"],
+        "p99, ms": 1000 * middle["p99"],
+        "p99 / p50": statistics.median(one["p99"] / one["p50"] for one in rounds),
+        "errors": sum(one["errors"] for one in rounds) + len(wrong),
+        "requests": round(sum(one["served"] for one in rounds) * options.seconds),
+        "memory before, MiB": first,
+        "memory after, MiB": last,
+        "explain p50, ms": 1000 * quantile(alone, 0.5),
+        "explain p95, ms": 1000 * quantile(alone, 0.95),
+        "interactive page, s": page,
+        "load of the machine": os.getloadavg()[1],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--encoder", default="bilstm")
+    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--out", type=Path, help="JSON file of the numbers.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(options, Path(folder) / "model")
+    for name, value in found.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        print(f"{name:24} {shown}" + (f"   (bar {BARS[name]:g})" if name in BARS else ""))
+    if options.out is not None:
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Audit a model in the background: the report of `sg.audit`, and the texts behind each of its numbers."""
+
+import copy
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from steadygaze.adapters.black_box import BlackBoxModel
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.audit.audit import run_audit
+from steadygaze.audit.audit_case import Finding
+from steadygaze.audit.audit_report import AuditFindings
+from steadygaze.audit.loaded_audit import one_output
+from steadygaze.audit.prepare_case import AuditRequest, draw_texts
+from steadygaze.core.errors import UserError
+from steadygaze.core.settings import build
+from steadygaze.core.types import Example
+from steadygaze.results.audit_config import ProbeConfig, Runtime
+from steadygaze.results.report import Report, now
+from steadygaze.serve.jobs import Job
+
+ERRORS = "errors"
+"""Order: wrong predictions first, the most confident one first."""
+ORDER = "order"
+"""Order of the data."""
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What an audit of the server depends on, besides model and texts."""
+
+    explainers: Sequence[str] = ()
+    limit: int | None = None
+    target: str | None = None
+    threshold: float | None = None
+    settings: Mapping[str, Any] | None = None
+    """Fields of ProbeConfig."""
+
+
+@dataclass(frozen=True)
+class AuditedText:
+    text: str
+    question: str | None
+    label: str | None
+    """The label of the data."""
+    predicted: str
+    probability: float
+    values: Mapping[str, float]
+    """Measure -> the value of this text."""
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.label is not None and self.label != self.predicted
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A report and its texts, in the order of the data."""
+
+    report: Report
+    texts: Sequence[AuditedText]
+    corpus: str
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures with a value for single texts."""
+        return list(dict.fromkeys(name for text in self.texts for name in text.values))
+
+    def numbers(self) -> list[dict[str, Any]]:
+        """The rows of the report, with heading, better direction and whether its texts can be sorted by it."""
+        sortable, main = set(self.measures), self.report.facts.get("explanation")
+        return [
+            {
+                **row.to_dict(),
+                "section": self.report.sections.get(row.measure, ""),
+                "better": self.report.better(row.measure),
+                "sortable": row.measure in sortable and row.settings.get("explainer") in (None, main),
+            }
+            for row in self.report.rows
+        ]
+
+    def select(
+        self, order: str, label: str | None = None, wrong: bool | None = None, word: str | None = None
+    ) -> list[tuple[int, AuditedText]]:
+        """Positions and texts that pass the filters; the worst value of the measure `order` first."""
+        found = [
+            (position, text)
+            for position, text in enumerate(self.texts)
+            if (label is None or text.label == label)
+            and (wrong is None or text.is_wrong == wrong)
+            and (not word or word.lower() in f"{text.text} {text.question or ''}".lower())
+        ]
+        if order == ORDER:
+            return found
+        if order == ERRORS:
+            return sorted(found, key=lambda item: (not item[1].is_wrong, -item[1].probability))
+        if order not in self.measures:
+            raise UserError(f"texts cannot be sorted by {order!r:.60}: sort by order, errors or a measure of texts")
+        sign = 1 if self.report.better(order) == "higher" else -1  # the worst text first
+        return sorted(found, key=lambda item: sign * item[1].values.get(order, sign * math.inf))
+
+
+def guard(adapter: ModelAdapter) -> None:
+    """Let only one thread at a time call the function of a black box: requests and an audit share it."""
+    if isinstance(adapter.model, BlackBoxModel):
+        adapter.model.predict = _locked(adapter.model.predict)
+
+
+def _locked(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    lock = threading.Lock()
+
+    def call(texts: list[Any]) -> Any:
+        with lock:
+            return function(texts)
+
+    return call
+
+
+def own_copy(adapter: ModelAdapter) -> ModelAdapter:
+    """A copy for another thread: an audit changes modes of the network, and requests go on."""
+    function = getattr(adapter.model, "predict", None)
+    memo = {} if function is None else {id(function): function}  # the user's function may not be copied
+    model, tokens, pairs = copy.deepcopy((adapter.model, adapter.tokens, adapter.pairs), memo)
+    return replace(adapter, model=model, tokens=tokens, pairs=pairs)
+
+
+def run_audit_job(
+    job: Job, adapter: ModelAdapter, examples: Sequence[Example], synonyms: Any, corpus: str, options: AuditOptions
+) -> AuditResult:
+    """The report of `sg.audit` with these texts and options; also written as result.json and result.html."""
+    config = build(ProbeConfig, dict(options.settings or {}))
+    draw = draw_texts(len(examples), options.limit, config.seed, adapter)
+    (adapter,), drawn = one_output([own_copy(adapter)], draw.select(examples), options.target, options.threshold)
+    runtime = Runtime(watch=job.watch)
+    request = AuditRequest(
+        adapter, drawn, config, options.explainers, synonyms=synonyms or None, runtime=runtime, draw=draw
+    )
+    findings = run_audit(request)
+    job.watch("writing the report", job.total, job.total)
+    report = replace(findings.report(), date=now())
+    result = AuditResult(report, list(_texts(findings)), corpus)
+    report.to_html(job.folder / "result.html")
+    report.to_json(job.folder / "result.json")
+    return result
+
+
+def _texts(findings: AuditFindings) -> Iterator[AuditedText]:
+    prepared, case = findings.prepared, findings.prepared.case
+    columns = {f.measure: f.values.tolist() for f in _main(findings) if f.values is not None}
+    classes, codes = [str(name) for name in prepared.adapter.classes], case.data.label
+    for row, (example, probabilities) in enumerate(zip(prepared.examples, case.probs.tolist(), strict=True)):
+        best = max(range(len(probabilities)), key=probabilities.__getitem__)
+        values = {name: column[row] for name, column in columns.items() if math.isfinite(column[row])}
+        label = None if codes is None else classes[codes[row]]
+        yield AuditedText(example.text, example.question, label, classes[best], probabilities[best], values)
+
+
+def _main(findings: AuditFindings) -> list[Finding]:
+    """Findings about the predictions, and about the explainer that the verdicts rate."""
+    size = len(findings.prepared.case)
+    return [
+        finding
+        for finding in findings.findings
+        if finding.explainer in (None, findings.explainer)
+        and finding.values is not None
+        and finding.values.shape == (size,)
+    ]

@@ -1,0 +1,148 @@
+"""Jobs: long work in the background, one at a time, with progress, cancellation and results as files.
+
+The jobs live in the server, so a page can be closed and opened again.  Their files are in a private temporary folder,
+which is removed at shutdown; DELETE removes those of one job.  Names of uploaded files are only shown: files on disk
+have names of the server.
+"""
+
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from steadygaze.core.errors import UserError, one_line
+
+MOST_JOBS = 20
+"""Jobs that are kept, finished ones included."""
+MOST_STORED = 2 << 30
+"""Bytes of the files of all jobs."""
+NAME = 100
+"""Longest shown file name."""
+INTERNAL = "the job failed: see the messages of the server"
+
+State = Literal["waiting", "running", "done", "failed", "canceled"]
+FINISHED = ("done", "failed", "canceled")
+
+
+class Canceled(Exception):
+    """The user has canceled the job."""
+
+
+class TooManyJobs(UserError):
+    """No further job is accepted."""
+
+
+class UnknownJob(UserError):
+    """There is no job with this id."""
+
+
+@dataclass
+class Job:
+    """One job; its thread changes it, and requests read it."""
+
+    kind: Literal["explain", "audit"]
+    name: str
+    """The file or the data, for the page."""
+    model: str
+    folder: Path
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    state: State = "waiting"
+    activity: str = ""
+    done: int = 0
+    total: int = 0
+    message: str = ""
+    """Why it failed."""
+    created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    result: Any = None
+    """What the job returns; its files are in the folder."""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self, activity: str, done: int, total: int) -> None:
+        """Progress callback; it ends a canceled job."""
+        if self.stop.is_set():
+            raise Canceled
+        self.activity, self.done, self.total = activity, done, total
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        names = "id", "kind", "name", "model", "state", "activity", "done", "total", "message", "created"
+        files = sorted(path.suffix[1:] for path in self.folder.glob("result.*")) if self.state == "done" else []
+        return {**{name: getattr(self, name) for name in names}, "formats": files}
+
+    def run(self, work: "Work") -> None:
+        if self.stop.is_set():
+            self.state = "canceled"
+            return
+        self.state = "running"
+        try:
+            self.result = work(self)
+            self.state = "done"
+        except Canceled:
+            self.state = "canceled"
+        except UserError as error:
+            self.state, self.message = "failed", str(error)
+        except BaseException:
+            self.state, self.message = "failed", INTERNAL
+            raise
+
+
+Work = Callable[[Job], Any]
+
+
+class Jobs:
+    """The jobs of a server."""
+
+    def __init__(self, most: int = MOST_JOBS, most_stored: int = MOST_STORED) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="steadygaze-"))  # mode 0700
+        self._most, self._most_stored = most, most_stored
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="job")
+        self._jobs: dict[str, Job] = {}
+
+    def create(self, kind: Literal["explain", "audit"], name: str, model: str) -> Job:
+        """A job with a folder of its own; `start` or `remove` it."""
+        self.check_space()
+        job = Job(kind, one_line(name, NAME), model, Path(tempfile.mkdtemp(dir=self._folder)))
+        self._jobs[job.id] = job
+        return job
+
+    def check_space(self) -> None:
+        if len(self._jobs) >= self._most:
+            raise TooManyJobs(f"the server keeps {self._most} jobs: delete one of them first")
+        stored = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        if stored >= self._most_stored:
+            raise TooManyJobs(f"the files of the jobs exceed {self._most_stored >> 20} MiB: delete a job first")
+
+    def start(self, job: Job, work: Work) -> None:
+        self._thread.submit(job.run, work)
+
+    def list(self) -> list[Job]:
+        return list(self._jobs.values())
+
+    def find(self, identifier: str) -> Job:
+        if identifier not in self._jobs:
+            raise UnknownJob("there is no such job: it was deleted, or the server was started again")
+        return self._jobs[identifier]
+
+    def cancel(self, job: Job) -> None:
+        job.stop.set()
+        if job.state == "waiting":
+            job.state = "canceled"
+
+    def remove(self, job: Job) -> None:
+        """Cancel the job, and delete its files."""
+        self.cancel(job)
+        self._jobs.pop(job.id, None)
+        shutil.rmtree(job.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Cancel all jobs, wait for the running one, and delete all files."""
+        for job in self.list():
+            self.cancel(job)
+        self._thread.shutdown(cancel_futures=True)
+        shutil.rmtree(self._folder, ignore_errors=True)

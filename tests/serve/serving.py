@@ -1,0 +1,80 @@
+"""Servers of the tests: in this process without a socket, or with one in a thread."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.cli.serve_command import free_socket, uvicorn_server
+from steadygaze.core.types import Example
+from steadygaze.serve.application import application
+from steadygaze.serve.security import Access
+from steadygaze.serve.served_models import ServedData, ServedModel
+
+HOST = "127.0.0.1:8000"
+SYNONYMS = {"good": ["fine", "great"], "dull": ["boring"], "film": ["movie"]}
+DATA = ServedData(
+    "reviews.csv",
+    [
+        Example("a good film", "yes", rationales=((2, 6),)),
+        Example("a dull film", "no", rationales=((2, 6),)),
+        Example("a good but dull film", "no", rationales=((11, 15),)),
+        Example("what a waste of a good cast", "no", rationales=((7, 12),)),
+    ],
+)
+
+
+def cheerful(texts):
+    return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+
+
+def served(name: str = "cheerful", function=cheerful) -> ServedModel:
+    return ServedModel(name, as_adapter(function, classes=["no", "yes"]), SYNONYMS)
+
+
+@contextlib.asynccontextmanager
+async def client_of(*models: ServedModel, access: Access | None = None, data: ServedData | None = None):
+    """A client of a server in this process."""
+    app = application(models or [served()], access or Access(frozenset([HOST])), data)
+    try:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
+            yield client
+    finally:
+        await asyncio.to_thread(app.app.state.jobs.close)
+
+
+async def finished(client: httpx.AsyncClient, job: dict, *, state: str = "done") -> dict:
+    """The job, once it has ended in this state."""
+    for _ in range(1000):
+        job = (await client.get(f"/v1/jobs/{job['id']}")).json()
+        if job["state"] in ("done", "failed", "canceled"):
+            assert job["state"] == state, job
+            return job
+        await asyncio.sleep(0.01)
+    raise AssertionError(job)
+
+
+@contextlib.contextmanager
+def live_server(*models: ServedModel, data: ServedData | None = None, rate: float = 1e9) -> Iterator[str]:
+    """The address of a server in a thread."""
+    with free_socket("127.0.0.1", 0) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        access = Access(frozenset([address]), rate=rate, burst=rate)
+        server = uvicorn_server(application(models or [served()], access, data))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.005)
+        try:
+            yield f"http://{address}"
+        finally:
+            server.should_exit = True
+            thread.join(20)

@@ -1,0 +1,281 @@
+"""Jobs: files and audits in the background, their progress, results and limits."""
+
+import asyncio
+import io
+import stat
+import threading
+
+import httpx
+import pandas as pd
+import pytest
+
+import steadygaze as sg
+from serve.serving import DATA, SYNONYMS, cheerful, client_of, finished, served
+from steadygaze.results.report import Report
+from steadygaze.serve import jobs as jobs_module
+from steadygaze.serve.jobs import Jobs
+
+CSV = b'id,text\n1,a good film\n2,a dull film\n3,"a good, long film"\n'
+
+
+async def upload(client: httpx.AsyncClient, content: bytes = CSV, name: str = "reviews.csv", **options):
+    headers = {"content-type": "application/octet-stream"}
+    return await client.post("/v1/jobs/explain", params={"name": name, **options}, content=content, headers=headers)
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 30))
+
+
+def test_a_file_is_explained_and_downloaded_in_every_format():
+    async def work():
+        async with client_of(served()) as client:
+            answer = await upload(client)
+            assert answer.status_code == 202
+            job = await finished(client, answer.json())
+            address = f"/v1/jobs/{job['id']}/result"
+            return job, {form: await client.get(address, params={"format": form}) for form in job["formats"]}
+
+    job, results = run(work())
+    assert (job["done"], job["total"], job["name"], job["formats"]) == (3, 3, "reviews.csv", ["csv", "html", "parquet"])
+    table = pd.read_parquet(io.BytesIO(results["parquet"].content))
+    expected = served().adapter.explain("a good film", "leave-one-out")
+    assert table["id"].tolist() == ["1", "2", "3"]
+    assert table["predicted_label"].tolist() == ["yes", "no", "yes"]
+    assert list(table["words"][0]) == list(expected.tokens)
+    assert table["weights"][0] == pytest.approx(expected.weights)
+    assert pd.read_csv(io.BytesIO(results["csv"].content))["predicted_label"].tolist() == ["yes", "no", "yes"]
+    assert "<script" not in results["html"].text
+    assert all("attachment" in result.headers["content-disposition"] for result in results.values())
+
+
+def test_a_jsonl_file_with_cells_of_several_types_has_no_parquet_result():
+    content = b'{"text": "a good film", "x": 1}\n{"text": "a dull film", "x": "one"}\n'
+
+    async def work():
+        async with client_of(served()) as client:
+            job = await finished(client, (await upload(client, content, "rows.jsonl")).json())
+            return job, await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "parquet"})
+
+    job, refused = run(work())
+    assert job["formats"] == ["csv", "html"]
+    assert refused.status_code == 400
+    assert "formats: csv, html" in refused.json()["error"]["message"]
+
+
+def test_a_job_is_canceled_and_its_files_are_deleted():
+    started, go = threading.Event(), threading.Event()
+    go.set()
+
+    def slow(texts):
+        started.set()
+        go.wait(10)
+        return cheerful(texts)
+
+    async def work():
+        async with client_of(served(function=slow)) as client:
+            go.clear()
+            started.clear()  # loading the model has called it
+            job, waiting = [(await upload(client)).json() for _ in range(2)]
+            await asyncio.to_thread(started.wait, 10)
+            states = [one["state"] for one in (await client.get("/v1/jobs")).json()["jobs"]]
+            for one in (job, waiting):
+                await client.post(f"/v1/jobs/{one['id']}/cancel", json={})
+            go.set()
+            await finished(client, job, state="canceled")
+            await finished(client, waiting, state="canceled")
+            refused = await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "csv"})
+            deleted = await client.delete(f"/v1/jobs/{job['id']}")
+            gone = await client.get(f"/v1/jobs/{job['id']}")
+            return states, refused, deleted, gone
+
+    states, refused, deleted, gone = run(work())
+    assert states == ["running", "waiting"]
+    assert (refused.status_code, deleted.status_code, gone.status_code) == (400, 204, 404)
+
+
+def test_files_of_jobs_are_private_and_removed_at_shutdown(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    jobs = Jobs()
+    job = jobs.create("explain", "../../etc/passwd\n<script>", "model")
+    (folder,) = tmp_path.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert job.folder.parent == folder
+    assert job.name == r"../../etc/passwd\n<script>"
+    jobs.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_number_and_the_size_of_jobs_are_limited():
+    jobs = Jobs(most=1)
+    jobs.create("explain", "a.csv", "model")
+    with pytest.raises(jobs_module.TooManyJobs, match="delete one of them first"):
+        jobs.create("explain", "b.csv", "model")
+    jobs.close()
+    jobs = Jobs(most_stored=3)
+    (jobs.create("explain", "a.csv", "model").folder / "file").write_bytes(b"1234")
+    with pytest.raises(jobs_module.TooManyJobs, match="exceed"):
+        jobs.create("explain", "b.csv", "model")
+    jobs.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "options", "message"),
+    [
+        (CSV, "reviews.exe", {}, "the file name must end with"),
+        (CSV, "csv", {}, "no suffix"),
+        (CSV, "reviews.csv", {"text": "review"}, "no column 'review'; its columns: id, text"),
+        (CSV, "reviews.csv", {"text": ["id", "text"]}, "one text column"),
+        (CSV, "reviews.csv", {"model": "x"}, "there is no model"),
+        (CSV, "reviews.csv", {"explainer": "attention"}, "does not support the explainer"),
+        (b"", "reviews.csv", {}, "empty"),
+        (b"not parquet", "reviews.parquet", {}, "parquet"),
+        (b"{", "reviews.jsonl", {}, "line 1"),
+    ],
+)
+def test_a_wrong_upload_is_refused_and_leaves_no_job(content, name, options, message):
+    async def work():
+        async with client_of(served()) as client:
+            return await upload(client, content, name, **options), await client.get("/v1/jobs")
+
+    answer, left = run(work())
+    assert answer.status_code == 400
+    assert message in answer.json()["error"]["message"]
+    assert left.json() == {"jobs": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"text\n\n", "row 2"),
+        (b"id,text\n1,good\n2,\n", "row 3"),
+        (b"text\n" + b"a " * 10_001 + b"\n", "text 1 has more than 20,000 characters"),
+        (b"text,words\na,b\n", "a column 'words'"),
+    ],
+)
+def test_a_file_that_cannot_be_explained_fails_with_a_sentence(content, message):
+    async def work():
+        async with client_of(served()) as client:
+            answer = await upload(client, content)
+            if answer.status_code == 400:
+                return answer.json()["error"]["message"]
+            return (await finished(client, answer.json(), state="failed"))["message"]
+
+    assert message in run(work())
+
+
+def test_formulas_and_templates_in_a_file_are_text():
+    hostile = "{{7*7}} ${7*7} =cmd|'/c calc' <script>alert(1)</script>"
+    content = ('text\n"' + hostile + '"\n').encode()
+
+    async def work():
+        async with client_of(served()) as client:
+            job = await finished(client, (await upload(client, content)).json())
+            return [
+                (await client.get(f"/v1/jobs/{job['id']}/result", params={"format": form})).content
+                for form in ("csv", "html")
+            ]
+
+    table, page = run(work())
+    assert pd.read_csv(io.BytesIO(table))["text"][0] == hostile
+    assert b"<script>alert" not in page
+    assert b"49" not in page
+
+
+def test_requests_are_answered_while_a_job_runs():
+    """A job sends small batches: a request waits for at most one of them."""
+    sizes, last = [], []
+
+    def counted(texts):
+        sizes.append(len(texts))
+        return cheerful(texts)
+
+    async def work():
+        async with client_of(served(function=counted)) as client:
+            content = "\n".join(["text", *(f"a good film {i}" for i in range(400))]).encode()
+            job = (await upload(client, content)).json()
+            await client.post("/v1/predict", json={"texts": ["another text"]})
+            last.append((await client.get(f"/v1/jobs/{job['id']}")).json()["state"])
+            await finished(client, job)
+
+    run(work())
+    assert last != ["done"]
+    assert max(sizes) <= 256
+
+
+def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
+    texts, labels = [e.text for e in DATA.examples], [e.label for e in DATA.examples]
+
+    async def work():
+        async with client_of(served()) as client:
+            job = await finished(
+                client, (await client.post("/v1/audit", json={"texts": texts, "labels": labels})).json()
+            )
+            address = f"/v1/jobs/{job['id']}"
+            report = (await client.get(f"{address}/result", params={"format": "json"})).json()
+            view = (await client.get(f"{address}/report")).json()
+            orders = ["order", "errors", "comprehensiveness", "jensen-shannon/1-synonym"]
+            sorted_texts = [(await client.get(f"{address}/texts", params={"order": order})).json() for order in orders]
+            filters = [{"label": "no"}, {"wrong": True}, {"word": "WASTE"}, {"limit": 1, "offset": 2}]
+            found = [(await client.get(f"{address}/texts", params=one)).json() for one in filters]
+            return job, report, view, sorted_texts, found
+
+    job, report, view, sorted_texts, found = run(work())
+    expected = sg.audit(cheerful, texts, labels, classes=["no", "yes"], synonyms=SYNONYMS)
+    assert [row.to_dict() for row in Report.from_dict(report).rows] == [row.to_dict() for row in expected.rows]
+    assert [row["value"] for row in view["rows"]] == [row["value"] for row in report["rows"]]
+    assert job["formats"] == ["html", "json"]
+    assert [row["row"] for row in sorted_texts[0]["texts"]] == [0, 1, 2, 3]
+    assert [row["wrong"] for row in sorted_texts[1]["texts"]] == [True, True, False, False]
+    values = [row["values"]["comprehensiveness"] for row in sorted_texts[2]["texts"]]
+    assert values == sorted(values)  # higher is better: the worst first
+    mean = next(row["value"] for row in view["rows"] if row["measure"] == "comprehensiveness" and row["sortable"])
+    assert sum(values) / len(values) == pytest.approx(mean)
+    shifts = [row["values"]["jensen-shannon/1-synonym"] for row in sorted_texts[3]["texts"]]
+    assert shifts == sorted(shifts, reverse=True)
+    assert [(one["total"], len(one["texts"])) for one in found] == [(3, 3), (2, 2), (1, 1), (4, 1)]
+
+
+def test_the_data_of_the_server_are_audited_with_their_rationales():
+    async def work():
+        async with client_of(served(), data=DATA) as client:
+            job = await finished(client, (await client.post("/v1/audit", json={"limit": 3})).json())
+            report = (await client.get(f"/v1/jobs/{job['id']}/report")).json()
+            first = (await client.get("/v1/data", params={"limit": 1})).json()
+            facts = (await client.get("/v1/models")).json()["data"]
+            return job, report, first, facts
+
+    job, report, first, facts = run(work())
+    assert (job["name"], report["texts"], facts) == ("reviews.csv", 3, {"name": "reviews.csv", "texts": 4})
+    assert first["texts"] == [{"text": "a good film", "question": None, "label": "yes"}]
+    agreement = [row for row in report["rows"] if row["section"] == "Plausibility" and row["n"]]
+    assert any(row["sortable"] for row in agreement)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "start the server with --data"),
+        ({"texts": ["a"], "labels": ["yes", "no"]}, "1 texts and 2 labels"),
+        ({"texts": ["a"], "explainers": ["attention"]}, "does not support"),
+        ({"texts": ["a"], "radius": 11}, "radius"),
+        ({"texts": ["a"], "k": 0}, "k: "),
+    ],
+)
+def test_a_wrong_audit_is_refused(body, message):
+    async def work():
+        async with client_of(served()) as client:
+            return await client.post("/v1/audit", json=body)
+
+    answer = run(work())
+    assert answer.status_code == 400
+    assert message in answer.json()["error"]["message"]
+
+
+def test_an_unknown_label_fails_the_audit_with_a_sentence():
+    async def work():
+        async with client_of(served()) as client:
+            answer = await client.post("/v1/audit", json={"texts": ["a", "b"], "labels": ["yes", "maybe"]})
+            return await finished(client, answer.json(), state="failed")
+
+    assert "'maybe'" in run(work())["message"]

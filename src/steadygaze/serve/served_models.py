@@ -1,5 +1,6 @@
 """ServedModel: a model of the workbench; predictions, explanations, synonyms and shifts as plain data."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
@@ -31,6 +32,7 @@ TOP = 5
 SAMPLES = 200
 """Rewrites of a certificate: it should take less than a second."""
 BATCH = inference.BATCH
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 NO_CERTIFICATE = "a certificate needs the attention layer of a classifier of train"
@@ -126,7 +128,18 @@ class ServedModel:
             config = SubstitutionConfig(k=TOP, samples=SAMPLES)
             found = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, BATCH)
             words = [{**asdict(row), "uncovered": list(row.uncovered)} for row in found.rows]
-        return [{"attention": a, "words": w} for a, w in zip(attention, words, strict=True)]
+        return [
+            {"attention": a, "words": w, "covered_words": self._covered(item, w)}
+            for item, a, w in zip(inputs, attention, words, strict=True)
+        ]
+
+    def _covered(self, item: Any, certificate: Any) -> list[str]:
+        """The words of a text with synonyms, all of which the model reads the same as the word."""
+        if isinstance(certificate, str):
+            return []
+        uncovered = {word.lower() for word in certificate["uncovered"]}
+        words = WORD.findall((item if isinstance(item, str) else item[0]).lower())
+        return sorted({word for word in words if word in self.synonyms} - uncovered)
 
     def alternatives(self, word: str) -> list[str]:
         """Synonyms of a word, with its capitals."""

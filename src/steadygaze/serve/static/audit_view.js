@@ -1,0 +1,139 @@
+// The audit view: the numbers of a report, and the texts behind each of them.
+
+import { call, element, fillSelect, guarded, make, modelNamed, number, percent, rememberInAddress, say, state } from "./page.js";
+import { refreshJobs, showJobs } from "./job_list.js";
+import { showText } from "./text_view.js";
+
+const PAGE = 20;
+let shown = null; // { job, rows, labels }
+let openText = () => {};
+
+export async function updateAudit() {
+  rememberInAddress();
+  say("");
+  await refreshJobs();
+  const { job } = state.audit;
+  if (job && shown?.job !== job) await guarded(showReport)(job);
+}
+
+async function showReport(job) {
+  const report = await call(`/v1/jobs/${encodeURIComponent(job)}/report`);
+  shown = { job, rows: report.rows, labels: report.labels };
+  if (state.audit.job !== job) state.audit = { job };
+  element("report").hidden = false;
+  element("report-title").textContent = `${report.facts.model}: ${report.facts.explanation}, ${report.facts.texts}`;
+  element("verdicts").replaceChildren(...report.verdicts.map(({ title, answer, why }) =>
+    make("li", {}, make("strong", { textContent: `${title}: ${answer}. ` }), why)));
+  element("report-notes").replaceChildren(...report.notes.map((note) => make("li", { textContent: note })));
+  drawNumbers(report.rows);
+  const sortable = report.rows.filter((row) => row.sortable);
+  const orders = [["order", "order of the data"], ["errors", "errors, most confident first"],
+    ...sortable.map((row) => [row.measure, `${row.section}: ${row.measure}, worst first`])];
+  fillSelect(element("order"), orders, state.audit.order);
+  fillSelect(element("filter-label"), [["", "all"], ...report.labels.map((label) => [`=${label}`, label])], state.audit.label);
+  element("filter-wrong").value = state.audit.wrong ?? "";
+  element("filter-word").value = state.audit.word ?? "";
+  await drawTexts();
+}
+
+function drawNumbers(rows) {
+  const header = ["section", "measure", "explainer", "value", "95 % interval", "texts", ""];
+  const body = rows.map((row) => {
+    const interval = row.interval === null ? "" : `${number(row.interval[0])} to ${number(row.interval[1])}`;
+    const cells = [row.section, row.measure, row.settings.explainer ?? "", row.n ? number(row.value) : row.note, interval, String(row.n)];
+    const action = make("td");
+    if (row.sortable) {
+      const button = make("button", { type: "button", className: "quiet", textContent: "Texts" });
+      button.setAttribute("aria-label", `texts sorted by ${row.measure}`);
+      button.addEventListener("click", guarded(async () => {
+        element("order").value = row.measure;
+        await filter();
+        element("filters").scrollIntoView();
+        element("order").focus();
+      }));
+      action.append(button);
+    }
+    return make("tr", {}, ...cells.map((text) => make("td", { textContent: text })), action);
+  });
+  element("numbers").className = "grid";
+  element("numbers").replaceChildren(make("thead", {}, make("tr", {}, ...header.map((text) => make("th", { scope: "col", textContent: text })))),
+    make("tbody", {}, ...body));
+}
+
+async function filter() {
+  const { job } = state.audit;
+  state.audit = { job, order: element("order").value, label: element("filter-label").value, wrong: element("filter-wrong").value, word: element("filter-word").value.trim(), offset: 0 };
+  rememberInAddress();
+  await drawTexts();
+}
+
+let requested = 0;
+
+async function drawTexts() {
+  const { job, order = "order", label = "", wrong = "", word = "", offset = 0 } = state.audit;
+  const query = new URLSearchParams({ order, offset: String(offset), limit: String(PAGE) });
+  if (label) query.append("label", label.slice(1)); // "=…": a label may be empty
+  if (wrong) query.append("wrong", wrong);
+  if (word) query.append("word", word);
+  const asked = ++requested;
+  const { total, texts } = await call(`/v1/jobs/${encodeURIComponent(job)}/texts?${query}`);
+  if (asked !== requested) return;
+  const isMeasure = !["order", "errors"].includes(order);
+  const header = ["text", "label", "predicted", "probability", ...(isMeasure ? [order] : [])];
+  const rows = texts.map((row) => {
+    const button = make("button", { type: "button", className: "link", textContent: row.text });
+    button.addEventListener("click", () => { showText(row.text, row.question); chooseModel(); openText(); });
+    const predicted = make("td", { textContent: row.wrong ? `${row.predicted} (wrong)` : row.predicted, className: row.wrong ? "flip" : "" });
+    return make("tr", {}, make("td", {}, button), make("td", { textContent: row.label ?? "–" }), predicted,
+      make("td", { className: "number", textContent: percent(row.probability) }),
+      ...(isMeasure ? [make("td", { className: "number", textContent: number(row.values[order] ?? null) })] : []));
+  });
+  const end = Math.min(offset + PAGE, total);
+  const caption = total ? `Texts ${offset + 1} to ${end} of ${total}; select one to open it` : "No text passes the filters";
+  element("audit-texts").className = "grid";
+  element("audit-texts").replaceChildren(make("caption", { id: "texts-caption", className: "hint", textContent: caption }),
+    make("thead", {}, make("tr", {}, ...header.map((text) => make("th", { scope: "col", textContent: text })))), make("tbody", {}, ...rows));
+  element("earlier").disabled = offset === 0;
+  element("later").disabled = end >= total;
+}
+
+/** Make sure that the audited model is shown in the text view. */
+function chooseModel() {
+  const name = shown?.model;
+  const model = name && modelNamed(name);
+  if (model && !state.chosen.some((choice) => choice.model === name)) state.chosen.push({ model: name, explainer: model.explainers[0] });
+}
+
+async function startAudit(event) {
+  event.preventDefault();
+  const limit = element("audit-limit").valueAsNumber;
+  await call("/v1/audit", { model: element("audit-model").value, ...(Number.isInteger(limit) && { limit }) });
+  say("The audit has started.");
+  await refreshJobs();
+}
+
+export function startAuditView(open) {
+  openText = open;
+  fillSelect(element("audit-model"), state.models.map(({ name }) => [name, name]));
+  element("audit-form").hidden = !state.data;
+  element("audit-hint").textContent = state.data
+    ? `Data: ${state.data.name}, ${state.data.texts} texts. An audit runs in the background.`
+    : "This server has no data to audit. Start it with --data DATA, or send texts to POST /v1/audit.";
+  element("audit-form").addEventListener("submit", guarded(startAudit));
+  for (const id of ["order", "filter-label", "filter-wrong"]) element(id).addEventListener("change", guarded(filter));
+  element("filter-word").addEventListener("input", guarded(filter));
+  element("filters").addEventListener("submit", (event) => event.preventDefault());
+  const turn = (step) => guarded(async () => {
+    state.audit.offset = Math.max(0, (state.audit.offset ?? 0) + step);
+    rememberInAddress();
+    await drawTexts();
+  });
+  element("earlier").addEventListener("click", turn(-PAGE));
+  element("later").addEventListener("click", turn(PAGE));
+  showJobs("audit-jobs", "audit", async (job) => {
+    state.audit = { job: job.id };
+    await guarded(showReport)(job.id);
+    if (shown) shown.model = job.model;
+    rememberInAddress();
+  });
+}

@@ -1,0 +1,274 @@
+"""The page of the workbench in Chromium: every view, its failures, keyboard, zoom and accessibility."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from estimator.tiny import fitted
+from report.browser import CHROMIUM
+from serve.serving import DATA, SYNONYMS, live_server, served
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.serve.served_models import ServedModel
+
+playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+expect = playwright_api.expect
+SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address():
+    words = ServedModel("words", as_adapter(fitted()), SYNONYMS)
+    with live_server(served(), words, data=DATA) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser, address):
+    """The page, which must not cause an error in the console."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if "Policy" in message.text else None)
+    page.on(
+        "request",
+        lambda request: (
+            problems.append(request.url) if not request.url.startswith((address, "data:", "blob:")) else None
+        ),
+    )
+    page.goto(address)
+    expect(page.locator("#status")).to_have_text("Type a text and press Explain.")
+    yield page
+    context.close()
+    assert problems == []
+
+
+def explain(page, text: str) -> None:
+    page.get_by_label("Text to explain").fill(text)
+    page.get_by_role("button", name="Explain", exact=True).click()
+    expect(page.locator("#status")).to_have_text("Ready.")
+
+
+def test_a_word_is_substituted_and_the_change_undone(page):
+    explain(page, "a good film")
+    cards = page.locator("#cards article")
+    expect(cards).to_have_count(2)
+    expect(cards.nth(0).locator("th.label")).to_have_text("yes")
+    cards.nth(0).get_by_role("button", name="good, weight").click()
+    expect(page.locator("#alternatives button")).to_have_text(["fine", "great"])
+    page.get_by_role("button", name="fine").click()
+    expect(page.get_by_label("Text to explain")).to_have_value("a fine film")
+    expect(cards.nth(0).locator(".flip").first).to_have_text("changed")
+    expect(page.locator("#history li")).to_have_text(["a good film", "a fine film"])
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("Text to explain")).to_have_value("a good film")
+    expect(page.locator("#history li")).to_have_count(0)
+
+
+def test_a_word_is_deleted_or_replaced_by_any_other(page):
+    explain(page, "a good film")
+    page.get_by_role("button", name="good, weight").first.click()
+    page.get_by_role("button", name="Delete the word").click()
+    expect(page.get_by_label("Text to explain")).to_have_value("a film")
+    page.get_by_role("button", name="film, weight").first.click()
+    expect(page.locator("#word-note")).to_have_text("Substitute a synonym:")
+    page.get_by_label("Another word").fill("opera")
+    page.get_by_label("Another word").press("Enter")
+    expect(page.get_by_label("Text to explain")).to_have_value("a opera")
+
+
+def test_an_unknown_word_has_no_synonyms(page):
+    explain(page, "a zebra")
+    page.get_by_role("button", name="zebra, weight").first.click()
+    expect(page.locator("#word-note")).to_have_text("The synonym table has no synonym of this word.")
+
+
+def test_certificates_are_shown_where_the_model_allows_them(page):
+    explain(page, "a good film")
+    black_box, words = page.locator("#cards article").all()
+    expect(black_box.locator(".certificate")).to_contain_text("not available: a certificate needs the attention layer")
+    expect(words.locator(".certificate")).to_contain_text("certified radius of the label")
+    expect(words.locator(".certificate")).to_contain_text("words with synonyms")
+    expect(black_box.locator(".certificate")).to_contain_text("a rewrite with another label")
+
+
+def test_a_link_restores_the_state(page, address):
+    explain(page, "a good film")
+    page.get_by_role("button", name="good, weight").first.click()
+    page.get_by_role("button", name="great").click()
+    expect(page.locator("#history li")).to_have_count(2)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.get_by_label("Text to explain")).to_have_value("a great film")
+    expect(page.locator("#history li")).to_have_text(["a good film", "a great film"])
+
+
+def test_a_state_is_exported_as_json_html_and_png(page):
+    explain(page, f"a good film {SCRIPT}")
+    contents = {}
+    for form in ("JSON", "HTML", "PNG"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save {form}").click()
+        contents[form] = Path(download.value.path()).read_bytes()
+    assert [result["model"] for result in json.loads(contents["JSON"])] == ["cheerful", "words"]
+    assert contents["PNG"].startswith(b"\x89PNG")
+    assert len(contents["PNG"]) > 5000
+    assert b"<script" not in contents["HTML"]
+    assert b"<img" not in contents["HTML"]
+    assert b'style="background-color: rgba(var(--' in contents["HTML"]
+    assert b"default-src 'none'" in contents["HTML"]
+    assert page.title() == "steadygaze workbench"
+
+
+def test_models_are_compared_word_by_word(page):
+    explain(page, "a good film")
+    page.get_by_role("button", name="Compare").click()
+    tables = page.locator("#comparison table")
+    expect(tables).to_have_count(2)
+    expect(tables.nth(0).locator("tbody tr")).to_have_count(2)
+    expect(tables.nth(1).locator("tbody th")).to_have_text(["a", "good", "film"])
+    expect(tables.nth(1)).to_contain_text("★")
+    page.get_by_label("leave-one-out").first.uncheck()
+    expect(page.locator("#status")).to_have_text("Choose at least two models or explainers.")
+
+
+def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
+    page.get_by_role("button", name="Audit", exact=True).click()
+    page.get_by_role("button", name="Start the audit").click()
+    expect(page.locator("#report")).to_be_visible(timeout=30_000)
+    texts = page.locator("#audit-texts tbody tr")
+    expect(texts).to_have_count(4)
+    page.get_by_label("Predictions").select_option("wrong")
+    expect(texts).to_have_count(2)
+    page.get_by_label("Contains").fill("waste")
+    expect(texts).to_have_count(1)
+    page.get_by_label("Contains").fill("")
+    page.get_by_label("Predictions").select_option("all")
+    page.locator("#filter-label").select_option("yes")
+    expect(texts).to_have_count(1)
+    page.locator("#filter-label").select_option("all")
+    page.get_by_role("button", name="texts sorted by comprehensiveness", exact=True).click()
+    expect(page.locator("#audit-texts thead")).to_contain_text("comprehensiveness")
+    page.reload()  # the job and the filters are still there
+    expect(page.locator("#audit-texts thead")).to_contain_text("comprehensiveness")
+    texts.first.get_by_role("button").click()
+    expect(page.locator("#status")).to_have_text("Ready.")
+    expect(page.get_by_label("Text to explain")).not_to_have_value("")
+
+
+def test_a_file_is_explained_in_the_background_and_downloaded(page):
+    name = "<img src=x onerror=alert(1)>.csv"
+    content = f'text,note\na good film,"{SCRIPT.replace(chr(34), chr(34) * 2)}"\na dull film,x\n'.encode()
+    page.get_by_role("button", name="Data", exact=True).click()
+    page.get_by_label("File (").set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
+    page.get_by_role("button", name="Explain the file").click()
+    job = page.locator("#data-jobs li").first
+    expect(job).to_contain_text("done")
+    expect(job.locator("strong")).to_have_text(name)
+    page.reload()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").first.click()
+    assert Path(download.value.path()).read_text().startswith("text,note,predicted_label")
+    page.get_by_role("button", name="Delete").first.click()
+    expect(page.locator("#data-jobs")).to_contain_text("No jobs yet.")
+
+
+def test_a_wrong_file_is_refused_with_a_sentence(page):
+    page.get_by_role("button", name="Data", exact=True).click()
+    page.get_by_role("button", name="Explain the file").click()
+    expect(page.locator("#status.error")).to_have_text("Choose a file first.")
+    page.get_by_label("File (").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": b"review\ngood\n"})
+    page.get_by_role("button", name="Explain the file").click()
+    expect(page.locator("#status.error")).to_contain_text("has no column 'text'; its columns: review")
+
+
+def test_markup_in_texts_is_shown_and_not_run(page):
+    explain(page, SCRIPT)
+    expect(page.locator("#cards")).to_contain_text("document.title")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#comparison table")).to_have_count(2)
+    assert page.locator("main img, main script").count() == 0
+    assert page.title() == "steadygaze workbench"
+
+
+def test_the_page_says_that_the_server_is_gone(page):
+    explain(page, "a good film")
+    page.route("**/v1/**", lambda route: route.abort())
+    page.get_by_role("button", name="Explain", exact=True).click()
+    expect(page.locator("#status.error")).to_have_text("The server does not answer. Is it still running?")
+    page.unroute("**/v1/**")
+    explain(page, "a good film")  # and works again
+
+
+def test_a_text_that_is_too_long_is_refused_with_a_sentence(page):
+    page.evaluate("document.getElementById('text').removeAttribute('maxlength')")
+    page.get_by_label("Text to explain").fill("a " * 10_001)
+    page.get_by_role("button", name="Explain", exact=True).click()
+    expect(page.locator("#status.error")).to_contain_text("20000 characters")
+
+
+def test_the_keyboard_reaches_everything(page):
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Text", exact=True)).to_be_focused()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+    expect(page.get_by_label("Text to explain")).to_be_focused()
+    page.keyboard.type("a good film")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#status")).to_have_text("Ready.")
+    word = page.get_by_role("button", name="good, weight").first
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if word.evaluate("node => node === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator("#word-menu")).to_be_visible()
+    expect(page.locator("#alternatives button")).to_have_count(2)
+    page.locator("#alternatives button").first.press("Enter")
+    expect(page.get_by_label("Text to explain")).to_have_value("a fine film")
+    page.get_by_role("button", name="fine, weight").first.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator("#word-menu")).to_be_hidden()
+
+
+AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
+  (found) => [found.impact, found.id, found.nodes[0].html])"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_has_a_serious_accessibility_problem_or_needs_sideways_scrolling(browser, address, scheme):
+    """1280 pixels at 200 % zoom are 640; a phone has 390."""
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    axe = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    context = browser.new_context(viewport={"width": 640, "height": 450}, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator("#status")).to_have_text("Type a text and press Explain.")
+    explain(page, "a good film with a rather long sentence and unpronounceablyverylongwords" + "x" * 80)
+    expect(page.locator(".certificate")).to_have_count(2)
+    page.evaluate(axe)
+    pictures = os.environ.get("STEADYGAZE_SCREENSHOTS")
+    for view in ("Text", "Compare", "Audit", "Data"):
+        page.get_by_role("button", name=view, exact=True).click()
+        page.wait_for_load_state("networkidle")
+        serious = [found for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
+        assert serious == [], view
+        for width in (640, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (view, width)
+            if pictures:
+                page.screenshot(path=f"{pictures}/{view.lower()}-{scheme}-{width}.png", full_page=True)
+    context.close()

@@ -190,6 +190,8 @@ async def explain(body: ExplainRequest, request: Request) -> Answer:
 @router.post("/shift", summary="Compare a text and its rewrite")
 async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
     models = models_of(request)
+    if isinstance(body.before, str) != isinstance(body.after, str):
+        raise UserError("before and after must be two texts or two pairs")
     before, after = await models.explain(body, [body.before, body.after])
     return {
         "model": models.find(body.model).name,

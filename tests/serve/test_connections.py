@@ -1,0 +1,150 @@
+"""Connections of a real server: slow clients, half-sent bodies and many connections, all from this machine."""
+
+import json
+import socket
+import time
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from serve.serving import live_server, served
+from steadygaze.serve import connections, security
+
+BODY = json.dumps({"texts": ["a good film"]}).encode()
+
+
+@pytest.fixture(scope="module")
+def address():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "HEADER_SECONDS", 0.4)
+        patch.setattr(connections, "MOST_CONNECTIONS", 40)
+        patch.setattr(security, "PAUSE", 0.3)
+        patch.setattr(security, "UPLOAD_TIME", 1.0)
+        with live_server(served()) as address:
+            yield address
+
+
+@pytest.fixture
+def connect(address):
+    sockets = []
+
+    def connect() -> socket.socket:
+        place = urlsplit(address)
+        sockets.append(socket.create_connection((place.hostname, place.port), timeout=5))
+        return sockets[-1]
+
+    yield connect
+    for one in sockets:
+        one.close()
+
+
+def head(address: str, length: int = len(BODY)) -> bytes:
+    host = urlsplit(address).netloc
+    headers = f"Host: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    return f"POST /v1/predict HTTP/1.1\r\n{headers}".encode()
+
+
+def answers(address: str) -> bool:
+    return httpx.post(f"{address}/v1/predict", json={"texts": ["a good film"]}).status_code == 200
+
+
+def is_closed(one: socket.socket) -> bool:
+    try:
+        return one.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def received(one: socket.socket) -> bytes:
+    parts = b""
+    while part := one.recv(65536):
+        parts += part
+        if b"\r\n\r\n" in parts and b"}" in parts:
+            break
+    return parts
+
+
+@pytest.mark.parametrize("start", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: "])
+def test_a_connection_without_a_complete_request_is_closed(address, connect, start):
+    one = connect()
+    one.sendall(start)
+    assert is_closed(one)
+    assert answers(address)
+
+
+def test_a_second_request_that_stays_incomplete_closes_the_connection(address, connect):
+    one = connect()
+    one.sendall(head(address) + BODY)
+    assert received(one).startswith(b"HTTP/1.1 200")
+    one.sendall(b"GET / HT")
+    assert is_closed(one)
+
+
+def test_a_half_sent_body_is_answered_with_408(address, connect):
+    one = connect()
+    one.sendall(head(address) + BODY[:10])
+    answer = received(one)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"too-slow" in answer
+    assert answers(address)
+
+
+def test_a_body_that_arrives_in_drops_is_answered_with_408(address, connect):
+    one = connect()
+    one.sendall(head(address, 1000))
+    end = time.monotonic() + 3
+    one.settimeout(0.1)
+    answer = b""
+    while not answer and time.monotonic() < end:
+        one.sendall(b" ")
+        try:
+            answer = one.recv(65536)
+        except TimeoutError:
+            continue
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_body_harms_nobody(address, connect):
+    one = connect()
+    one.sendall(head(address) + BODY[:10])
+    one.close()
+    assert answers(address)
+
+
+def test_further_connections_are_closed_and_the_server_goes_on(address, connect):
+    many = [connect() for _ in range(100)]
+    closed = 0
+    for one in many[40:]:
+        closed += is_closed(one)
+    assert closed >= 55  # of the first 40, some may have been closed by the clock
+    for one in many:
+        one.close()
+    time.sleep(0.1)
+    assert answers(address)
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",  # TLS
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(10_000)) + b"\r\n",
+    ],
+    ids=lambda value: str(value[:24]),
+)
+def test_broken_http_is_answered_with_4xx_or_closed(address, connect, request_head):
+    one = connect()
+    one.sendall(request_head)
+    try:
+        answer = one.recv(65536)
+    except ConnectionError:
+        answer = b""
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    assert answers(address)

@@ -154,10 +154,10 @@ OTHERS = [
     ("POST", "/"),
     ("POST", "/static/workbench.js"),
     ("POST", f"/v1/jobs/{NO_JOB}/cancel"),
-    ("POST", "/v1/jobs/explain"),
-    ("POST", "/v1/jobs/explain?name="),
-    ("POST", "/v1/jobs/explain?name=a.csv&text=a&text=b&text=c"),
-    ("POST", "/v1/jobs/explain?name=a.csv&drop_empty=perhaps"),
+    ("POST", "/v1/explain-file"),
+    ("POST", "/v1/explain-file?name="),
+    ("POST", "/v1/explain-file?name=a.csv&text=a&text=b&text=c"),
+    ("POST", "/v1/explain-file?name=a.csv&drop_empty=perhaps"),
     ("BREW", "/v1/models"),
 ]
 

@@ -20,7 +20,7 @@ CSV = b'id,text\n1,a good film\n2,a dull film\n3,"a good, long film"\n'
 
 async def upload(client: httpx.AsyncClient, content: bytes = CSV, name: str = "reviews.csv", **options):
     headers = {"content-type": "application/octet-stream"}
-    return await client.post("/v1/jobs/explain", params={"name": name, **options}, content=content, headers=headers)
+    return await client.post("/v1/explain-file", params={"name": name, **options}, content=content, headers=headers)
 
 
 def run(coroutine):
@@ -59,7 +59,7 @@ def test_a_jsonl_file_with_cells_of_several_types_has_no_parquet_result():
 
     job, refused = run(work())
     assert job["formats"] == ["csv", "html"]
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "formats: csv, html" in refused.json()["error"]["message"]
 
 
@@ -91,7 +91,7 @@ def test_a_job_is_canceled_and_its_files_are_deleted():
 
     states, refused, deleted, gone = run(work())
     assert states == ["running", "waiting"]
-    assert (refused.status_code, deleted.status_code, gone.status_code) == (400, 204, 404)
+    assert (refused.status_code, deleted.status_code, gone.status_code) == (422, 204, 404)
 
 
 def test_files_of_jobs_are_private_and_removed_at_shutdown(tmp_path, monkeypatch):
@@ -139,7 +139,7 @@ def test_a_wrong_upload_is_refused_and_leaves_no_job(content, name, options, mes
             return await upload(client, content, name, **options), await client.get("/v1/jobs")
 
     answer, left = run(work())
-    assert answer.status_code == 400
+    assert answer.status_code in (400, 422)
     assert message in answer.json()["error"]["message"]
     assert left.json() == {"jobs": []}
 
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_explained_fails_with_a_sentence(content, message)
     async def work():
         async with client_of(served()) as client:
             answer = await upload(client, content)
-            if answer.status_code == 400:
+            if answer.status_code == 422:
                 return answer.json()["error"]["message"]
             return (await finished(client, answer.json(), state="failed"))["message"]
 
@@ -268,7 +268,7 @@ def test_a_wrong_audit_is_refused(body, message):
             return await client.post("/v1/audit", json=body)
 
     answer = run(work())
-    assert answer.status_code == 400
+    assert answer.status_code in (400, 422)
     assert message in answer.json()["error"]["message"]
 
 

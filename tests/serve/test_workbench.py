@@ -55,6 +55,17 @@ def page(browser, address):
     assert problems == []
 
 
+AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
+  (found) => [found.impact, found.id, found.nodes[0].html])"""
+
+
+def serious_problems(page) -> list:
+    """The problems that axe-core finds on the page, minor and moderate ones left out."""
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    return [found for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
+
+
 def explain(page, text: str) -> None:
     page.get_by_label("Text to explain").fill(text)
     page.get_by_role("button", name="Explain", exact=True).click()
@@ -162,6 +173,7 @@ def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
     page.locator("#filter-label").select_option("all")
     page.get_by_role("button", name="texts sorted by comprehensiveness", exact=True).click()
     expect(page.locator("#audit-texts thead")).to_contain_text("comprehensiveness")
+    assert serious_problems(page) == []
     page.reload()  # the job and the filters are still there
     expect(page.locator("#audit-texts thead")).to_contain_text("comprehensiveness")
     texts.first.get_by_role("button").click()
@@ -204,6 +216,11 @@ def test_markup_in_texts_is_shown_and_not_run(page):
     assert page.title() == "steadygaze workbench"
 
 
+def test_axe_finds_a_problem_that_is_there(page):
+    page.evaluate("document.body.append(document.createElement('button'))")
+    assert [found[1] for found in serious_problems(page)] == ["button-name"]
+
+
 def test_the_page_says_that_the_server_is_gone(page):
     explain(page, "a good film")
     page.route("**/v1/**", lambda route: route.abort())
@@ -244,28 +261,20 @@ def test_the_keyboard_reaches_everything(page):
     expect(page.locator("#word-menu")).to_be_hidden()
 
 
-AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
-  (found) => [found.impact, found.id, found.nodes[0].html])"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_no_view_has_a_serious_accessibility_problem_or_needs_sideways_scrolling(browser, address, scheme):
     """1280 pixels at 200 % zoom are 640; a phone has 390."""
-    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    axe = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    context = browser.new_context(viewport={"width": 640, "height": 450}, color_scheme=scheme, bypass_csp=True)
+    context = browser.new_context(viewport={"width": 640, "height": 450}, color_scheme=scheme)
     page = context.new_page()
     page.goto(address)
     expect(page.locator("#status")).to_have_text("Type a text and press Explain.")
     explain(page, "a good film with a rather long sentence and unpronounceablyverylongwords" + "x" * 80)
     expect(page.locator(".certificate")).to_have_count(2)
-    page.evaluate(axe)
     pictures = os.environ.get("STEADYGAZE_SCREENSHOTS")
     for view in ("Text", "Compare", "Audit", "Data"):
         page.get_by_role("button", name=view, exact=True).click()
         page.wait_for_load_state("networkidle")
-        serious = [found for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
-        assert serious == [], view
+        assert serious_problems(page) == [], view
         for width in (640, 390):
             page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (view, width)

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.results.explanation import Explanation
@@ -23,6 +23,14 @@ SECONDS = 60.0
 Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
 Name = Annotated[str, Field(max_length=200)]
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 7.0 is the integer 7."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_whole)
 
 
 class StrictModel(BaseModel):
@@ -148,7 +156,7 @@ class ProblemAnswer(BaseModel):
 PROBLEM_ANSWERS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemAnswer, "description": description}
     for status, description in {
-        400: "Wrong input",
+        400: "The request does not have this form",
         401: "The token is missing or wrong",
         403: "The request comes from a page of another server",
         404: "There is no such address or job",
@@ -156,6 +164,7 @@ PROBLEM_ANSWERS: dict[int | str, dict[str, Any]] = {
         409: "No further job is accepted",
         413: "The request is too large",
         415: "The content type is not accepted",
+        422: "The model or the data do not allow the request",
         429: "Too many requests",
         503: "The server is busy",
         504: "The model needs too long",

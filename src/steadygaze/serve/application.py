@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
@@ -72,7 +73,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(UserError)
     @app.exception_handler(NonFiniteOutput)
     async def user_error(request: Request, error: Exception) -> Response:
-        return problem(400, "wrong-input", str(error))
+        return problem(422, "not-possible", str(error))
 
     @app.exception_handler(UnknownJob)
     async def unknown_job(request: Request, error: UnknownJob) -> Response:
@@ -99,7 +100,16 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         status = request.scope.get(REFUSED, error.status_code)
-        return problem(status, *PROBLEMS.get(status, ("error", str(error.detail))))
+        answer = problem(status, *PROBLEMS.get(status, ("error", str(error.detail))))
+        if status == 405:
+            answer.headers["Allow"] = ", ".join(_methods(app, request.url.path))
+        return answer
+
+
+def _methods(app: FastAPI, path: str) -> list[str]:
+    """The methods of an address, which may belong to several routes."""
+    routes = [route for route in app.routes if isinstance(route, Route) and route.path_regex.match(path)]
+    return sorted({method for route in routes for method in route.methods or ()})
 
 
 def _add_metrics(app: FastAPI, served: Models) -> None:

@@ -15,6 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Removal
 from steadygaze.serve.api import (
     PROBLEM_ANSWERS,
+    WHOLE,
     Answer,
     Models,
     Name,
@@ -41,7 +42,7 @@ MEDIA = {
     "json": "application/json",
 }
 
-Label = Annotated[str, Field(max_length=1000)] | Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
+Label = Annotated[str, Field(max_length=1000)] | Annotated[int, Field(ge=-(1 << 53), le=1 << 53), WHOLE]
 Identifier = Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
 ShortText = Annotated[str, Query(max_length=200)]
 
@@ -53,12 +54,16 @@ class AuditBody(StrictModel):
     texts: Annotated[list[Text | Pair], Field(min_length=1, max_length=MOST_AUDITED)] | None = None
     labels: Annotated[list[Label], Field(max_length=MOST_AUDITED)] | None = None
     explainers: Annotated[list[Name], Field(max_length=10, default_factory=list)]
-    limit: Annotated[int, Field(ge=0, le=1 << 31)] | None = Field(None, description="Texts, drawn at random; 0: all.")
-    sample: Annotated[int, Field(ge=1, le=1 << 31)] | None = Field(None, description="Texts for expensive measures.")
-    k: Annotated[int, Field(ge=1, le=1000)] = 7
+    limit: Annotated[int, Field(ge=0, le=1 << 31), WHOLE] | None = Field(
+        None, description="Texts, drawn at random; 0: all."
+    )
+    sample: Annotated[int, Field(ge=1, le=1 << 31), WHOLE] | None = Field(
+        None, description="Texts for expensive measures."
+    )
+    k: Annotated[int, Field(ge=1, le=1000), WHOLE] = 7
     radius: Annotated[float, Field(ge=0, le=10)] = 0.1
     removal: Removal = "delete"
-    seed: Annotated[int, Field(ge=0, le=(1 << 31) - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=(1 << 31) - 1), WHOLE] = 0
     target: Name | None = None
     threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
@@ -104,7 +109,7 @@ def _examples(body: AuditBody, model: ServedModel, models: Models) -> tuple[list
 
 
 @router.post(
-    "/jobs/explain",
+    "/explain-file",
     status_code=202,
     summary="Explain every row of a file in the background",
     openapi_extra={

@@ -29,7 +29,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES = 16 << 20
 MOST_UPLOADED = 256 << 20
-UPLOADS = "/v1/jobs/explain"
+UPLOADS = "/v1/explain-file"
 TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB, or a file {MOST_UPLOADED >> 20} MiB"
 TOO_SLOW = "too-slow", "the request arrives too slowly: send it again"
 REFUSED = "steadygaze.refused"
@@ -104,7 +104,7 @@ class SecurityMiddleware:
             return 429, "too-many-requests", "too many requests: wait a second"
         if method not in READ_ONLY and not self._from_own_page(headers):
             return 403, "foreign-origin", "requests of pages of other servers are refused"
-        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip() not in CONTENT_TYPES:
+        if method == "POST" and not _is_accepted(headers):
             return 415, "content-type", f"send one of the content types {', '.join(CONTENT_TYPES)}"
         if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > largest(path):
             return 413, *TOO_LARGE
@@ -131,6 +131,14 @@ class SecurityMiddleware:
             self.buckets.clear()
         self.buckets[client] = (max(left - 1, 0.0), now)
         return left >= 1
+
+
+def _is_accepted(headers: dict[str, str]) -> bool:
+    """Whether the body has an accepted type; a request without a body needs none."""
+    kind = headers.get("content-type")
+    if kind is None and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return True
+    return (kind or "").partition(";")[0].strip().lower() in CONTENT_TYPES
 
 
 def largest(path: str) -> int:

@@ -30,7 +30,7 @@ async function explainFile(event) {
   if (model.task !== "classification") query.append("target", model.classes[0]);
   if (element("data-drop-empty").checked) query.append("drop_empty", "true");
   say("Uploading …");
-  await request(`/v1/jobs/explain?${query}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+  await request(`/v1/explain-file?${query}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
   say("The job has started.");
   await refreshJobs();
 }

@@ -48,7 +48,7 @@ async def client_of(*models: ServedModel, access: Access | None = None, data: Se
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
             yield client
     finally:
-        await asyncio.to_thread(app.app.state.jobs.close)
+        await asyncio.to_thread(app.app.app.state.jobs.close)
 
 
 async def finished(client: httpx.AsyncClient, job: dict, *, state: str = "done") -> dict:

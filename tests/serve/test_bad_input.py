@@ -166,7 +166,7 @@ OTHERS = [
 def app():
     app = application([served()], Access(frozenset([HOST]), rate=1e9, burst=1e9), DATA)
     yield app
-    app.app.state.jobs.close()
+    app.app.app.state.jobs.close()
 
 
 @pytest.fixture(scope="module")

@@ -112,6 +112,15 @@ def test_a_client_that_goes_away_in_the_middle_of_a_body_harms_nobody(address, c
     assert answers(address)
 
 
+def test_a_client_that_never_stops_sending_headers_is_cut_off(address, connect):
+    one = connect()
+    with pytest.raises(ConnectionError):  # noqa: PT012
+        one.sendall(b"GET / HTTP/1.1\r\n")
+        for number in range(10_000):
+            one.sendall(b"X-%d: " % number + b"y" * 1000 + b"\r\n")
+    assert answers(address)
+
+
 def test_further_connections_are_closed_and_the_server_goes_on(address, connect):
     many = [connect() for _ in range(100)]
     closed = 0

@@ -218,7 +218,7 @@ def test_items_that_wait_are_processed_together_by_kind():
 
     async def run():
         batcher = Batcher(work, largest=3)
-        futures = [asyncio.create_task(batcher.submit(kind, i)) for i, kind in enumerate("abaaabaa")]
+        futures = [batcher.submit(kind, i) for i, kind in enumerate("abaaabaa")]
         await asyncio.sleep(0)
         go.set()
         results = await asyncio.gather(*futures)
@@ -250,16 +250,25 @@ def test_too_many_waiting_items_are_refused():
     async def run():
         go = threading.Event()
         batcher = Batcher(lambda kind, items: [go.wait(5) for _ in items], largest=1, most_waiting=2)
-        tasks = [asyncio.create_task(batcher.submit("x", i)) for i in range(2)]
+        tasks = [batcher.submit("x", i) for i in range(2)]
         await asyncio.sleep(0.05)  # the first is being processed, one waits
-        tasks.append(asyncio.create_task(batcher.submit("x", 2)))
+        tasks.append(batcher.submit("x", 2))
         await asyncio.sleep(0)
         with pytest.raises(Busy):
-            await batcher.submit("x", 3)
+            batcher.submit("x", 3)
         go.set()
         await asyncio.gather(*tasks)
 
     asyncio.run(run())
+
+
+def test_a_busy_model_and_a_late_one_have_their_own_answers(monkeypatch):
+    monkeypatch.setattr("steadygaze.serve.batching.Batcher.submit", lambda *_: (_ for _ in ()).throw(Busy()))
+    answer = post("predict", {"texts": ["a"]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
+    monkeypatch.setattr("steadygaze.serve.batching.Batcher.submit", lambda *_: (_ for _ in ()).throw(TimeoutError()))
+    answer = post("explain", {"texts": ["a"]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (504, "timeout")
 
 
 def test_metrics_count_requests():

@@ -48,6 +48,10 @@ Token = Annotated[
         "--token", envvar="STEADYGAZE_TOKEN", help="Token that every request needs, at least 16 characters."
     ),
 ]
+Rate = Annotated[
+    float,
+    runtime_option("--rate", min=1, metavar="N", help="Requests per second of one client; bursts: twice as many."),
+]
 Names = Annotated[
     list[str] | None, runtime_option("--name", metavar="HOST:PORT", help="Further name of this server; repeatable.")
 ]
@@ -74,6 +78,7 @@ def serve(
     port: Port = 8000,
     token: Token = None,
     names: Names = None,
+    rate: Rate = 200,
     *,
     common: Common,
 ) -> None:
@@ -94,7 +99,7 @@ def serve(
         hosts = frozenset([*(f"{name}:{port}" for name in (*LOOPBACK_NAMES, host)), *(names or [])])
         name = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
         print_line(stderr_console(common), f"http://{name}:{port}  (Ctrl-C ends it)")
-        uvicorn_server(application(served, Access(hosts, token), texts)).run(sockets=[listener])
+        uvicorn_server(application(served, Access(hosts, token, rate, 2 * rate), texts)).run(sockets=[listener])
 
 
 def uvicorn_server(app: Any) -> Any:

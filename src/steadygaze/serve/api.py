@@ -1,16 +1,19 @@
 """The REST API: its requests, its answers and its errors."""
 
 import asyncio
+import json
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Query, Request
+import orjson
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import Batcher
+from steadygaze.serve.security import EARLIER
 from steadygaze.serve.served_models import ServedData, ServedModel, shift
 
 MOST_CHARACTERS = 20_000
@@ -110,8 +113,15 @@ class Models:
 
     async def call(self, kind: Hashable, inputs: Sequence[Any], seconds: float | None = SECONDS) -> list[Any]:
         """One result for each text; texts of several requests are processed together."""
-        work = asyncio.gather(*(self.batcher.submit(kind, item) for item in inputs))
-        return list(await asyncio.wait_for(work, None if seconds is None else self.seconds))
+        futures: list[asyncio.Future[Any]] = []
+        try:
+            for item in inputs:
+                futures.append(self.batcher.submit(kind, item))
+            async with asyncio.timeout(None if seconds is None else self.seconds):
+                return [await future for future in futures]
+        finally:
+            for future in futures:  # if one fails, the others are not computed
+                future.cancel()
 
     async def explain(
         self, request: ExplainRequest | ShiftRequest | Choice, inputs: Sequence[Any]
@@ -140,6 +150,8 @@ def _input(model: ServedModel, text: str | list[str]) -> str | tuple[str, str]:
 
 
 def models_of(request: Request) -> Models:
+    if (error := request.scope.get(EARLIER)) is not None:
+        raise error
     models: Models = request.app.state.models
     return models
 
@@ -174,26 +186,50 @@ router = APIRouter(prefix="/v1", responses=PROBLEM_ANSWERS)
 Answer = Mapping[str, Any]
 
 
+class Json(Response):
+    """JSON, without the conversion that FastAPI makes of other values."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        try:
+            return orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
+        except TypeError:  # a text with half of a surrogate pair
+            return json.dumps(content).encode()
+
+
+def answer(**values: Any) -> Answer:
+    """The body as a response; to FastAPI's document it is the mapping."""
+    response: Any = Json(values)
+    return cast(Answer, response)
+
+
 @router.get("/models", summary="The models and what they support")
 async def list_models(request: Request) -> Answer:
     models = models_of(request)
     data = None if models.data is None else {"name": models.data.name, "texts": len(models.data.examples)}
-    return {"models": [model.facts for model in models.by_name.values()], "data": data}
+    return answer(models=[model.facts for model in models.by_name.values()], data=data)
 
 
 @router.post("/predict", summary="Predict the classes of texts")
 async def predict(body: PredictRequest, request: Request) -> Answer:
-    models = models_of(request)
+    return await predicted(models_of(request), body)
+
+
+async def predicted(models: Models, body: PredictRequest) -> Answer:
     model = models.find(body.model)
     rows = await models.call(("predict", model.name), checked_inputs(model, body.texts))
-    return {"model": model.name, "predictions": rows}
+    return answer(model=model.name, predictions=rows)
 
 
 @router.post("/explain", summary="Explain the predictions of texts")
 async def explain(body: ExplainRequest, request: Request) -> Answer:
-    models = models_of(request)
+    return await explained(models_of(request), body)
+
+
+async def explained(models: Models, body: ExplainRequest) -> Answer:
     explanations = await models.explain(body, body.texts)
-    return {"model": models.find(body.model).name, "explanations": [e.to_dict() for e in explanations]}
+    return answer(model=models.find(body.model).name, explanations=[e.to_dict() for e in explanations])
 
 
 @router.post("/shift", summary="Compare a text and its rewrite")
@@ -202,17 +238,13 @@ async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
     if isinstance(body.before, str) != isinstance(body.after, str):
         raise UserError("before and after must be two texts or two pairs")
     before, after = await models.explain(body, [body.before, body.after])
-    return {
-        "model": models.find(body.model).name,
-        "before": before.to_dict(),
-        "after": after.to_dict(),
-        "shift": shift(before, after),
-    }
+    name, difference = models.find(body.model).name, shift(before, after)
+    return answer(model=name, before=before.to_dict(), after=after.to_dict(), shift=difference)
 
 
 @router.post("/synonyms", summary="Synonyms of a word in the table of the server")
 async def synonyms(body: SynonymsRequest, request: Request) -> Answer:
-    return {"word": body.word, "synonyms": models_of(request).find(body.model).alternatives(body.word)}
+    return answer(word=body.word, synonyms=models_of(request).find(body.model).alternatives(body.word))
 
 
 @router.post("/compare", summary="Compare models and explainers on one text")
@@ -224,7 +256,7 @@ async def compare_models(body: CompareRequest, request: Request) -> Answer:
         {"model": choice.model, "explanation": one.to_dict(), "difference": shift(explanations[0], one)}
         for choice, one in zip(body.choices, explanations, strict=True)
     ]
-    return {"results": results}
+    return answer(results=results)
 
 
 @router.post("/certify", summary="Certify a prediction against changes of attention weights and words")
@@ -232,7 +264,7 @@ async def certify(body: CertifyRequest, request: Request) -> Answer:
     models = models_of(request)
     model = models.find(body.model)
     (certificate,) = await models.call(("certify", model.name), checked_inputs(model, [body.text]))
-    return {"model": model.name, **certificate}
+    return answer(model=model.name, **certificate)
 
 
 @router.get("/data", summary="Texts of the data of the server")
@@ -248,4 +280,4 @@ async def data_texts(
         {"text": e.text, "question": e.question, "label": None if e.label is None else str(e.label)}
         for e in data.examples[offset : offset + limit]
     ]
-    return {"name": data.name, "total": len(data.examples), "texts": rows}
+    return answer(name=data.name, total=len(data.examples), texts=rows)

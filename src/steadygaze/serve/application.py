@@ -1,10 +1,10 @@
 """The application: API, page, health and metrics; errors as JSON with a code and a sentence."""
 
 import asyncio
-import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,19 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.models.inference import NonFiniteOutput
-from steadygaze.serve.api import Models, router
+from steadygaze.serve.api import ExplainRequest, Models, PredictRequest, explained, predicted, router
 from steadygaze.serve.batching import Busy
+from steadygaze.serve.direct import DirectAnswers, Handler
 from steadygaze.serve.job_api import router as job_router
 from steadygaze.serve.jobs import Jobs, TooManyJobs, UnknownJob
-from steadygaze.serve.security import REFUSED, TOO_LARGE, TOO_SLOW, Access, SecurityMiddleware
+from steadygaze.serve.security import REFUSED, TOO_LARGE, TOO_SLOW, Access, Count, Scope, SecurityMiddleware
 from steadygaze.serve.served_models import ServedData, ServedModel
 
 STATIC = Path(__file__).parent / "static"
@@ -60,9 +62,13 @@ def application(models: Sequence[ServedModel], access: Access, data: ServedData 
     app.include_router(router)
     app.include_router(job_router)
     _add_errors(app)
-    _add_metrics(app, served)
+    count = _add_metrics(app, served)
     _add_pages(app)
-    return SecurityMiddleware(app, access)
+    handlers: dict[str, tuple[type[BaseModel], Handler]] = {
+        "/v1/predict": (PredictRequest, partial(predicted, served)),
+        "/v1/explain": (ExplainRequest, partial(explained, served)),
+    }
+    return SecurityMiddleware(DirectAnswers(app, handlers), access, count)
 
 
 def problem(status: int, code: str, sentence: str) -> JSONResponse:
@@ -112,7 +118,7 @@ def _methods(app: FastAPI, path: str) -> list[str]:
     return sorted({method for route in routes for method in route.methods or ()})
 
 
-def _add_metrics(app: FastAPI, served: Models) -> None:
+def _add_metrics(app: FastAPI, served: Models) -> Count:
     registry = CollectorRegistry()
     requests = Counter("steadygaze_requests", "Requests", ["path", "status"], registry=registry)
     seconds = Histogram("steadygaze_request_seconds", "Seconds of a request", ["path"], registry=registry)
@@ -120,19 +126,16 @@ def _add_metrics(app: FastAPI, served: Models) -> None:
     Gauge("steadygaze_batches", "Batches so far", registry=registry).set_function(lambda: served.batcher.batches)
     Gauge("steadygaze_texts", "Texts so far", registry=registry).set_function(lambda: served.batcher.items)
 
-    @app.middleware("http")
-    async def measure(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        start = time.perf_counter()
-        response = await call_next(request)
-        route = request.scope.get("route")
-        path = getattr(route, "path", "other")
-        requests.labels(path, str(response.status_code)).inc()
-        seconds.labels(path).observe(time.perf_counter() - start)
-        return response
-
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
+
+    def count(scope: Scope, status: int, duration: float) -> None:
+        path = getattr(scope.get("route"), "path", "other")
+        requests.labels(path, str(status)).inc()
+        seconds.labels(path).observe(duration)
+
+    return count
 
 
 def _add_pages(app: FastAPI) -> None:

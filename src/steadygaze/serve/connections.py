@@ -1,23 +1,29 @@
-"""BoundedProtocol: connections of uvicorn, at most MOST_CONNECTIONS, that do not wait forever for a request."""
+"""BoundedProtocol: connections of uvicorn, at most MOST_CONNECTIONS, with limits of time and size for the headers."""
 
 import asyncio
+from importlib.util import find_spec
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+if find_spec("httptools") is not None:  # the parser in C needs half the time
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
+else:
+    from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
 
 MOST_CONNECTIONS = 512
 """Open connections; further ones are closed at once.  A process may often open only 1024 files."""
 HEADER_SECONDS = 15.0
 """Until the headers of a request are complete."""
+LARGEST_HEAD = 64 << 10
+"""Bytes of the headers of a request."""
 
 
-class BoundedProtocol(H11Protocol):
+class BoundedProtocol(Protocol):
     """A connection."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._deadline: asyncio.TimerHandle | None = None
+        self._head = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= MOST_CONNECTIONS:
@@ -27,18 +33,21 @@ class BoundedProtocol(H11Protocol):
         self._watch_headers()
 
     def data_received(self, data: bytes) -> None:
-        if self.transport is not None:
+        if self.transport is not None:  # None: the connection was refused
+            self._head += len(data)
             super().data_received(data)
             self._watch_headers()
 
     def _watch_headers(self) -> None:
         """Start the clock while the headers of a request are incomplete, and stop it when they are complete."""
         cycle: Any = self.cycle
-        waits = self.conn.their_state is h11.IDLE and (cycle is None or cycle.response_complete)
-        if waits and self._deadline is None:
-            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
-        elif not waits:
+        if cycle is not None and not cycle.response_complete:
+            self._head = 0
             self._stop_clock()
+        elif self._head > LARGEST_HEAD:
+            self.transport.abort()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:

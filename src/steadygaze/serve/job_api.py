@@ -22,6 +22,7 @@ from steadygaze.serve.api import (
     Pair,
     StrictModel,
     Text,
+    answer,
     checked_inputs,
     models_of,
 )
@@ -169,7 +170,7 @@ async def _patient_call(models: Models, kind: Any, texts: Any) -> list[Any]:
 
 @router.get("/jobs", summary="All jobs")
 async def list_jobs(request: Request) -> Answer:
-    return {"jobs": [job.facts for job in jobs_of(request).list()]}
+    return answer(jobs=[job.facts for job in jobs_of(request).list()])
 
 
 @router.get("/jobs/{identifier}", summary="State and progress of a job")
@@ -253,7 +254,7 @@ async def audit_texts(
         }
         for position, text in found[offset : offset + limit]
     ]
-    return {"total": len(found), "texts": rows}
+    return answer(total=len(found), texts=rows)
 
 
 def _audited(request: Request, identifier: str) -> AuditResult:

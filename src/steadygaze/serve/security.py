@@ -26,6 +26,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Count = Callable[[Scope, int, float], None]
+"""(scope, status, seconds) of an answered request."""
 
 MOST_BYTES = 16 << 20
 MOST_UPLOADED = 256 << 20
@@ -34,6 +36,8 @@ TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB, or a file
 TOO_SLOW = "too-slow", "the request arrives too slowly: send it again"
 REFUSED = "steadygaze.refused"
 """Key of the scope: the status with which a body was refused."""
+EARLIER = "steadygaze.error"
+"""Key of the scope: an error that is still to be answered."""
 PAUSE, UPLOAD_TIME = 20.0, 600.0
 """Seconds between two parts of a body, and of a whole body."""
 CONTENT_TYPES = ("application/json", "text/csv", "application/octet-stream")
@@ -51,6 +55,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+OWN_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+NO_STORE = (b"cache-control", b"no-store")
 MOST_CLIENTS = 10_000
 """Addresses whose rate is remembered."""
 
@@ -73,6 +79,7 @@ class SecurityMiddleware:
 
     app: App
     access: Access
+    count: Count = lambda scope, status, seconds: None
     buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Client -> requests that it may still send, and the time of the last one."""
 
@@ -82,11 +89,13 @@ class SecurityMiddleware:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
+        start = time.perf_counter()
+
         async def protected_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                cache = [] if scope["path"].startswith("/static/") else [(b"cache-control", b"no-store")]
-                message["headers"] = [*message.get("headers", ()), *own, *cache]
+                cache = [] if scope["path"].startswith("/static/") else [NO_STORE]
+                message["headers"] = [*message.get("headers", ()), *OWN_HEADERS, *cache]
+                self.count(scope, message["status"], time.perf_counter() - start)
             await send(message)
 
         refusal = self._refusal(scope, headers)
@@ -114,8 +123,9 @@ class SecurityMiddleware:
 
     def _from_own_page(self, headers: dict[str, str]) -> bool:
         origin = headers.get("origin")
-        own = {f"{scheme}://{host}" for host in self.access.hosts for scheme in ("http", "https")}
-        return (origin is None or origin in own) and headers.get("sec-fetch-site") != "cross-site"
+        scheme, _, host = (origin or "").partition("://")
+        own = scheme in ("http", "https") and host in self.access.hosts
+        return (origin is None or own) and headers.get("sec-fetch-site") != "cross-site"
 
     def _has_token(self, headers: dict[str, str]) -> bool:
         if self.access.token is None:
@@ -155,7 +165,8 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
         if complete:  # the next message is the end of the connection
             return await receive()
         try:
-            message = await asyncio.wait_for(receive(), min(PAUSE, max(end - time.monotonic(), 0.0)))
+            async with asyncio.timeout(min(PAUSE, max(end - time.monotonic(), 0.0))):
+                message = await receive()
         except TimeoutError:
             scope[REFUSED] = 408
             raise HTTPException(408) from None

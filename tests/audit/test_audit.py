@@ -19,6 +19,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import audit, run_audit
 from steadygaze.audit.measures import MEASURES, NAMES, probe_names
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
+from steadygaze.audit.protocols import protocols_of
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
 from steadygaze.core.errors import UserError
@@ -312,3 +313,19 @@ def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
     assert all(way.startswith("table-") for way in ways)
     assert ways[0] == said(*asked, moved, synonyms=dict(here.synonyms)).settings["synonyms"] != ways[1]
     assert not said(*asked, moved).n
+
+
+def test_chosen_measures_leave_out_other_protocols(here) -> None:
+    whole = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG)).report()
+    chosen = frozenset({"macro-f1", "jensen-shannon/noise", "pearson/gradient"})
+    found = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG, measures=chosen)).report()
+    for name in chosen:
+        assert found.find(name) == whole.find(name)
+    assert found.find("jensen-shannon/fgm-label") is None
+    assert found.find("comprehensiveness") is None
+    assert found.notes[0] == "This audit has only chosen measures, and no verdicts."
+
+
+@pytest.mark.parametrize("measures", [(), ("macro-f1", "reliance/first")])
+def test_measures_of_other_protocols_need_the_whole_audit(measures: tuple[str, ...]) -> None:
+    assert protocols_of(measures) is None

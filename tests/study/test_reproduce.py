@@ -1,6 +1,8 @@
 """Published tables: their data, the comparisons that they stand for, and a small one run to its end."""
 
+import dataclasses
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from steadygaze.audit.measures import NAMES
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import CORPORA, divided
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
+from steadygaze.results.reproduction import Reproduction
 from steadygaze.study import published_tables as tables
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.compare_config import check
@@ -210,7 +213,7 @@ def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "not printed" in page
     assert "- Made-up reviews." in page
     assert "<h1>tiny/table1: A small table</h1>" in (tmp_path / "tiny/table1/table.html").read_text()
-    assert finished_cells(TINY, tmp_path, options) == (12, 12)
+    assert finished_cells(TINY, tmp_path, options) == (8, 8)
 
     def refuse(*_: object) -> None:
         raise AssertionError("a finished cell ran again")
@@ -219,10 +222,46 @@ def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert reproduce(TINY, options, runtime).to_dict() == result.to_dict()
     monkeypatch.setattr("steadygaze.study.published_tables.published_tables", lambda: {TINY.key: TINY})
     listed = json.loads(command("reproduce", "list", "--seeds", "2", "--out", tmp_path, "--json").out)
-    assert listed == [{"name": "tiny/table1", "title": "A small table", "missing": [], "cells": 12, "finished": 12}]
+    assert listed == [{"name": "tiny/table1", "title": "A small table", "missing": [], "cells": 8, "finished": 8}]
     arguments = ["reproduce", TINY.key, "--seeds", "2", "--epochs", "1", "--set", "hidden=4", "--set", "dimension=6"]
     ended = command(*arguments, "--device", "cpu", "--workers", "1", "--out", tmp_path)
     assert (ended.code, "| Beer | Mean | strong | Comp | 0.3 | " in ended.out) == (0, True)
+    records = tmp_path / TINY.key / "records.jsonl.gz"
+    printed = command("reproduce", TINY.key, "--records", records)
+    assert (printed.code, printed.out) == (0, ended.out)
+    wrong = command("reproduce", TINY.key, "--records", tmp_path / TINY.key / "table.md")
+    assert (wrong.code, "does not have the records of a table" in wrong.err) == (2, True)
+    shutil.rmtree(tmp_path / TINY.key / "planted-reviews-sizes-60-20-16_average_2" / "cells" / "word-at-1")
+    partial_table = command("reproduce", TINY.key, "--seeds", "2", "--out", tmp_path, "--finished")
+    assert "| Beer | Mean | strong | Comp | 0.3 | not run |" in partial_table.out
+    assert "| Beer | Mean | weak | F1 | 71 | not run |" not in partial_table.out
+
+
+@pytest.mark.usefixtures("quick")
+def test_validation_scores_choose_settings(tmp_path: Path) -> None:
+    searched = Counterpart(name="word-at", search={"epsilon": [0.1, 0.5]})
+    techniques = {"none": Counterpart(name="vanilla"), "chosen": searched}
+    table = dataclasses.replace(
+        TINY, labels={**TINY.labels, "techniques": techniques}, columns=("F1",), rows="none | 70\nchosen | 71"
+    )
+    options = ReproduceOptions(seeds=2, epochs=1, train_limit=40, settings=FEW, notes=("A note.",))
+    result = reproduce(table, options, StudyRuntime(tmp_path, device="cpu"))
+    folder = tmp_path / "tiny/table1"
+    tried = [
+        json.loads(
+            (folder / f"planted-reviews-sizes-60-20-16_average_search/cells/word-at-{i}/record.json").read_text()
+        )
+        for i in (0, 1)
+    ]
+    best = max(tried, key=lambda record: record["result"]["macro-f1"])["result"]["settings"]["epsilon"]
+    _, cells = Reproduction.from_records(folder / "records.jsonl.gz")
+    assert {cell.settings.get("epsilon") for cell in cells if cell.technique == "word-at"} == {best}
+    assert result.facts["Beer, word-at"].startswith(f"epsilon = {best:g} (validation macro-F1: epsilon = 0.1: ")
+    assert "planted-reviews:sizes=[60,20,16]: at most 40 training texts." in result.departures
+    assert "A note." in result.departures
+    scores = [cell.scores["macro-f1"] for cell in cells if cell.technique == "vanilla"]
+    assert len(scores) == 2
+    assert result.values[0].value == pytest.approx(100 * sum(scores) / 2, rel=1e-5)
 
 
 def test_tables_that_a_command_measures_and_wrong_names(command, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steadygaze.audit.protocols import PROTOCOLS
-from steadygaze.audit.protocols.faithfulness import faithfulness
+from steadygaze.audit.protocols.faithfulness import erasure, gradient_agreement
 from steadygaze.audit.protocols.plausibility import correctness
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.audit.protocols.stability import stability
@@ -45,7 +45,7 @@ def run(out: Path, asked: CompareConfig | None = None, **machine: object) -> Com
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code that asks fewer questions, and leaves out what only its own page shows."""
-    few = (correctness, stability, faithfulness, shortcut_leakage)
+    few = (correctness, stability, erasure, gradient_agreement, shortcut_leakage)
     asked = {heading: tuple(one for one in several if one in few) for heading, several in PROTOCOLS.items()}
     patch.setattr("steadygaze.audit.audit.PROTOCOLS", asked)
     patch.setattr("steadygaze.audit.audit_report.plot_points", lambda *_: {})

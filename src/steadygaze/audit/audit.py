@@ -19,7 +19,7 @@ from steadygaze.audit.audit_case import (
     texts_without_selection,
 )
 from steadygaze.audit.audit_progress import AuditProgress
-from steadygaze.audit.audit_report import AuditFindings
+from steadygaze.audit.audit_report import CHOSEN_MEASURES, INTERRUPTED, AuditFindings
 from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.measure import LABEL_KEPT, SUBSTITUTIONS
 from steadygaze.audit.prepare_case import (
@@ -31,7 +31,17 @@ from steadygaze.audit.prepare_case import (
     prepare_all,
     training_difference,
 )
-from steadygaze.audit.protocols import COUNTING, FAITHFULNESS, PROTOCOLS, SEEDS, SHORTCUT, STABILITY, THOROUGH, Protocol
+from steadygaze.audit.protocols import (
+    COUNTING,
+    FAITHFULNESS,
+    PROTOCOLS,
+    SEEDS,
+    SHORTCUT,
+    STABILITY,
+    THOROUGH,
+    Protocol,
+    protocols_of,
+)
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
 from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
@@ -49,6 +59,7 @@ from steadygaze.models.inference import DEVICES, selects
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
+from steadygaze.results.row import MeasureKey
 
 SYNONYM_MEASURES = probe_names(*SUBSTITUTIONS, *LABEL_KEPT)
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
@@ -183,14 +194,19 @@ def run_audit(request: AuditRequest) -> AuditFindings:
         request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
     prepared = prepare_all(request, explainers)
+    chosen = protocols_of(request.measures)
+    if chosen is not None:
+        prepared = replace(prepared, case=replace(prepared.case, chosen_probes=_probes_of(request.measures)))
     prepared = replace(prepared, case=_with_progress(prepared.case, request.draw))
     findings: dict[str, list[Finding]] = {heading: [] for heading in PROTOCOLS}
     try:
-        for heading, protocols in PROTOCOLS.items():
+        for heading, protocols in (chosen or PROTOCOLS).items():
             for finding in _run(prepared.case, protocols):
                 findings[heading].append(finding)
     except KeyboardInterrupt as interruption:
-        raise AuditInterrupted(AuditFindings(prepared, findings, request, complete=False)) from interruption
+        raise AuditInterrupted(AuditFindings(prepared, findings, request, incomplete=INTERRUPTED)) from interruption
+    if chosen is not None:
+        return AuditFindings(prepared, findings, request, incomplete=CHOSEN_MEASURES)
     if reason := training_difference(request.adapter, request.others):
         findings[SEEDS] = list(not_comparable(findings[SEEDS], reason))
     for heading, missing in _missing(prepared.case, request.adapter).items():
@@ -201,6 +217,11 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     notes = tuple(f"The explainer {name} was not audited: {reason}." for name, reason in unsupported.items())
     audited = AuditFindings(prepared, findings, request, notes)
     return audited if request.train is None else _retrain(audited, request.train)
+
+
+def _probes_of(measures: frozenset[str]) -> frozenset[str]:
+    """The probes of these measures: jensen-shannon/noise -> noise."""
+    return frozenset(MeasureKey.parse(name).probe.removesuffix("-kept") for name in measures)
 
 
 class AuditInterrupted(KeyboardInterrupt):

@@ -66,6 +66,8 @@ class AuditCase:
     """Name of a probe -> a synonym table and the number of substituted words."""
     runtime: Runtime = field(default_factory=Runtime)
     grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
+    chosen_probes: frozenset[str] | None = None
+    """Names of the probes that run; None: all."""
 
     def __len__(self) -> int:
         return len(self.data)
@@ -87,7 +89,10 @@ class AuditCase:
     @cached_property
     def probes(self) -> dict[str, Probe]:
         """The probes, by name."""
-        return probes(self.config, self.substitutions)
+        named = probes(self.config, self.substitutions)
+        return {
+            name: probe for name, probe in named.items() if self.chosen_probes is None or name in self.chosen_probes
+        }
 
     def rows(self, name: str) -> Rows:
         """The texts that this explainer runs on."""

@@ -34,7 +34,8 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
 TITLE = "Explanation audit"
-INCOMPLETE = "This audit was interrupted: it has only the measures that were finished, and no verdicts."
+INTERRUPTED = "This audit was interrupted: it has only the measures that were finished, and no verdicts."
+CHOSEN_MEASURES = "This audit has only chosen measures, and no verdicts."
 MAX_POINTS = 1000
 """Points of a plot; a probe has at most a fifth of them."""
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
@@ -49,8 +50,8 @@ class AuditFindings:
     findings_by_heading: Mapping[str, Sequence[Finding]]
     request: AuditRequest
     notes: tuple[str, ...] = ()
-    complete: bool = True
-    """False: the audit was interrupted, and other measures are missing."""
+    incomplete: str = ""
+    """Why measures are missing; empty: none is."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -73,7 +74,9 @@ def build_report(audited: AuditFindings) -> Report:
     common_settings = {
         **audited.request.facts,
         "model": adapter.fingerprint[:12] or adapter.name,
-        **({"predictions": _predictions_digest(prepared)} if audited.complete and not adapter.fingerprint else {}),
+        **(
+            {"predictions": _predictions_digest(prepared)} if not audited.incomplete and not adapter.fingerprint else {}
+        ),
         "seed": prepared.case.config.seed,
     }
     attention = {"attention": adapter.facts["attention"]} if "attention" in adapter.facts else {}
@@ -98,8 +101,8 @@ def build_report(audited: AuditFindings) -> Report:
     }
     answers = verdicts(rows, main, None if audited.request.draw is None else audited.request.draw.total)
     report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
-    if not audited.complete:
-        notes = (INCOMPLETE, *audited.request.notes)
+    if audited.incomplete:
+        notes = (audited.incomplete, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
     overlap = overlap_sentence(training_texts, len(prepared.examples))
     notes = (

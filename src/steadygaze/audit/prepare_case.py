@@ -102,6 +102,8 @@ class AuditRequest:
     runtime: Runtime = field(default_factory=Runtime)
     draw: TextDraw | None = None
     """How the examples were drawn; None: they are all texts."""
+    measures: frozenset[str] = frozenset()
+    """Names of the rows that are needed; other protocols and probes are left out if possible.  Empty: all."""
 
 
 def fingerprint(examples: Sequence[Example]) -> str:

@@ -40,6 +40,18 @@ Seeds = Annotated[
     int, training_option("--seeds", min=1, metavar="N", help="Models per technique: --seed, --seed + 1, …")
 ]
 Limit = Annotated[int | None, data_option("--limit", min=1, metavar="N", help="Test texts.", show_default="all")]
+TrainLimit = Annotated[
+    int | None,
+    data_option("--train-limit", min=1, metavar="N", help="Training texts, sampled at random.", show_default="all"),
+]
+Notes = Annotated[
+    list[str] | None,
+    output_option("--note", metavar="TEXT", help="Departure of this run, printed with the table; repeatable."),
+]
+Finished = Annotated[bool, output_option("--finished", help="Print the finished parts of the folder; run nothing.")]
+Records = Annotated[
+    Path | None, output_option("--records", metavar="FILE", help="Print the table of a file of records; run nothing.")
+]
 Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
 Settings = Annotated[
     list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Setting of all techniques; repeatable.")
@@ -51,6 +63,7 @@ Settings = Annotated[
         "reproduce list",
         "reproduce seat/table1 --only sst2,bilstm --seeds 5 --vectors glove.6B.100d.txt.gz",
         "reproduce kitada/table2 --engine ray --out runs/reproduce",
+        "reproduce kitada/table2 --finished",
     )
 )
 @common_options
@@ -62,9 +75,13 @@ def reproduce(
     seeds: Seeds = 5,
     epochs: Epochs = None,
     limit: Limit = None,
+    train_limit: TrainLimit = None,
     vectors: Vectors = None,
     synonyms: Synonyms = None,
     settings: Settings = None,
+    notes: Notes = None,
+    finished: Finished = False,
+    records: Records = None,
     engine: Engine = "local",
     workers: Workers = None,
     common: Common,
@@ -80,12 +97,18 @@ def reproduce(
         epochs,
         common.batch_size,
         limit,
+        train_limit,
         vectors,
         None if synonyms is None else str(synonyms),
         parse(settings or []),
+        tuple(notes or ()),
     )
     if table == LIST:
         _list(out, options, common)
+    elif records is not None:
+        _show(_read(table, records), None, common)
+    elif finished:
+        _show(_collect(table, options, out, common), out, common)
     else:
         _show(_run(table, options, out, common, engine, workers), out, common)
 
@@ -115,6 +138,26 @@ def _list(out: Path, options: "ReproduceOptions", common: Common) -> None:
     stdout_console().print(printed)
 
 
+def _read(name: str, records: Path) -> "Reproduction":
+    from steadygaze.core.errors import UserError
+    from steadygaze.results.reproduction import Reproduction
+    from steadygaze.study.published_tables import find_table
+
+    reproduction, _ = Reproduction.from_records(records)
+    if reproduction.table != find_table(name).key:
+        raise UserError(f"{records} has the records of {reproduction.table}, not of {name}")
+    return reproduction
+
+
+def _collect(name: str, options: "ReproduceOptions", out: Path, common: Common) -> "Reproduction":
+    from steadygaze.study.compare import StudyRuntime
+    from steadygaze.study.published_tables import find_table
+    from steadygaze.study.reproduce import collect
+
+    command = ("steadygaze", *sys.argv[1:])
+    return collect(find_table(name), options, StudyRuntime(out, common.data_dir, command=command), finished=True)
+
+
 def _run(
     name: str, options: "ReproduceOptions", out: Path, common: Common, engine: str, workers: int | None
 ) -> "Reproduction":
@@ -134,10 +177,11 @@ def _run(
         return reproduce(table, options, runtime)
 
 
-def _show(reproduction: "Reproduction", out: Path, common: Common) -> None:
+def _show(reproduction: "Reproduction", out: Path | None, common: Common) -> None:
     if common.json:
         print_json(reproduction.to_dict())
         return
     for line in reproduction.to_markdown().splitlines():
         show(line)
-    print_line(stderr_console(common), f"open {out / reproduction.table / 'table.html'} in a browser")
+    if out is not None:
+        print_line(stderr_console(common), f"open {out / reproduction.table / 'table.html'} in a browser")

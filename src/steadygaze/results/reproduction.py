@@ -1,10 +1,16 @@
 """Reproduction: the numbers of a published table beside ours.  Does not import torch."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar
 
+from steadygaze.core.atomic_files import new_file
+from steadygaze.core.errors import UserError, one_line
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.core.settings import build
 from steadygaze.results.formatting import short_number
 from steadygaze.results.row import SavedResult, json_values
 
@@ -39,6 +45,23 @@ class ReproducedValue:
             return self.note
         ends = "" if self.interval is None else f" [{short_number(self.interval[0])}, {short_number(self.interval[1])}]"
         return short_number(self.value) + ends
+
+
+@dataclass(frozen=True, slots=True)
+class CellScores:
+    """The scores of one model, for the records."""
+
+    block: str
+    """Data, encoder and variant."""
+    technique: str
+    seed: int
+    scores: Mapping[str, float]
+    """Measure -> mean over the texts."""
+    validation: float | None = None
+    """Validation macro-F1 of the selected epoch."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the technique."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,9 +106,39 @@ class Reproduction(SavedResult):
             lines += [_cells(head), _cells(["---"] * len(head))]
             lines += [_cells([*labels, value.paper_text, value.our_text]) for labels, value in self.rows()]
             lines += ["", "Intervals are 95 % bootstrap intervals over seeds and texts.", ""]
+        if self.facts:
+            lines += ["Settings:", "", *(f"- {name}: {value}" for name, value in self.facts.items()), ""]
         if self.departures:
             lines += ["Departures from the paper:", "", *(f"- {departure}" for departure in self.departures), ""]
         return "\n".join(lines)
+
+    def to_records(self, path: Path, cells: Iterable[CellScores]) -> None:
+        """Write one line with the table and one for each model, as compressed JSONL."""
+        lines = [self.to_dict(), *(json_values(asdict(cell)) for cell in cells)]
+        text = "".join(json.dumps(_rounded(line), ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+        with new_file(path) as file:
+            file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+    @classmethod
+    def from_records(cls, path: Path) -> "tuple[Reproduction, list[CellScores]]":
+        """Read what `to_records` wrote."""
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                first, *lines = [json.loads(line) for line in file]
+            return cls.from_dict(first), [build(CellScores, line) for line in lines]
+        except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UserError(f"{path} does not have the records of a table: {one_line(error)}") from None
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Reproduction":
+        """Restore what `to_dict` made."""
+        if content["schema"] != SCHEMA:
+            raise UserError(f"the schema is {content['schema']!r:.20}, and this version reads {SCHEMA}")
+        names = {item.name for item in fields(cls)}
+        values = {key: value for key, value in content.items() if key in names}
+        values["values"] = tuple(build(ReproducedValue, value) for value in content["values"])
+        sequences = {name: tuple(values[name]) for name in ("departures", "seeds", "command")}
+        return cls(**{**values, **sequences})
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -107,6 +160,18 @@ class Reproduction(SavedResult):
 
 
 LABELS = ("data", "encoder", "technique", "variant", "measure")
+
+
+DIGITS = 6
+"""Significant digits in records."""
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def _cells(values: list[str]) -> str:

@@ -43,7 +43,7 @@ Work = Callable[[Path, Watch], Output]
 @dataclass(frozen=True)
 class Cell:
     name: str
-    """Name of its folder, unique in the study."""
+    """Name of its folder, unique in the study; study/name for a cell of a study in a subfolder."""
     label: str
     """Name for people: word-at, seed 0."""
     inputs: Mapping[str, Any]

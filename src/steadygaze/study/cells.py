@@ -169,15 +169,17 @@ def audit(config: CompareConfig, data: StudyData, clf: TextClassifier, watch: Wa
         synonyms=config.synonyms,
         facts={**data.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)},
         runtime=Runtime(watch=watch),
+        measures=frozenset(config.measures),
     )
     return run_audit(request)
 
 
 def write(folder: Path, examined: AuditFindings) -> None:
+    wanted = examined.request.measures
     per_text = {
         ValueKey(finding.key, finding.explainer): finding.values.double().cpu().numpy()
         for finding in examined.findings
-        if finding.values is not None
+        if finding.values is not None and (not wanted or finding.measure in wanted)
     }
     write_arrays(folder / VALUES, per_text)
     examined.report().to_json(folder / REPORT, replace=True)
@@ -198,7 +200,7 @@ class ComparisonJob:
         """A cell per technique and seed, and one per technique for the divergence between its seeds."""
         config = self.config
         models = [self._model_cell(technique, seed) for technique in config.techniques for seed in config.numbers]
-        if config.seeds == 1:
+        if not config.compares_seeds:
             return models
         return [*models, *(self._seeds_cell(technique, models) for technique in config.techniques)]
 
@@ -230,7 +232,7 @@ def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path
         train_stack(job, technique)
     clf = train(job.config, job.data, job.folder, technique, seed, job.device)
     write(folder, audit(job.config, job.data, clf, watch))
-    return Output(files=(VALUES, REPORT))
+    return Output({"validation": dict(clf.stored_.description.best_epoch)}, files=(VALUES, REPORT))
 
 
 def train_stack(job: ComparisonJob, technique: str) -> None:

@@ -1,7 +1,7 @@
 """Run a comparison; the same call resumes an interrupted run and gives the same result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
 from steadygaze.study.engine import check_finished, run_cells
-from steadygaze.study.executor import InProcess
+from steadygaze.study.executor import Executor, InProcess
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
 from steadygaze.study.track_study import track_comparison
@@ -48,6 +48,15 @@ class StudyRuntime:
 
 def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     """Train, audit and compare; write comparison.json and comparison.html to `runtime.out`."""
+    job = begin(config, runtime)
+    executor = choose_executor(runtime.engine, runtime.workers, runtime.device, len(config.techniques) * config.seeds)
+    job = replace(job, stacks=uses_stacks(executor, runtime.device))
+    check_finished(run_cells(job.cells(), runtime.out, executor, runtime.watch))
+    return finish(job, runtime)
+
+
+def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
+    """Check the settings, read the data and write the settings to the folder."""
     check(config)
     check_track(runtime.track)
     folder = StudyFolder(runtime.out)
@@ -55,14 +64,21 @@ def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     data = load_study_data(config, runtime.data_dir)
     _validate(config, data)
     folder.begin(identity(config, data, runtime.device))
-    executor = choose_executor(runtime.engine, runtime.workers, runtime.device, len(config.techniques) * config.seeds)
-    stacks = isinstance(executor, InProcess) and best_device(runtime.device).type == "cuda"
-    job = ComparisonJob(config, data, folder, runtime.device, stacks=stacks)
-    check_finished(run_cells(job.cells(), runtime.out, executor, runtime.watch))
+    return ComparisonJob(config, data, folder, runtime.device)
+
+
+def uses_stacks(executor: Executor, device: str) -> bool:
+    """Whether the models of a technique are trained at the same time: in this process, on a GPU."""
+    return isinstance(executor, InProcess) and best_device(device).type == "cuda"
+
+
+def finish(job: ComparisonJob, runtime: StudyRuntime) -> Comparison:
+    """The comparison of finished cells, also as comparison.json and comparison.html in its folder."""
+    config, folder = job.config, job.folder
     cells = {name: [_read_cell(job, name, seed) for seed in config.numbers] for name in config.techniques}
     comparison = _comparison(job, cells, runtime.command)
-    comparison.to_json(runtime.out / "comparison.json", replace=True)
-    comparison.to_html(runtime.out / "comparison.html", replace=True)
+    comparison.to_json(folder.path / "comparison.json", replace=True)
+    comparison.to_html(folder.path / "comparison.html", replace=True)
     if runtime.track is not None:
         track_comparison(runtime.track, config, folder, cells)
     return comparison
@@ -102,8 +118,8 @@ def _read_cell(job: ComparisonJob, technique: str, seed: int) -> StudyCell:
 
 
 def _seed_divergence(job: ComparisonJob, technique: str) -> Arrays:
-    """Divergence between seeds; empty with one seed."""
-    if job.config.seeds == 1:
+    """Divergence between seeds; empty if it is not measured."""
+    if not job.config.compares_seeds:
         return {}
     file = job.folder.seeds(technique) / VALUES
     arrays = read_arrays(file, len(job.data.examples))

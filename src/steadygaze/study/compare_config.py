@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from steadygaze.audit.measures import check_name
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, field_names, settings
 from steadygaze.data.splits import DataConfig
@@ -51,6 +52,10 @@ class CompareConfig(ProbeConfig, DataConfig):
     """For the audit: a file or a mapping.  None: no word is substituted."""
     synonym_groups: str | dict[str, list[str]] | None = None
     """For all models: a file of groups, a synonym table or a mapping.  None: every word has its own id."""
+    train_limit: Annotated[int, Field(ge=1)] | None = None
+    """At most so many training texts, drawn at random with the seed 0.  None: all."""
+    measures: tuple[str, ...] = ()
+    """Rows of the audits; other checks are left out if possible.  Empty: all."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -60,6 +65,11 @@ class CompareConfig(ProbeConfig, DataConfig):
     @property
     def baseline(self) -> str:
         return self.techniques[0]
+
+    @property
+    def compares_seeds(self) -> bool:
+        """Whether the divergence between seeds is measured."""
+        return self.seeds > 1 and (not self.measures or str(BETWEEN) in self.measures)
 
     def explains(self, technique: str) -> str:
         """The explainer of the models of a technique."""
@@ -97,6 +107,8 @@ def check(config: CompareConfig) -> None:
     if len(config.techniques) < 2:
         names = ", ".join(config.techniques) or "none"
         raise UserError(f"a comparison needs two techniques or more, found {names}: --techniques vanilla,consensus")
+    for name in config.measures:
+        check_name(name)
     for name in config.settings_for:
         if name not in config.techniques:
             raise unknown("technique of this comparison", name, config.techniques)

@@ -31,6 +31,8 @@ class Counterpart:
     """Our name; empty if `absent` says why there is none, or for a variant."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of a technique, or of all techniques that have them."""
+    search: dict[str, list[Any]] = Field(default_factory=dict)
+    """Setting of a technique -> values; the validation score of one model each chooses."""
     split: str | None = None
     scale: float = 1.0
     """Factor of our value: 100 for percentages."""

@@ -1,8 +1,19 @@
-"""Reproduce a published table: run the missing cells, and put the paper's numbers beside ours."""
+"""Reproduce published tables: run the missing cells, and put the papers' numbers beside ours.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+One executor runs the cells of all comparisons, so that its workers start once.  If a technique has a `search`, one
+model for each value is trained first with the first seed; the best validation macro-F1 chooses the value.
+
+<table>/<block>/           a comparison, see study_folder.py
+<table>/<block>_search/    cells that choose settings
+<table>/table.json, table.md, table.html, records.jsonl.gz     the result
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,55 +21,202 @@ import torch
 import steadygaze
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
-from steadygaze.results.comparison import Comparison
-from steadygaze.results.intervals import Interval, bootstrap_means
+from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.estimator import resumable_training
+from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.results.report import Report
-from steadygaze.results.reproduction import ReproducedValue, Reproduction
-from steadygaze.study.cell_record import Watch
-from steadygaze.study.cells import REPORT, VALUES, StudyCell
-from steadygaze.study.compare import StudyRuntime, compare
-from steadygaze.study.published_tables import AXES, Entry, PublishedTable
-from steadygaze.study.seed_statistics import mean
+from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
+from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, Watch
+from steadygaze.study.cells import MODEL, REPORT, VALUES, ComparisonJob, StudyCell
+from steadygaze.study.choose_executor import choose_executor
+from steadygaze.study.compare import StudyRuntime, begin, finish, uses_stacks
+from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
+from steadygaze.study.engine import check_finished, run_round
+from steadygaze.study.executor import Executor
+from steadygaze.study.published_tables import AXES, Counterpart, Entry, PublishedTable
+from steadygaze.study.seed_statistics import by_model, mean, seed_means
+from steadygaze.study.study_data import StudyData, cell_inputs, load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
-from steadygaze.study.table_blocks import Block, ReproduceOptions, blocks
+from steadygaze.study.table_blocks import Block, ReproduceOptions, blocks, is_finished
+
+SCORE = "macro-f1"
+"""The validation score that chooses settings."""
+NOT_RUN = "not run"
+RECORDS = "records.jsonl.gz"
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """A table, or a part of it, to run."""
+
+    table: PublishedTable
+    options: ReproduceOptions
 
 
 def reproduce(table: PublishedTable, options: ReproduceOptions, runtime: StudyRuntime) -> Reproduction:
-    """Run the missing cells of a table, and write table.json, table.md and table.html to its folder."""
-    if table.needs_synonyms and options.synonyms is None and blocks(table):
-        raise UserError(f"{table.key} substitutes words: --synonyms FILE names the table of synonyms")
-    folder, chosen = runtime.out / table.key, blocks(table, options.only)
-    values: list[ReproducedValue] = []
-    for number, block in enumerate(chosen, 1):
-        place, watch = folder / block.folder, _named(runtime.watch, f"{block.folder} ({number} of {len(chosen)})")
-        comparison = compare(block.config(options), replace(runtime, out=place, watch=watch))
-        values += _values(table, block, comparison, place, options)
+    """Run the missing cells of a table, and write its result to its folder."""
+    for job in run_missing([TableRun(table, options)], runtime):
+        finish(job, runtime)
+    return collect(table, options, runtime)
+
+
+def run_missing(runs: Sequence[TableRun], runtime: StudyRuntime) -> list[ComparisonJob]:
+    """Run the missing cells of several tables in one executor; return the comparisons, with finished cells."""
+    for table, options in ((run.table, run.options) for run in runs):
+        if table.needs_synonyms and options.synonyms is None and blocks(table):
+            raise UserError(f"{table.key} substitutes words: --synonyms FILE names the table of synonyms")
+    parts = [_Part(run, block, runtime) for run in runs for block in blocks(run.table, run.options.only)]
+    cells = sum(len(part.block.cells(part.options)) for part in parts)
+    if not parts:
+        return []
+    with choose_executor(runtime.engine, runtime.workers, runtime.device, cells) as workers:
+        stacks = uses_stacks(workers, runtime.device)
+        jobs = {part: part.begin(stacks) for part in parts if not part.candidates}
+        searched = [part for part in parts if part.candidates]
+        found = _run([cell for part in searched for cell in part.search_cells()], jobs, runtime, workers)
+        chosen = {part: part.begin(stacks, part.choose(found)) for part in searched}
+        _run([], chosen, runtime, workers)
+    return [*jobs.values(), *chosen.values()]
+
+
+def _run(
+    cells: Sequence[Cell], jobs: "Mapping[_Part, ComparisonJob]", runtime: StudyRuntime, workers: Executor
+) -> dict[str, CellRecord]:
+    """Run the cells, and those of the comparisons; return all records."""
+    of_jobs = [_inside(part.study, cell) for part, job in jobs.items() for cell in job.cells()]
+    records = run_round([*cells, *of_jobs], runtime.out, workers, runtime.watch) if cells or of_jobs else {}
+    check_finished({cell.name: records[cell.name] for cell in of_jobs})
+    return records
+
+
+def _inside(study: str, cell: Cell) -> Cell:
+    """The cell under the name and label that it has among several studies."""
+    needs = tuple(f"{study}/{name}" for name in cell.needs)
+    return replace(cell, name=f"{study}/{cell.name}", needs=needs, label=f"{Path(study).name}: {cell.label}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A block of a run."""
+
+    run: TableRun
+    block: Block
+    runtime: StudyRuntime
+
+    @property
+    def options(self) -> ReproduceOptions:
+        return self.run.options
+
+    @property
+    def study(self) -> str:
+        return f"{self.run.table.key}/{self.block.folder}"
+
+    @property
+    def candidates(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(technique.name, values) for technique in self.block.techniques.values() for values in _grid(technique)]
+
+    def begin(self, stacks: bool, chosen: Mapping[str, Mapping[str, Any]] | None = None) -> ComparisonJob:
+        config = self.block.config(self.options, chosen)
+        return replace(begin(config, replace(self.runtime, out=self.runtime.out / self.study)), stacks=stacks)
+
+    def search_cells(self) -> Iterator[Cell]:
+        """A cell for each value of a searched setting."""
+        data, device, seed = None, self.runtime.device, self.options.seed
+        for name, (technique, values) in zip(self.search_names, self.candidates, strict=True):
+            config = self.block.config(self.options, {technique: values})
+            check(config)
+            data = data or load_study_data(config, self.runtime.data_dir)
+            inputs = {**cell_inputs(config, data, device, technique, seed), "search": values}
+            work = partial(train_candidate, config, data, device, technique, values)
+            yield Cell(name, f"{self.block.folder}: {technique} with {values}", inputs, work)
+
+    @property
+    def search_names(self) -> list[str]:
+        """Names of the cells of the search."""
+        study = f"{self.run.table.key}/{self.block.search_folder}"
+        return [f"{study}/{technique}-{number}" for number, (technique, _) in enumerate(self.candidates)]
+
+    def choose(self, records: Mapping[str, CellRecord]) -> dict[str, dict[str, Any]]:
+        """Technique -> the values with the best validation score."""
+        best: dict[str, tuple[float, dict[str, Any]]] = {}
+        for name, (technique, values) in zip(self.search_names, self.candidates, strict=True):
+            score = records[name].result.get(SCORE, -np.inf)
+            if technique not in best or score > best[technique][0]:
+                best[technique] = score, values
+        for technique, (score, _) in best.items():
+            if score == -np.inf:
+                check_finished({name: records[name] for name in self.search_names})
+                raise UserError(f"no model of {technique} was trained")
+        return {technique: values for technique, (_, values) in best.items()}
+
+
+def _grid(technique: Counterpart) -> list[dict[str, Any]]:
+    """All combinations of the searched values; empty without a search."""
+    names = list(technique.search)
+    return [dict(zip(names, values, strict=True)) for values in product(*technique.search.values())] if names else []
+
+
+def train_candidate(
+    config: CompareConfig,
+    data: StudyData,
+    device: str,
+    technique: str,
+    values: dict[str, Any],
+    folder: Path,
+    watch: Watch,
+) -> Output:
+    """Train one model, and return its validation score."""
+    watch("training", 0, 0)
+    clf = config.classifier(technique, config.seed, device)
+    trained = resumable_training.train(clf, data.corpus, folder / MODEL, True, teacher_cache=folder / ".teacher-cache")
+    score = float(trained.stored_.description.best_epoch[SCORE])
+    return Output({"technique": technique, "settings": values, SCORE: score})
+
+
+def collect(
+    table: PublishedTable, options: ReproduceOptions, runtime: StudyRuntime, finished: bool = False
+) -> Reproduction:
+    """Read the cells of a table, and write table.json, table.md, table.html and records.jsonl.gz to its folder.
+
+    `finished`: leave out comparisons that are not finished, whatever their settings, code and machine.
+    """
+    folder, values, scores = runtime.out / table.key, list[ReproducedValue](), list[CellScores]()
+    limits, chosen = list[str](), dict[str, str]()
+    for block in blocks(table, options.only):
+        place = folder / block.folder
+        if finished and not all(is_finished(place / "cells" / cell) for cell in block.cells(options)):
+            values += [ReproducedValue(_labels(entry), entry.value, note=NOT_RUN) for entry in block.entries]
+            continue
+        cells = _read_cells(place, block, options)
+        values += _values(table, block, cells, place)
+        scores += _cell_scores(block, cells, place)
+        limits += [limit for limit in _limits(block, place) if limit not in limits]
+        chosen |= _chosen(table, block, folder)
     if not options.only:
         values += [_without(table, entry) for entry in table.entries() if table.absent(entry)]
-    reproduction = _reproduction(table, options, values, runtime.command)
+    departures = (*table.used_departures(), *limits, *options.notes, *_settings(options))
+    reproduction = _reproduction(table, options, values, departures, chosen, runtime.command)
     folder.mkdir(parents=True, exist_ok=True)
     reproduction.to_json(folder / "table.json", replace=True)
     reproduction.to_html(folder / "table.html", replace=True)
     write_text(folder / "table.md", reproduction.to_markdown())
+    reproduction.to_records(folder / RECORDS, scores)
     return reproduction
 
 
-def _named(watch: Watch, block: str) -> Watch:
-    """Name the block in every message."""
-    return lambda activity, done, total: watch(f"{block}: {activity}", done, total)
-
-
 def _reproduction(
-    table: PublishedTable, options: ReproduceOptions, values: Sequence[ReproducedValue], command: tuple[str, ...]
+    table: PublishedTable,
+    options: ReproduceOptions,
+    values: Sequence[ReproducedValue],
+    departures: tuple[str, ...],
+    chosen: Mapping[str, str],
+    command: tuple[str, ...],
 ) -> Reproduction:
     facts = {
         name: str(value) for name in ("epochs", "limit", "vectors", "synonyms") if (value := getattr(options, name))
     }
     facts |= {"command of the table": table.command} if table.command else {}
     facts |= {"results": table.results} if table.results else {}
-    extra = [f"Setting {key} = {value}." for key, value in options.settings.items()]
-    limits = [f"Only {options.limit:,} test texts."] if options.limit else []
-    limits += [f"At most {options.epochs} epochs."] if options.epochs else []
     return Reproduction(
         table.key,
         table.title,
@@ -66,12 +224,44 @@ def _reproduction(
         table.url,
         tuple(values),
         table.claim,
-        (*table.used_departures(), *limits, *extra),
+        departures,
         tuple(range(options.seed, options.seed + options.seeds)),
-        facts,
+        {**facts, **chosen},
         command,
         {"steadygaze": steadygaze.__version__, "torch": torch.__version__},
     )
+
+
+def _settings(options: ReproduceOptions) -> list[str]:
+    epochs = [f"At most {options.epochs} epochs."] if options.epochs else []
+    return epochs + [f"Setting {key} = {value}." for key, value in options.settings.items()]
+
+
+def _limits(block: Block, place: Path) -> Iterator[str]:
+    """The limits of the texts of a comparison, from its folder."""
+    data = read_object_or_empty(place / "settings.json").get("data", {})
+    if limit := data.get("train_limit"):
+        yield f"{block.corpus.name}: at most {limit:,} training texts."
+    yield f"{block.corpus.name}: {data.get('texts', 0):,} test texts."
+
+
+def _chosen(table: PublishedTable, block: Block, folder: Path) -> dict[str, str]:
+    """Data and technique -> the chosen settings, and the scores of all."""
+    tried: dict[str, list[tuple[float, str]]] = {}
+    study = folder / block.search_folder / "cells"
+    for file in sorted(study.glob(f"*/{RECORD}"), key=lambda file: int(file.parent.name.rpartition("-")[2])):
+        result = read_object_or_empty(file).get("result", {})
+        if SCORE in result:
+            values = ", ".join(f"{key} = {value:g}" for key, value in result["settings"].items())
+            tried.setdefault(result["technique"], []).append((result[SCORE], values))
+    data = next(entry.label("corpora") for entry in block.entries)
+    described = {}
+    for technique, scores in tried.items():
+        best = max(scores, key=lambda pair: pair[0])[1]
+        described[f"{data}, {technique}"] = f"{best} (validation macro-F1: " + (
+            "; ".join(f"{values}: {score:.4f}" for score, values in scores) + ")"
+        )
+    return described
 
 
 def _labels(entry: Entry) -> tuple[str, ...]:
@@ -82,38 +272,67 @@ def _without(table: PublishedTable, entry: Entry) -> ReproducedValue:
     return ReproducedValue(_labels(entry), entry.value, note=table.absent(entry))
 
 
-def _values(
-    table: PublishedTable, block: Block, comparison: Comparison, place: Path, options: ReproduceOptions
-) -> Iterator[ReproducedValue]:
-    folder = StudyFolder(place)
-    seeds = range(options.seed, options.seed + options.seeds)
-    cells = {name: [_read(folder.cell(name, seed), name, seed) for seed in seeds] for name in block.names}
-    for entry in block.entries:
-        measure, name = table.counterpart(entry, "measures"), block.techniques[entry.label("techniques")].name
-        value, interval, note = _score(measure.name, comparison, name, cells[name])
-        if value is not None:
-            value = value * measure.scale
-            interval = None if interval is None else (interval[0] * measure.scale, interval[1] * measure.scale)
-        yield ReproducedValue(
-            _labels(entry), entry.value, measure.name, value, interval, options.seeds, note if value is None else ""
-        )
+def _read_cells(place: Path, block: Block, options: ReproduceOptions) -> dict[str, list[StudyCell]]:
+    """Technique -> the cells of all seeds."""
+    seeds, folder = range(options.seed, options.seed + options.seeds), StudyFolder(place)
+    return {name: [_read(folder.cell(name, seed), name, seed) for seed in seeds] for name in block.names}
 
 
 def _read(folder: Path, technique: str, seed: int) -> StudyCell:
     return StudyCell(technique, seed, read_arrays(folder / VALUES), Report.from_json(folder / REPORT))
 
 
-def _score(
-    measure: str, comparison: Comparison, technique: str, cells: Sequence[StudyCell]
-) -> tuple[float | None, Interval | None, str]:
+def _values(
+    table: PublishedTable, block: Block, cells: Mapping[str, list[StudyCell]], place: Path
+) -> Iterator[ReproducedValue]:
+    for entry in block.entries:
+        measure, name = table.counterpart(entry, "measures"), block.techniques[entry.label("techniques")].name
+        value, interval, note = _score(measure.name, cells[name], StudyFolder(place).seeds(name))
+        if value is not None:
+            value = value * measure.scale
+            interval = None if interval is None else (interval[0] * measure.scale, interval[1] * measure.scale)
+        yield ReproducedValue(_labels(entry), entry.value, measure.name, value, interval, len(cells[name]), note)
+
+
+def _score(measure: str, cells: Sequence[StudyCell], between: Path) -> tuple[float | None, Interval | None, str]:
     """The mean over seeds and texts with its interval, or the reason why there is none."""
-    if (entry := comparison.find(technique).entries.get(measure)) is not None:
-        known = np.isfinite(entry.row.value)
-        return (entry.row.value, entry.row.interval, "") if known else (None, None, entry.row.note)
+    matrix = _matrix(measure, cells, between)
+    if isinstance(matrix, str):
+        return None, None, matrix
+    interval = bootstrap_means(matrix[None])[0] if matrix.size > 1 else None
+    return mean(matrix), interval, ""
+
+
+def _matrix(measure: str, cells: Sequence[StudyCell], between: Path) -> Values | str:
+    """(S,N) for a value per text, (S,1) for one of the whole split; else the reason why there is none."""
+    if measure == str(BETWEEN):
+        if len(cells) < 2:
+            return "it needs two seeds"
+        pairs = {key.models: values for key, values in read_arrays(between / VALUES).items() if key.models is not None}
+        return by_model(pairs, len(cells))
     arrays = [cell.values_of(measure) for cell in cells]
     for values in arrays:
         if isinstance(values, str):
-            return None, None, values
-    matrix = np.stack([values for values in arrays if not isinstance(values, str)])
-    interval = bootstrap_means(matrix[None])[0] if matrix.size > 1 else None
-    return mean(matrix), interval, ""
+            return values
+    return np.stack([values for values in arrays if not isinstance(values, str)])
+
+
+def _cell_scores(block: Block, cells: Mapping[str, list[StudyCell]], place: Path) -> Iterator[CellScores]:
+    """The scores of every model, for the records."""
+    settings = read_object_or_empty(place / "settings.json")
+    for technique, of_seeds in cells.items():
+        for cell in of_seeds:
+            record = read_object_or_empty(StudyFolder(place).cell(technique, cell.seed) / RECORD)
+            arrays = {measure: cell.values_of(measure) for measure in block.measures}
+            scores = {
+                measure: float(seed_means(values)) for measure, values in arrays.items() if not isinstance(values, str)
+            }
+            yield CellScores(
+                block.folder,
+                technique,
+                cell.seed,
+                scores,
+                record.get("result", {}).get("validation", {}).get(SCORE),
+                settings.get("own", {}).get(technique, {}),
+                round(record.get("seconds", 0.0), 1),
+            )

@@ -11,7 +11,9 @@ from steadygaze.study.cell_record import Cell, CellRecord, Watch, failure, read_
 
 
 def cell_folder(root: Path, name: str) -> Path:
-    return root / "cells" / name
+    """The folder of a cell: name -> root/cells/name, study/name -> root/study/cells/name."""
+    study, _, cell = name.rpartition("/")
+    return root / study / "cells" / cell
 
 
 def run_cell(cell: Cell, root: Path, watch: Watch = silent) -> CellRecord | None:

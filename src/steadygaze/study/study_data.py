@@ -15,7 +15,7 @@ from steadygaze.core.types import Example
 from steadygaze.core.untrusted_files import digest_file, digest_json
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.data.splits import hold_out
+from steadygaze.data.splits import hold_out, sample_rows
 from steadygaze.data.synonym_formats import table_files
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
@@ -48,7 +48,7 @@ class StudyData:
 
 def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> StudyData:
     corpus = load_corpus(config.data, **config.labeled_columns, data_dir=data_dir)
-    splits = {"train": corpus.training}
+    splits = {"train": limit_training(corpus.training, config.train_limit)}
     if "validation" in corpus.splits:
         splits["validation"] = corpus.splits["validation"]
     split = config.split or ("test" if "test" in corpus.splits else HELD_OUT)
@@ -59,6 +59,11 @@ def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> Stud
     trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
     draw = draw_texts(len(audited), config.limit, config.seed)
     return StudyData(trained, split, draw.select(audited), corpus.fingerprint)
+
+
+def limit_training(examples: list[Example], limit: int | None) -> list[Example]:
+    """At most `limit` training texts, drawn with a fixed seed; None: all."""
+    return examples if limit is None else [examples[row] for row in sample_rows(len(examples), limit, 0)]
 
 
 def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
@@ -105,6 +110,7 @@ def cell_inputs(config: CompareConfig, material: StudyData, device: str, techniq
 
 def _common_inputs(config: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
     data = {**material.known, "read": material.data, "texts": len(material.examples)}
+    data |= {} if config.train_limit is None else {"train_limit": config.train_limit}
     return {**training_inputs(config, device), "data": data}
 
 
@@ -121,7 +127,12 @@ def training_inputs(config: CompareConfig | TuneConfig, device: str) -> dict[str
 
 
 def _audit_inputs(config: CompareConfig) -> dict[str, Any]:
-    return {"synonyms": synonyms(config), **{name: getattr(config, name) for name in field_names(ProbeConfig)}}
+    chosen = {"measures": list(config.measures)} if config.measures else {}
+    return {
+        "synonyms": synonyms(config),
+        **chosen,
+        **{name: getattr(config, name) for name in field_names(ProbeConfig)},
+    }
 
 
 def shared(config: CompareConfig) -> dict[str, Any]:

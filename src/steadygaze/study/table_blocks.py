@@ -37,10 +37,13 @@ class ReproduceOptions:
     epochs: int | None = None
     batch_size: int | None = None
     limit: int | None = None
+    train_limit: int | None = None
     vectors: str | None = None
     synonyms: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of all techniques."""
+    notes: tuple[str, ...] = ()
+    """Departures of this run from the paper."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +57,35 @@ class Block:
     """Name of its folder."""
     entries: tuple[Entry, ...]
     thorough: bool
+    measures: tuple[str, ...]
+    """Our names."""
+
+    @property
+    def search_folder(self) -> str:
+        """Name of the folder of the models that choose settings."""
+        return f"{self.folder}_search"
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(technique.name for technique in self.techniques.values())
 
-    def config(self, options: ReproduceOptions) -> CompareConfig:
-        settings_for = {technique.name: self._settings(technique) for technique in self.techniques.values()}
+    def config(self, options: ReproduceOptions, chosen: Mapping[str, Mapping[str, Any]] | None = None) -> CompareConfig:
+        """`chosen`: technique -> settings that validation scores chose."""
+        settings_for = {
+            technique.name: {**self._settings(technique), **(chosen or {}).get(technique.name, {})}
+            for technique in self.techniques.values()
+        }
         values = {
             "data": self.corpus.name,
             "split": self.corpus.split,
             "encoder": self.encoder.name,
             "techniques": self.names,
             "thorough": self.thorough,
+            "measures": self.measures,
             "settings": dict(options.settings),
             "settings_for": {name: own for name, own in settings_for.items() if own},
         }
-        common = ("seeds", "seed", "epochs", "batch_size", "limit", "vectors", "synonyms")
+        common = ("seeds", "seed", "epochs", "batch_size", "limit", "train_limit", "vectors", "synonyms")
         return build(CompareConfig, values | {name: getattr(options, name) for name in common})
 
     def _settings(self, technique: Counterpart) -> dict[str, Any]:
@@ -81,7 +96,7 @@ class Block:
         """Names of the folders of its cells."""
         folder = StudyFolder(Path())
         models = [folder.cell(name, options.seed + i).name for name in self.names for i in range(options.seeds)]
-        return models + [folder.seeds(name).name for name in self.names if options.seeds > 1]
+        return models + [folder.seeds(name).name for name in self.names if self.config(options).compares_seeds]
 
 
 def blocks(table: PublishedTable, only: Sequence[str] = ()) -> list[Block]:
@@ -121,9 +136,9 @@ def _divide(table: PublishedTable, entries: list[Entry], baseline: str, subset: 
         covered = [e for e in entries if e.label("techniques") in part]
         if number > 1:
             covered = [e for e in covered if e.label("techniques") != baseline]
-        yield Block(
-            corpus, encoder, variant, part, "_".join(map(_slug, filter(None, names))), tuple(covered), table.thorough
-        )
+        folder = "_".join(map(_slug, filter(None, names)))
+        measures = tuple(sorted({table.counterpart(entry, "measures").name for entry in covered}))
+        yield Block(corpus, encoder, variant, part, folder, tuple(covered), table.thorough, measures)
 
 
 def _slug(text: str) -> str:
@@ -157,10 +172,10 @@ def finished_cells(table: PublishedTable, out: Path, options: ReproduceOptions) 
     folders = [
         out / table.key / block.folder / "cells" / cell for block in blocks(table) for cell in block.cells(options)
     ]
-    return sum(map(_is_finished, folders)), len(folders)
+    return sum(map(is_finished, folders)), len(folders)
 
 
-def _is_finished(cell: Path) -> bool:
+def is_finished(cell: Path) -> bool:
     return bool(read_object_or_empty(cell / RECORD).get("status") == "finished")
 
 

@@ -1,11 +1,12 @@
 """The protocols of an audit, one file each, grouped by report section."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.measures import measure_names
+from steadygaze.audit.measures import correctness_measures, measure_names, probe_names
+from steadygaze.audit.measures.measure import GRADIENTS, LABEL_KEPT, PERTURBATIONS
 from steadygaze.audit.protocols.attention_interventions import attention_interventions
-from steadygaze.audit.protocols.faithfulness import faithfulness, infidelity, max_sensitivity
+from steadygaze.audit.protocols.faithfulness import erasure, gradient_agreement, infidelity, max_sensitivity
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import correctness, plausibility
 from steadygaze.audit.protocols.selection import label_leakage, rationale_agreement, selection
@@ -17,7 +18,7 @@ Protocol = Callable[[AuditCase], Iterator[Finding]]
 PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     "Correctness": (correctness,),
     STABILITY: (stability, max_sensitivity),
-    FAITHFULNESS: (faithfulness, attention_interventions, flip_radius, infidelity),
+    FAITHFULNESS: (erasure, gradient_agreement, attention_interventions, flip_radius, infidelity),
     SEEDS: (seed_consistency,),
     SHORTCUT: (shortcut_leakage, selection, label_leakage),
     "Plausibility": (plausibility, rationale_agreement),
@@ -30,3 +31,26 @@ THOROUGH: dict[Protocol, list[str]] = {
     max_sensitivity: measure_names("max-sensitivity"),
 }
 """Protocols of a thorough audit, with their measures."""
+ALWAYS: dict[Protocol, list[str]] = {
+    correctness: measure_names(*(measure.name for measure in correctness_measures.MEASURES)),
+    stability: [
+        *probe_names(*PERTURBATIONS, *LABEL_KEPT),
+        *measure_names("normalized-entropy", "distance-to-uniform"),
+    ],
+}
+"""Protocols of an audit of chosen measures, with their measures; stability runs only the probes that these name."""
+SELECTABLE: dict[Protocol, list[str]] = {
+    erasure: measure_names("comprehensiveness", "sufficiency", "post-hoc-accuracy"),
+    gradient_agreement: probe_names(*GRADIENTS),
+    **THOROUGH,
+}
+"""Protocols of an audit of chosen measures that run only for their own measures."""
+
+
+def protocols_of(measures: Collection[str]) -> Mapping[str, tuple[Protocol, ...]] | None:
+    """The protocols that these measures need; None (all): no measures, or a measure of another protocol."""
+    known = {name for names in (ALWAYS | SELECTABLE).values() for name in names}
+    if not measures or set(measures) - known:
+        return None
+    wanted = [*ALWAYS, *(protocol for protocol, names in SELECTABLE.items() if set(names) & set(measures))]
+    return {heading: tuple(p for p in group if p in wanted) for heading, group in PROTOCOLS.items()}

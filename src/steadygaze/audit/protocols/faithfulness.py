@@ -59,13 +59,17 @@ UNREAD = "the model reads only the selected words: the gradient of the others is
 
 
 def faithfulness(case: AuditCase) -> Iterator[Finding]:
+    yield from erasure(case)
+    yield from gradient_agreement(case)
+
+
+def erasure(case: AuditCase) -> Iterator[Finding]:
     if case.config.removal == "zero" and "embeddings" not in case.model.capabilities:
         yield from missing_findings(
             measure_names("comprehensiveness", "sufficiency", "post-hoc-accuracy"), MISSING_CAPABILITY["embeddings"]
         )
     else:
         yield from _erasure(case)
-    yield from _gradients(case)
 
 
 def _erasure(case: AuditCase) -> Iterator[Finding]:
@@ -115,7 +119,7 @@ def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
     return {name: values.masked_fill(empty, torch.nan) for name, values in scores.items()}
 
 
-def _gradients(case: AuditCase) -> Iterator[Finding]:
+def gradient_agreement(case: AuditCase) -> Iterator[Finding]:
     for kind, requirements in GRADIENTS.items():
         lacking = requirements - case.model.capabilities
         selects = UNREAD if "selection" in case.model.capabilities else ""

@@ -1,0 +1,138 @@
+"""Run published tables on a GPU within a time limit; what is finished stays in DIR, and the same command continues.
+
+    python bench/published_runs.py PLAN... --out DIR --data DIR --glove FILE [--workers 14] [--seconds N] [--pack FILE]
+                                   [--tiny] [--device cuda]
+    python bench/published_runs.py --one-by-one CELLS --out DIR --data DIR --glove FILE
+
+PLAN is a name of PLANS; the plans run one after another.  --pack writes the folder without its models to an archive,
+every minute and at the end.  --one-by-one measures one worker: SST-2, BiLSTM, seed 0 of Table 1 of SEAT.
+`steadygaze reproduce TABLE --out DIR --finished` prints the tables.
+"""
+
+import argparse
+import json
+import os
+import tarfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+from steadygaze.study.compare import StudyRuntime, begin
+from steadygaze.study.engine import run_round
+from steadygaze.study.local_processes import LocalProcesses
+from steadygaze.study.published_tables import find_table
+from steadygaze.study.reproduce import TableRun, run_missing
+from steadygaze.study.table_blocks import ReproduceOptions, blocks
+
+SEEDS = 5
+PACKED = (".json", ".safetensors")
+Choice = dict[str, object]
+PLANS: dict[str, list[tuple[str, Choice]]] = {
+    "seat": [("seat/table1", {"only": ("bilstm", "rnn")})],
+    "kitada-short": [
+        ("kitada/table2", {"only": ("sst2", "newsgroups_sport", "babi_1", "babi_3", "snli"), "limit": 2000}),
+        ("kitada/table2", {"only": ("ag_news",), "limit": 2000, "train_limit": 10_000}),
+    ],
+    "kitada-long": [
+        ("kitada/table2", {"only": ("babi_2",), "limit": 2000}),
+        ("kitada/table2", {"only": ("multinli",), "limit": 2000}),
+        ("kitada/table2", {"only": ("imdb",), "limit": 1000, "train_limit": 4_000}),
+    ],
+    "figure4": [("kitada/figure4", {"only": ("sst2",), "seeds": 3})],
+    "figure4-pairs": [("kitada/figure4", {"only": ("multinli",), "seeds": 3, "limit": 2000})],
+}
+"""The largest sets have a limit, which the records name."""
+TINY: Choice = {"limit": 24, "train_limit": 64, "epochs": 1, "seeds": 2, "settings": {"hidden": 4}}
+
+
+class TimeIsUpError(Exception):
+    """The limit of --seconds has passed."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("plans", nargs="*", choices=PLANS, metavar="PLAN")
+    for name in ("out", "data", "glove"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=14)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--pack", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="a few texts, for a trial run")
+    parser.add_argument("--one-by-one", type=int, default=0, metavar="CELLS")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    warnings.simplefilter("ignore")
+    if options.one_by_one:
+        one_by_one(options)
+        return
+    if options.pack:
+        threading.Thread(target=_pack_often, args=(options.out, options.pack), daemon=True).start()
+    try:
+        for plan in options.plans:
+            run(plan, options, end)
+    except TimeIsUpError:
+        print("stopped at the limit", flush=True)
+    finally:
+        if options.pack:
+            pack(options.out, options.pack)
+
+
+def run(plan: str, options: argparse.Namespace, end: float) -> None:
+    start, events = time.monotonic(), options.out / "events.jsonl"
+    options.out.mkdir(parents=True, exist_ok=True)
+
+    def watch(activity: str, done: int, total: int) -> None:
+        seconds = round(time.monotonic() - start, 2)
+        with events.open("a") as file:
+            file.write(json.dumps({"plan": plan, "seconds": seconds, "activity": activity, "done": done}) + "\n")
+        if "failed: " in activity or (done % 35 == 0 and ": done" in activity):
+            print(plan, seconds, activity, f"{done}/{total}", flush=True)
+        if time.monotonic() > end:
+            raise TimeIsUpError
+
+    runs = [TableRun(find_table(name), _choice(options, choice)) for name, choice in PLANS[plan]]
+    run_missing(runs, StudyRuntime(options.out, options.data, options.device, watch, workers=options.workers))
+    print(f"{plan}: {time.monotonic() - start:.1f} s", flush=True)
+
+
+def one_by_one(options: argparse.Namespace) -> None:
+    """Seconds per cell with one worker, after it has started."""
+    table, choice = find_table("seat/table1"), _choice(options, {"only": ("sst2", "bilstm"), "seeds": 1})
+    (block,) = blocks(table, choice.only)
+    job = begin(block.config(choice), StudyRuntime(options.out, options.data, options.device))
+    first, *cells = job.cells()
+    with LocalProcesses(1) as worker:
+        run_round([first], options.out, worker)
+        start = time.monotonic()
+        run_round(cells[: options.one_by_one], options.out, worker)
+    seconds = (time.monotonic() - start) / min(len(cells), options.one_by_one)
+    print(f"one by one: {seconds:.2f} s per cell, {3600 / seconds:.0f} cells per hour", flush=True)
+
+
+def _choice(options: argparse.Namespace, choice: Choice) -> ReproduceOptions:
+    common: Choice = {"seeds": SEEDS, "vectors": str(options.glove)}
+    return ReproduceOptions(**{**common, **choice, **(TINY if options.tiny else {})})  # type: ignore[arg-type]
+
+
+def _pack_often(out: Path, file: Path) -> None:
+    while True:
+        time.sleep(60)
+        pack(out, file)
+
+
+def pack(out: Path, file: Path) -> None:
+    """Write the folder without models and caches to an archive."""
+    new = file.with_suffix(".new")
+    with tarfile.open(new, "w:gz", compresslevel=3) as archive:
+        for path in sorted(out.rglob("*")):
+            parts = path.relative_to(out).parts
+            hidden = any(part.startswith(".") or part.startswith("model") for part in parts)
+            if path.is_file() and not hidden and (path.suffix in PACKED or path.name == "events.jsonl"):
+                archive.add(path, "/".join(parts))
+    os.replace(new, file)
+
+
+if __name__ == "__main__":
+    main()

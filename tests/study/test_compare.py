@@ -297,8 +297,7 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
 @pytest.mark.usefixtures("quick")
 def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path, tmp_path: Path, monkeypatch):
     """On a CPU a stack trains its models one after another; the first cell of a technique trains all of them."""
-    stacked_job = lambda *given, stacks: cell.ComparisonJob(*given, stacks=True)  # noqa: E731
-    monkeypatch.setattr("steadygaze.study.compare.ComparisonJob", stacked_job)
+    monkeypatch.setattr("steadygaze.study.compare.uses_stacks", lambda *_: True)
     monkeypatch.setattr("steadygaze.study.cells.train_many", stack := Stopping(cell.train_many))
     run(tmp_path / "out", order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
     assert [len(call) for call in stack.arguments] == [2, 0, 2, 0]

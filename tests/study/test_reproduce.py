@@ -257,7 +257,8 @@ def test_validation_scores_choose_settings(tmp_path: Path) -> None:
     _, cells = Reproduction.from_records(folder / "records.jsonl.gz")
     assert {cell.settings.get("epsilon") for cell in cells if cell.technique == "word-at"} == {best}
     assert result.facts["Beer, word-at"].startswith(f"epsilon = {best:g} (validation macro-F1: epsilon = 0.1: ")
-    assert "planted-reviews:sizes=[60,20,16]: at most 40 training texts." in result.departures
+    limits = "16 test texts, 2 seeds, at most 40 training texts, at most 1 epochs, patience 3"
+    assert f"planted-reviews:sizes=[60,20,16]: {limits}." in result.departures
     assert "A note." in result.departures
     scores = [cell.scores["macro-f1"] for cell in cells if cell.technique == "vanilla"]
     assert len(scores) == 2

@@ -63,7 +63,6 @@ Settings = Annotated[
         "reproduce list",
         "reproduce seat/table1 --only sst2,bilstm --seeds 5 --vectors glove.6B.100d.txt.gz",
         "reproduce kitada/table2 --engine ray --out runs/reproduce",
-        "reproduce kitada/table2 --finished",
     )
 )
 @common_options

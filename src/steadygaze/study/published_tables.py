@@ -9,7 +9,7 @@ belongs to one axis, and its counterpart is our name for it, or the reason why t
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -111,9 +111,8 @@ class PublishedTable:
             raise ValueError(f"{self.key}: {label!r} belongs to {' and '.join(axes) or 'no axis'}")
         return axes[0], label
 
-    def used_departures(self) -> list[str]:
-        """The departures of the table and of all labels that it uses."""
-        entries = self.entries()
+    def used_departures(self, entries: Sequence[Entry]) -> list[str]:
+        """The departures of the table and of all labels of these entries."""
         used = {(axis, entry.label(axis)) for entry in entries for axis in AXES if entry.label(axis)}
         own = [c.departure for axis in AXES for label, c in self.labels.get(axis, {}).items() if (axis, label) in used]
         return list(dict.fromkeys(filter(None, [*self.departures, *own])))

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import steadygaze
 from steadygaze.core.atomic_files import write_text
@@ -181,21 +180,32 @@ def collect(
     `finished`: leave out comparisons that are not finished, whatever their settings, code and machine.
     """
     folder, values, scores = runtime.out / table.key, list[ReproducedValue](), list[CellScores]()
-    limits, chosen = list[str](), dict[str, str]()
+    limits, chosen, origins = list[str](), dict[str, str](), dict[str, list[str]]()
     for block in blocks(table, options.only):
-        place = folder / block.folder
-        if finished and not all(is_finished(place / "cells" / cell) for cell in block.cells(options)):
+        place, run = folder / block.folder, options
+        chosen |= _chosen(block, folder)
+        if finished:
+            run = _seeds_of(place, options)
+        if finished and not all(is_finished(place / "cells" / cell) for cell in block.cells(run)):
             values += [ReproducedValue(_labels(entry), entry.value, note=NOT_RUN) for entry in block.entries]
             continue
-        cells = _read_cells(place, block, options)
+        cells = _read_cells(place, block, run)
         values += _values(table, block, cells, place)
         scores += _cell_scores(block, cells, place)
         limits += [limit for limit in _limits(block, place) if limit not in limits]
-        chosen |= _chosen(table, block, folder)
+        for name, value in _origin(place).items():
+            origins[name] = [*dict.fromkeys([*origins.get(name, []), value])]
     if not options.only:
         values += [_without(table, entry) for entry in table.entries() if table.absent(entry)]
-    departures = (*table.used_departures(), *limits, *options.notes, *_settings(options))
-    reproduction = _reproduction(table, options, values, departures, chosen, runtime.command)
+    parts = [entry for block in blocks(table, options.only) for entry in block.entries]
+    departures = (
+        *table.used_departures(parts if options.only else table.entries()),
+        *limits,
+        *options.notes,
+        *_settings(options),
+    )
+    versions = {name: ", ".join(different) for name, different in origins.items()}
+    reproduction = _reproduction(table, options, values, departures, chosen, runtime.command, versions)
     folder.mkdir(parents=True, exist_ok=True)
     reproduction.to_json(folder / "table.json", replace=True)
     reproduction.to_html(folder / "table.html", replace=True)
@@ -211,6 +221,7 @@ def _reproduction(
     departures: tuple[str, ...],
     chosen: Mapping[str, str],
     command: tuple[str, ...],
+    versions: Mapping[str, str],
 ) -> Reproduction:
     facts = {
         name: str(value) for name in ("epochs", "limit", "vectors", "synonyms") if (value := getattr(options, name))
@@ -228,24 +239,40 @@ def _reproduction(
         tuple(range(options.seed, options.seed + options.seeds)),
         {**facts, **chosen},
         command,
-        {"steadygaze": steadygaze.__version__, "torch": torch.__version__},
+        {"steadygaze": steadygaze.__version__, **versions},
     )
 
 
 def _settings(options: ReproduceOptions) -> list[str]:
-    epochs = [f"At most {options.epochs} epochs."] if options.epochs else []
-    return epochs + [f"Setting {key} = {value}." for key, value in options.settings.items()]
+    return [f"Setting {key} = {value}." for key, value in options.settings.items()]
+
+
+def _seeds_of(place: Path, options: ReproduceOptions) -> ReproduceOptions:
+    """The options with the seeds of a comparison, from its folder."""
+    seeds = read_object_or_empty(place / "settings.json").get("seeds") or [options.seed]
+    return replace(options, seed=seeds[0], seeds=len(seeds))
+
+
+def _origin(place: Path) -> dict[str, str]:
+    """The version of torch, the device and the code version of a comparison, from its folder."""
+    settings = read_object_or_empty(place / "settings.json")
+    return {name: str(settings[name]) for name in ("torch", "device", "code") if name in settings}
 
 
 def _limits(block: Block, place: Path) -> Iterator[str]:
-    """The limits of the texts of a comparison, from its folder."""
-    data = read_object_or_empty(place / "settings.json").get("data", {})
+    """Size of the test and limits of the training of a comparison, from its folder."""
+    settings = read_object_or_empty(place / "settings.json")
+    data, shared = settings.get("data", {}), settings.get("shared", {})
+    parts = [f"{data.get('texts', 0):,} test texts", f"{len(settings.get('seeds', ()))} seeds"]
     if limit := data.get("train_limit"):
-        yield f"{block.corpus.name}: at most {limit:,} training texts."
-    yield f"{block.corpus.name}: {data.get('texts', 0):,} test texts."
+        parts.append(f"at most {limit:,} training texts")
+    if epochs := shared.get("epochs"):
+        parts.append(f"at most {epochs} epochs, patience {shared.get('patience')}")
+    split = f", split {block.corpus.split}" if block.corpus.split else ""
+    yield f"{block.corpus.name}{split}: {', '.join(parts)}."
 
 
-def _chosen(table: PublishedTable, block: Block, folder: Path) -> dict[str, str]:
+def _chosen(block: Block, folder: Path) -> dict[str, str]:
     """Data and technique -> the chosen settings, and the scores of all."""
     tried: dict[str, list[tuple[float, str]]] = {}
     study = folder / block.search_folder / "cells"

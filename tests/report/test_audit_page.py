@@ -328,7 +328,7 @@ def test_the_summary_names_the_gate_and_points_to_the_advice():
     advised = replace(VERDICTS[0], advice="Audit more texts.")
     page = full_report(plots={}, verdicts=(advised,)).with_gate(as_policy(["accuracy>=0.99"])).to_html()
     first = plain_text(page[: page.index("<main>")])
-    assert "The gate failed: 1 of 1 requirement not met. The advice at the answers names what would decide" in first
+    assert "The gate failed: 1 of 1 requirement not met. Read the advice at the open questions." in first
     assert "shift the attention to other words. Advice: Audit more texts." in first
 
 

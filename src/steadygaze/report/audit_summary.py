@@ -69,5 +69,5 @@ def _consequence(report: Report) -> str:
     if "no" in answers:
         return "Do not rely on these explanations for a property whose answer is no."
     if any(verdict.advice for verdict in report.verdicts):
-        return "The advice at the answers names what would decide the open questions."
+        return "Read the advice at the open questions."
     return ""

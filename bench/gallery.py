@@ -1,0 +1,108 @@
+"""Make the pictures and highlights of docs/gallery.md from real output.
+
+Run `make demo`, then a comparison and this script:
+
+    steadygaze compare "planted-reviews:sizes=[600,100,80],negation=0,own=40,agreement=0.9" --encoder average \\
+        --techniques vanilla,word-at,attention-at --seeds 2 --epochs 5 --set hidden=32 --set dimension=32 \\
+        --set learning_rate=0.005 --out runs/compare
+    python bench/gallery.py runs/demo runs/compare
+
+Pictures are screenshots by Chromium of parts of the pages, with 64 colors.  Highlights are the HTML that a notebook
+shows; they replace the part of docs/gallery.md between its two marks.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+import steadygaze as sg
+from steadygaze.cli.demo import CORPUS
+
+ROOT = Path(__file__).parents[1]
+PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "figures" / "gallery"
+MARKS = "<!-- highlights -->", "<!-- end of highlights -->"
+COLORS = 64
+LIGHT, DARK = "--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"
+
+
+class Shot(NamedTuple):
+    page: str
+    size: tuple[int, int]
+    only: str = ""
+    """The part of the page to show: the label of a section; empty: from the top."""
+    dark: bool = False
+
+
+SHOTS = {
+    "audit": Shot("demo/report.html", (900, 860)),
+    "audit-failed": Shot("demo/vanilla.html", (900, 860)),
+    "verdicts": Shot("demo/report.html", (900, 900), "verdicts"),
+    "shifts": Shot("demo/vanilla.html", (900, 820), "texts"),
+    "errors-dark": Shot("demo/vanilla.html", (900, 900), "predictions", dark=True),
+    "phone": Shot("demo/report.html", (500, 900)),
+    "comparison": Shot("compare/comparison.html", (900, 900)),
+    "comparison-table": Shot("compare/comparison.html", (900, 900), "table"),
+}
+
+
+def take(shot: Shot, page: Path, out: Path) -> None:
+    """A screenshot of a page or of one of its sections."""
+    html = page.read_text(encoding="utf-8")
+    if shot.only:
+        hidden = f'.page > header, footer, main > section:not([aria-labelledby="{shot.only}"])'
+        style = f"{hidden} {{ display: none }} main > section {{ border: 0; margin: 0; padding: 0 }}"
+        html = html.replace("</style>", f"{style}</style>", 1)
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("Chromium is not installed: apt install chromium")
+    with tempfile.TemporaryDirectory() as folder:
+        copy, picture = Path(folder) / "page.html", Path(folder) / "page.png"
+        copy.write_text(html, encoding="utf-8")
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", DARK if shot.dark else LIGHT]
+        place = [f"--user-data-dir={folder}/profile", f"--window-size={shot.size[0]},{shot.size[1]}"]
+        command = [chromium, *flags, *place, f"--screenshot={picture}", copy.as_uri()]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        Image.open(picture).convert("RGB").quantize(COLORS).save(out, optimize=True)
+
+
+def highlights(demo: Path) -> str:
+    """One review, explained in four ways."""
+    text = sg.load_corpus(CORPUS).splits["test"][0].text
+    models = {name: sg.load(demo / name, device="cpu") for name in ("vanilla", "consensus")}
+    shown = {
+        "Attention of `vanilla`": models["vanilla"].explain(text),
+        "Attention of `consensus`": models["consensus"].explain(text),
+        "Integrated gradients of `consensus`": models["consensus"].explain(text, explainer="integrated-gradients"),
+        "Leave-one-out of `consensus`": models["consensus"].explain(text, explainer="leave-one-out"),
+    }
+    parts = []
+    for title, explanation in shown.items():
+        html = re.sub(r"\s*\n\s*", " ", explanation._repr_html_())
+        parts.append(f'### {title}\n\n<div class="output">{html}</div>\n')
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("demo", type=Path, help="folder of the demo")
+    parser.add_argument("comparison", type=Path, help="folder of the comparison")
+    arguments = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    folders = {"demo": arguments.demo, "compare": arguments.comparison}
+    for name, shot in SHOTS.items():
+        folder, _, page = shot.page.partition("/")
+        take(shot, folders[folder] / page, FOLDER / f"{name}.png")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    body = f"{MARKS[0]}\n\n{highlights(arguments.demo)}\n{MARKS[1]}"
+    PAGE.write_text(before + body + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -28,6 +28,9 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     pages = ("page.html.jinja", "page.css", "audit.html.jinja", "audit.css")
     for wanted in ("py.typed", "cli/__init__.py", *(f"report/{page}" for page in pages), "techniques/vanilla.py"):
         assert f"steadygaze/{wanted}" in names
+    for wanted in sorted((ROOT / "src" / "steadygaze" / "serve" / "static").iterdir()):
+        assert f"steadygaze/serve/static/{wanted.name}" in names
+    assert not [name for name in names if "axe" in Path(name).name]
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "bench", "docs"))]
 

@@ -8,7 +8,7 @@ import pytest
 
 from estimator.tiny import fitted
 from report.browser import CHROMIUM
-from serve.serving import DATA, SYNONYMS, live_server, served
+from serve.serving import DATA, SYNONYMS, cheerful, live_server, served
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.serve.served_models import ServedModel
 
@@ -219,6 +219,22 @@ def test_markup_in_texts_is_shown_and_not_run(page):
 def test_axe_finds_a_problem_that_is_there(page):
     page.evaluate("document.body.append(document.createElement('button'))")
     assert [found[1] for found in serious_problems(page)] == ["button-name"]
+
+
+def test_markup_in_labels_and_names_of_models_is_not_run(browser):
+    labels = [f"no {SCRIPT}", f"yes {SCRIPT}"]
+    model = ServedModel(f"name {SCRIPT}", as_adapter(cheerful, classes=labels), SYNONYMS)
+    with live_server(model) as address:
+        page = browser.new_page()
+        page.goto(address)
+        expect(page.locator("#status")).to_have_text("Type a text and press Explain.")
+        explain(page, "a good film")
+        expect(page.locator("#cards th.label")).to_have_text(labels[1])
+        for view in ("Compare", "Audit", "Data"):
+            page.get_by_role("button", name=view, exact=True).click()
+        assert page.locator("main img, main script").count() == 0
+        assert page.title() == "steadygaze workbench"
+        page.close()
 
 
 def test_the_page_says_that_the_server_is_gone(page):

@@ -8,10 +8,10 @@ COPY src ./src
 RUN pip install uv \
     && uv pip install --system --torch-backend=cpu --constraint constraints.txt ".[serve]" \
     && rm -rf /source \
-    && useradd --uid 10001 --create-home --shell /usr/sbin/nologin steadygaze
+    && useradd --uid 10001 --create-home --home-dir /app --shell /usr/sbin/nologin steadygaze
 
 USER 10001
-WORKDIR /home/steadygaze
+WORKDIR /app
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from steadygaze.data.corpora import load_corpus
@@ -64,6 +65,8 @@ def take(address: str, out: Path) -> None:
         phone.locator("#results-title").scroll_into_view_if_needed()
         phone.screenshot(path=out / "workbench-phone.png")
         browser.close()
+    for path in out.glob("workbench-*.png"):
+        Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def main() -> None:

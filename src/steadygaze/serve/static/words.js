@@ -98,7 +98,7 @@ function certificateRows({ attention, words }) {
   const rows = [];
   if (typeof attention === "string") rows.push(["attention weights", `not available: ${attention}`]);
   else {
-    rows.push(["certified radius of the label (largest change of an attention weight)",
+    rows.push(["certified radius of the label (change of an attention weight, sum kept)",
       attention.radius === null ? "none: the decoder is not linear" : number(attention.radius)]);
     rows.push([`top ${attention.k} words, for changes up to ${attention.R}`, canChange(attention.top_k_holds)]);
   }

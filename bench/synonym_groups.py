@@ -3,6 +3,7 @@
     python bench/synonym_groups.py --cut TABLES --data-dir DATA --counter-fitted FILE --wordnet FOLDER       once
     python bench/synonym_groups.py --tables TABLES --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14]
                                    [--only REGEX] [--limit N] [--epochs N] [--minilm FOLDER] [--student ROW]
+                                   [--rows vanilla:none,word-at:both] [--unmeasured fast-] [--seeds N]
     python bench/synonym_groups.py ... --cheaper              cheaper forms of consensus
     python bench/synonym_table.py RECORDS...                  prints the tables
 
@@ -97,6 +98,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
     parser.add_argument("--student", default="snapshots-5-3-e2", help="the student of the study")
+    parser.add_argument("--rows", default="", help="technique:groups, separated by commas, instead of the study's")
+    parser.add_argument("--unmeasured", default="", help="techniques of teachers that are not measured: a prefix")
     parser.add_argument("--cheaper", action="store_true", help="compare cheaper forms of consensus")
     job_queue.options(parser)
     options = parser.parse_args()
@@ -104,6 +107,10 @@ def main() -> None:
         cut(options)
         return
     STUDY[options.student] = GROUPS
+    if options.rows:
+        STUDY.clear()
+        for name, groups in (row.split(":") for row in options.rows.split(",")):
+            STUDY[name] = (*STUDY.get(name, ()), groups)
     jobs = list(selected(all_jobs(options.cheaper, options.corpora.split(","), options.seeds), options.only))
     options.only = ""  # teachers need not match
     study = Study(options)

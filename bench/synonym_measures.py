@@ -6,6 +6,10 @@
 
 Distances of attention need texts of equal length: a transformer may read a synonym as more pieces.  Such texts count
 for labels and probabilities only.
+
+Comprehensiveness is ERASER's: the drop of the predicted probability without the top-weighted words, not divided by
+that probability.  It is higher for a more confident model with the same ranking of words.  `scaled` therefore has
+comprehensiveness and mean confidence with the logits multiplied by several factors: the control at equal confidence.
 """
 
 import os
@@ -20,16 +24,17 @@ import numpy as np
 import torch
 from sklearn.metrics import f1_score
 
-from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.measures.stability_measures import label_flip, prediction_change
-from steadygaze.audit.protocols.faithfulness import faithfulness
+from steadygaze.audit.probes.erasure import erase_words
 from steadygaze.core.maths.distributions import entropy, jensen_shannon
 from steadygaze.core.maths.ranking import kendall, top_k_overlap
-from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
-from steadygaze.results.audit_config import ProbeConfig
+from synonym_table import FACTORS
 
 K = 7
+ERASED = 500
+"""Texts of comprehensiveness."""
 
 
 @dataclass
@@ -40,8 +45,10 @@ class Outputs:
 
 
 def outputs(clf: Any, texts: list[str]) -> Outputs:
-    read = inference.split_outputs(clf.stored_.model, clf.stored_.data(texts, None))
-    return Outputs(read.weights.double(), read.mask, read.logits.double().softmax(-1))
+    model = clf.stored_.model
+    read = inference.split_outputs(model, clf.stored_.data(texts, None))
+    weights, mask, logits = (value.to(model.device) for value in (read.weights, read.mask, read.logits))
+    return Outputs(weights.double(), mask, logits.double().softmax(-1))
 
 
 def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], seen: Path) -> dict[str, Any]:
@@ -51,16 +58,18 @@ def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], s
     label = [clf.stored_.description.classes.index(example.label) for example in examples]
     length = before.mask.sum(-1).double()
     result: dict[str, Any] = {
-        "macro-f1": float(f1_score(label, before.probs.argmax(-1), average="macro")),
+        "macro-f1": float(f1_score(label, before.probs.argmax(-1).cpu(), average="macro")),
+        "accuracy": float(np.mean(np.array(label) == before.probs.argmax(-1).cpu().numpy())),
+        "confidence": float(before.probs.amax(-1).mean()),
         "normalized-entropy": float((entropy(before.weights, before.mask) / length.clamp_min(2).log()).mean()),
-        "comprehensiveness": comprehensiveness(clf, texts),
+        **comprehensiveness(clf, texts),
     }
     seen.parent.mkdir(parents=True, exist_ok=True)
     new = seen.with_suffix(f".{os.getpid()}.npz")  # other jobs read complete files only
-    np.savez_compressed(new, weights=before.weights.float().numpy(), mask=before.mask.numpy())
+    np.savez_compressed(new, weights=before.weights.float().cpu().numpy(), mask=before.mask.cpu().numpy())
     os.replace(new, seen)
     for probe, rewritten in rewrites.items():
-        changed = torch.tensor([a != b for a, b in zip(rewritten, texts, strict=True)])
+        changed = torch.tensor([a != b for a, b in zip(rewritten, texts, strict=True)], device=before.mask.device)
         result |= {f"{name}/{probe}": value for name, value in shifts(before, outputs(clf, rewritten), changed).items()}
     return result
 
@@ -99,14 +108,27 @@ def tempered(clf: Any, temperature: float) -> Any:
         del model.attend
 
 
-def comprehensiveness(clf: Any, texts: list[str]) -> float:
-    data = clf.stored_.data(texts[:500], None)
-    case = AuditCase(clf.stored_.model, data, {"attention": Attention()}, ProbeConfig(sample=len(data)))
-    for answer in faithfulness(case):
-        named = answer.measure == "comprehensiveness" and answer.explainer in (None, "attention")
-        if named and answer.values is not None:
-            return float(np.nanmean(answer.values.numpy()))
-    raise KeyError("comprehensiveness")
+def comprehensiveness(clf: Any, texts: list[str]) -> dict[str, Any]:
+    """Mean comprehensiveness of attention, and the same with confidence at every factor of the logits."""
+    model, parts = clf.stored_.model, []
+    for _, batch, forward in inference.forwards(model, clf.stored_.data(texts[:ERASED], None)):
+        full = forward.logits.double().softmax(-1)
+        parts.append((full.cpu(), erase_words(model, batch, full, forward.weights)[0].cpu()))
+    full, erased = (torch.cat(values) for values in zip(*parts, strict=True))
+    scaled = [scaled_comprehensiveness(full, erased, factor) for factor in FACTORS]
+    return {"comprehensiveness": scaled[FACTORS.index(1.0)][1], "scaled": scaled}
+
+
+def scaled_comprehensiveness(full: Any, erased: Any, factor: float) -> tuple[float, float]:
+    """Mean confidence and comprehensiveness if a factor multiplies the logits.  (N,C), (N,K,C) -> two numbers"""
+    full, erased = (_scaled(probs, factor) for probs in (full, erased))
+    drop = faithfulness_measures.comprehensiveness(full, erased)
+    return float(full.amax(-1).mean()), float(drop.mean())
+
+
+def _scaled(probs: Any, factor: float) -> Any:
+    """Logarithms of probabilities are logits, up to a constant."""
+    return (factor * probs.clamp_min(torch.finfo(probs.dtype).tiny).log()).softmax(-1)
 
 
 def distance_to_seeds(seen: Path, others: list[Path]) -> float | None:

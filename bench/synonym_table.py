@@ -1,14 +1,18 @@
 """Tables of bench/synonym_groups.py.
 
     python bench/synonym_table.py RECORDS... [--split validation] [--corpora sst2,imdb]
-                                             [--by-corpus | --tempered | --select]
+                                             [--by-corpus | --tempered | --select GROUPS]
 
 The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
 entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
 temperature divides its attention scores; measures between two temperatures are interpolated.
+
+Comprehensiveness at equal confidence: a factor multiplies the logits of every model, so that its mean confidence is the
+mean of vanilla's without groups.
 """
 
 import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import geometric_mean, mean, stdev
@@ -19,6 +23,8 @@ import job_queue
 PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
 BASE = ("vanilla", "none")
+FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+"""Of the logits, in a record's `scaled`: (confidence, comprehensiveness) for each."""
 STEP = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
 """Cost of a step on a GPU, over that of vanilla: docs/methods/details.md."""
 Row = tuple[str, str]
@@ -31,10 +37,11 @@ class Records:
         self.cells: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
         self.full: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
         for record in job_queue.read_records(places):
-            if split in record and (not corpora or record["corpus"] in corpora):
-                key = record["corpus"], (record["technique"], record["groups"])
+            key = record["corpus"], (record["technique"], record["groups"])
+            if not corpora or record["corpus"] in corpora:
                 self.full[key].append(record)
-                self.cells[key].append(record[split])
+                if split in record:  # teachers are not always measured
+                    self.cells[key].append(record[split])
         self.corpora = list(dict.fromkeys(corpus for corpus, _ in self.cells))
         self.rows = sorted({row for _, row in self.cells}, key=lambda row: (row != BASE, row))
 
@@ -53,6 +60,21 @@ class Records:
         pairs = [(self.average(c, row, measure), self.average(c, BASE, measure)) for c in self.present(row)]
         ratios = [max(a, 1e-6) / b for a, b in pairs if b > 0 and a == a]
         return geometric_mean(ratios) if ratios else float("nan")
+
+    def equal_confidence(self, row: Row) -> float:
+        """Geometric mean of the ratios of comprehensiveness to vanilla's, all models at vanilla's mean confidence."""
+        import numpy as np
+
+        ratios = []
+        for corpus in self.present(row):
+            models, base = ([c["scaled"] for c in self.cells[corpus, key] if "scaled" in c] for key in (row, BASE))
+            if models and base:
+                target = mean(points[FACTORS.index(1.0)][0] for points in base)
+                values = [
+                    [float(np.interp(target, *zip(*points, strict=True))) for points in m] for m in (models, base)
+                ]
+                ratios.append(mean(values[0]) / mean(values[1]))
+        return geometric_mean(ratios) if len(ratios) == len(self.present(row)) else float("nan")
 
     def gain(self, row: Row) -> float:
         return mean(self.average(c, row, "macro-f1") - self.average(c, BASE, "macro-f1") for c in self.present(row))
@@ -83,12 +105,13 @@ class Records:
 def main_table(records: Records) -> list[list[str]]:
     probes = [p for p in PROBES if records.level(BASE, f"label-flip/{p}") == records.level(BASE, f"label-flip/{p}")]
     heading = ["technique", "groups", "models", "Δ macro-F1", *(f"{p} JSD / flips / Δp" for p in probes), "deletion"]
-    table = [[*heading, "seeds", "comp.", "entropy", "top-7 cf3", "τ cf3", "cost"]]
+    table = [[*heading, "seeds", "comp.", "comp. at equal confidence", "entropy", "top-7 cf3", "τ cf3", "cost"]]
     for row in records.rows:
         count = min(len(records.cells[corpus, row]) for corpus in records.present(row))
         shifts = [" / ".join(f"{records.ratio(row, f'{m}/{p}'):.2f}" for m in SHIFTS) for p in probes]
         ratios = [records.ratio(row, m) for m in ("label-flip/deletion3", "seeds", "comprehensiveness")]
         levels = [records.level(row, m) for m in ("normalized-entropy", "top-7-overlap/cf3", "kendall/cf3")]
+        ratios.append(records.equal_confidence(row))
         numbers = [f"{value:.2f}" for value in (*ratios, *levels, records.cost(row))]
         missing = [] if records.present(row) == records.corpora else [f" ({', '.join(records.present(row))})"]
         table.append(["".join([row[0], *missing]), row[1], str(count), f"{records.gain(row):+.3f}", *shifts, *numbers])
@@ -165,14 +188,17 @@ def main() -> None:
     parser.add_argument("--corpora", default="")
     parser.add_argument("--by-corpus", action="store_true")
     parser.add_argument("--tempered", action="store_true")
-    parser.add_argument("--select", action="store_true", help="print the student with the least shortfall")
+    parser.add_argument("--select", metavar="GROUPS", help="print the student with the least shortfall, then cost")
     options = parser.parse_args()
     records = Records(options.records, options.split, [c for c in options.corpora.split(",") if c])
     if options.select:
         from cheaper_consensus import SELECTABLE
 
-        rows = [(name, "both") for name in SELECTABLE if records.present((name, "both")) == records.corpora]
-        print(min(rows, key=lambda row: shortfall(records, row))[0])
+        rows = [(name, options.select) for name in SELECTABLE]
+        rows = [row for row in rows if records.present(row) == records.corpora]
+        for row in rows:
+            print(row[0], f"{shortfall(records, row):.3f} {records.cost(row):.2f}", file=sys.stderr)
+        print(min(rows, key=lambda row: (round(shortfall(records, row), 3), records.cost(row)))[0])
         return
     if options.by_corpus:
         table = corpus_table(records)

@@ -1,5 +1,6 @@
-"""bench/synonym_groups.py: teachers of students, the order of jobs, equal entropy, and the tempered control."""
+"""bench/synonym_groups.py: teachers of students, the order of jobs, equal entropy and confidence, and tables."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,3 +61,47 @@ def test_vanilla_at_an_entropy_is_interpolated_between_temperatures():
     model = {name: {"normalized-entropy": e, "shift": shift} for name, (e, shift) in values.items()}
     assert _at_entropy([model], "test", "shift", 0.5) == pytest.approx(0.75)
     assert _at_entropy([model], "test", "shift", 0.9) == pytest.approx(0.3)  # constant beyond
+
+
+@pytest.mark.usefixtures("bench")
+def test_comprehensiveness_with_scaled_logits_by_hand():
+    """Probabilities 4/5 and 1/2 without the top words; logits times 2: 16/17 and 1/2."""
+    from synonym_measures import scaled_comprehensiveness
+
+    full, erased = torch.tensor([[0.8, 0.2]]).double(), torch.tensor([[[0.5, 0.5]]]).double()
+    assert scaled_comprehensiveness(full, erased, 1.0) == pytest.approx((0.8, 0.3))
+    assert scaled_comprehensiveness(full, erased, 2.0) == pytest.approx((16 / 17, 16 / 17 - 0.5))
+
+
+@pytest.mark.usefixtures("bench")
+def test_equal_confidence_compares_at_the_confidence_of_vanilla(tmp_path: Path):
+    """Vanilla: confidence 0.9, 0.30.  The row has 0.10 at 0.8 and 0.30 at 1.0, so 0.20 at 0.9: two thirds."""
+    from synonym_table import FACTORS, Records
+
+    def model(technique: str, confidences: dict[float, tuple[float, float]], value: float) -> str:
+        points = [confidences[factor] for factor in FACTORS]
+        cell = {"comprehensiveness": value, "scaled": points}
+        return json.dumps({"corpus": "sst2", "technique": technique, "groups": "none", "test": cell})
+
+    vanilla = dict.fromkeys(FACTORS, (0.9, 0.3))
+    row = {factor: (0.8, 0.1) if factor <= 1 else (1.0, 0.3) for factor in FACTORS}
+    file = tmp_path / "records.jsonl"
+    file.write_text("\n".join([model("vanilla", vanilla, 0.3), model("word-at", row, 0.1)]))
+    records = Records([str(file)], "test", [])
+    assert records.ratio(("word-at", "none"), "comprehensiveness") == pytest.approx(1 / 3)
+    assert records.equal_confidence(("word-at", "none")) == pytest.approx(2 / 3)
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_rows_of_the_page_are_those_of_the_records():
+    from synonym_table import Records, main_table
+
+    page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
+    names = {"4-4-t2-e2": "two short teachers", "linked": "both, linked"}
+    records = Records([str(BENCH / "records" / "synonym_groups_five_seeds.jsonl")], "test", [])
+    heading, *table = main_table(records)
+    hidden = {heading.index("comp. at equal confidence"), heading.index("cost")}
+    rows = [[names.get(cell, cell) for i, cell in enumerate(line) if i not in hidden] for line in table]
+    rows = [row for row in rows if not row[0].startswith("fast-")]  # teachers
+    assert len(rows) == 15
+    assert [row for row in rows if f"| {' | '.join(row)} |" not in page] == []

@@ -33,6 +33,16 @@ def test_the_anchor_by_hand():
     assert terms["top-k"].item() == pytest.approx(1 / 8, abs=1e-12)
 
 
+def test_a_temperature_of_one_half_squares_the_mean_prediction():
+    """The teachers of the test above: p is the mean, the target is p² / (p² + (1 − p)²), and attention is unchanged."""
+    one, two = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
+    models = {"teacher-0": frozen(one), "teacher-1": frozen(two)}
+    memory = handed(Consensus(target_temperature=0.5), one, texts([1, 2]), models=models).cached_targets
+    p = (27 / 28 + 9 / 10) / 2
+    assert memory.texts["probs"].max().item() == pytest.approx(p**2 / (p**2 + (1 - p) ** 2), abs=1e-12)
+    assert_close(memory.tokens["weights"][0, :2], torch.tensor([5 / 8, 3 / 8], dtype=torch.float64))
+
+
 def test_the_anchor_is_the_mean_of_all_teachers_and_a_distribution():
     model, batch = real_model()
     teachers = {}

@@ -5,7 +5,7 @@ Equation
 The loss is that of techniques/anchored.py.  The reference is the mean attention and the mean prediction of K teachers
 that differ only in their seed:
 
-    w  =  1/K Σ_k w_k(x),     p  =  1/K Σ_k y_k(x)
+    w  =  1/K Σ_k w_k(x),     p  ∝  (1/K Σ_k y_k(x)) ^ (1/T)          T `target_temperature`
 
 Averaging removes the dependence of attention on one seed.  The student costs as much at inference as one teacher, and
 starts from the first teacher.
@@ -28,11 +28,17 @@ Not from a paper: ours.
 Tested by tests/techniques/test_consensus.py.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
+import torch
+
 from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch
+from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.anchored import AnchoringTechnique
-from steadygaze.techniques.technique import Stage, Technique
+from steadygaze.techniques.technique import CachedTargets, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
 
@@ -44,6 +50,7 @@ class Consensus(AnchoringTechnique):
     stacked_settings: ClassVar[tuple[str, ...]] = (
         *AnchoringTechnique.stacked_settings,
         "teachers", "teacher", "teacher_epsilon", "teacher_epochs", "teacher_rate", "first_teacher",
+        "target_temperature",
     )  # fmt: skip
 
     teachers: Annotated[int, Field(ge=1, le=100)] = 5
@@ -58,6 +65,8 @@ class Consensus(AnchoringTechnique):
     """Factor of the learning rate of teachers, except for a transformer."""
     student_epochs: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the epochs that the student trains."""
+    target_temperature: Annotated[float, Field(ge=0.1, le=10)] = 1.0
+    """T: temperature of the teachers' mean prediction; below 1, the student is more confident."""
     first_teacher: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     """Seed of the first teacher; the others follow in order; None: seed × teachers."""
 
@@ -79,3 +88,12 @@ class Consensus(AnchoringTechnique):
         ]
         student = Stage("student", start="teacher-0", select="last", schedule="linear", share=self.student_epochs)
         return *group, student
+
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
+        """Return the mean attention of the teachers, and their mean prediction at the temperature T."""
+        targets = super().cache_targets(models, batch)
+        if self.target_temperature == 1:
+            return targets
+        probs = targets.texts["probs"]
+        logs = probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
+        return replace(targets, texts={"probs": (logs / self.target_temperature).softmax(-1)})

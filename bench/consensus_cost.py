@@ -1,0 +1,143 @@
+"""Training time of consensus with two short teachers, over vanilla's: complete runs, in turn, for every seed.
+
+    python bench/consensus_cost.py --tables TABLES --data-dir DATA --glove FILE --out DIR [--device cuda]
+                                   [--corpora sst2] [--first 0] [--seeds 5] [--limit N] [--seconds N]
+    python bench/consensus_cost.py --show bench/records/consensus_cost.jsonl
+
+TABLES as in bench/synonym_groups.py.  Vanilla has no groups, consensus has groups of both tables.  A time is that of
+training with validation and the outputs of the teachers, without reading of texts and vectors: wall time on a GPU,
+processor time on a CPU.  Teachers are trained as one program on a GPU.  `--seconds` starts no further seed after so
+many seconds.  Processes with different `--first` seeds and one `--out` take turns: one trains, while others read texts.
+Records: DIR/costs.jsonl.
+"""
+
+import argparse
+import fcntl
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+SHORT = {"teacher": "word-at", "teachers": 2, "teacher_epochs": 0.5, "teacher_rate": 4.0}
+RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "vanilla": ("vanilla", "none", {}),
+    "two short teachers": ("consensus", "both", SHORT | {"student_epochs": 0.25}),
+}
+"""Row -> technique, groups, settings."""
+WARM_UP = 320
+"""Texts of the first run on a GPU, which is not counted."""
+
+
+@contextmanager
+def turn(folder: Path, shared: bool = False) -> Iterator[None]:
+    """Wait until no other process is timed; `shared`: several may warm up at a time."""
+    with (folder / "turn").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+def timed(study: Any, corpus: str, row: str, seed: int, clock: Any, texts: int | None = None) -> dict[str, Any]:
+    """Train one model, with the first texts if `texts` is set; return its seconds."""
+    import steadygaze as sg
+    from steadygaze.estimator import fit
+
+    technique, groups, settings = RUNS[row]
+    options = study.options
+    if technique == "consensus":
+        settings = settings | {"synonyms": str(options.tables / "cf.jsonl")}
+    seconds = [0.0]
+    execute = fit.execute_together
+
+    def measured(runs: Any) -> Any:
+        with turn(options.out, shared=texts is not None):
+            begin = clock()
+            models = execute(runs)
+            seconds[0] = clock() - begin
+        return models
+
+    fit.execute_together = measured
+    try:
+        clf = sg.TextClassifier(
+            "bilstm", technique, seed=seed, epochs=1 if texts else None, vectors=options.glove, settings=settings,
+            device=options.device,
+            synonym_groups=study.groups(corpus, groups), verbose=False,
+        )  # fmt: skip
+        train, validation = (study.split(corpus, name) for name in ("train", "validation"))
+        if texts is not None:  # too few texts to see that a teacher has not learned anything
+            train, validation = train[:texts], validation[:10]
+        clf.fit(
+            [e.text for e in train], [e.label for e in train],
+            validation=([e.text for e in validation], [e.label for e in validation]),
+        )  # fmt: skip
+    finally:
+        fit.execute_together = execute
+    epochs = len(clf.stored_.description.history)
+    return {
+        "seconds": round(seconds[0], 3),
+        "epochs": epochs,
+        "macro-f1": clf.stored_.description.history[-1]["macro-f1"],
+    }
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    import torch
+
+    from synonym_jobs import Study
+
+    torch.set_num_threads(1)
+    options.out.mkdir(parents=True, exist_ok=True)
+    study, begin, records = Study(options), time.time(), []
+    clock = time.perf_counter if options.device == "cuda" else time.process_time
+    for corpus in options.corpora.split(","):
+        for row in RUNS if options.device == "cuda" else []:
+            timed(study, corpus, row, 0, clock, WARM_UP)  # the first run of a process is slower
+        for seed in range(options.first, options.first + options.seeds):
+            if options.seconds and time.time() - begin > options.seconds:
+                break
+            for row in RUNS:
+                record = {"corpus": corpus, "device": options.device, "row": row, "seed": seed}
+                records.append(record | timed(study, corpus, row, seed, clock))
+                print(json.dumps(records[-1]), flush=True)
+                with (options.out / "costs.jsonl").open("a") as file:
+                    file.write(json.dumps(records[-1]) + "\n")
+    return records
+
+
+def table(records: list[dict[str, Any]]) -> list[list[str]]:
+    """Median over seeds of the time, and of its ratio to vanilla's of the same seed."""
+    found: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
+    for record in records:
+        found[record["device"], record["corpus"], record["row"]][record["seed"]] = record["seconds"]
+    lines = [["device", "data", "row", "seeds", "seconds", "over vanilla"]]
+    for (device, corpus, row), times in found.items():
+        vanilla = found[device, corpus, "vanilla"]
+        ratios = [seconds / vanilla[seed] for seed, seconds in times.items() if seed in vanilla]
+        values = [f"{median(times.values()):.1f}", f"{median(ratios):.2f}"]
+        lines.append([device, corpus, row, str(len(times)), *values])
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    for name in ("tables", "data-dir", "glove", "out", "show"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--corpora", default="sst2,rotten_tomatoes,tweet_emotion")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
+    parser.add_argument("--seconds", type=float)
+    options = parser.parse_args()
+    lines = options.show.read_text().splitlines() if options.show else []
+    records = [json.loads(line) for line in lines] if options.show else measure(options)
+    rows = table(records)
+    rows.insert(1, ["---"] * len(rows[0]))
+    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,9 @@ the smallest and the largest.  Tokens are real tokens, without padding.
     python bench/transformer_throughput.py --encoder FOLDER [--repeat 1] [--rounds 5] [--steps 60] [--precision no]
 
 `--encoder` is a folder of a BERT encoder; without weights in it, they are random.  `--repeat` joins texts to longer
-ones.  `--techniques` measures the techniques against vanilla instead.
+ones.  `--techniques` measures the techniques against vanilla instead.  `--compiled` adds the network with
+torch.compile, in the ordinary loop and in CUDA graphs, with the seconds before its first timed step.  `--wait-for`
+warms up, and measures when these files exist.
 """
 
 import argparse
@@ -14,7 +16,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +92,7 @@ class Ours:
         run.models = {other: freeze(make().to(job.accelerator.device)) for other in sorted(names)}
         stage = technique.stages(0)[-1]
         self.loop: TechniqueLoop = run._loop(0, stage, run._begin(stage, (0, 0)))
-        self.is_static = static
+        self.is_static, self.is_compiled = static, compiled
         self.steps = self._static() if static else self._ordinary()
 
     def _ordinary(self) -> Iterator[None]:
@@ -164,10 +166,14 @@ class HuggingFace:
         return (time.perf_counter() - times[0]) / steps
 
 
-def in_turn(variants: dict[str, Any], rounds: int, steps: int) -> dict[str, list[float]]:
-    """Milliseconds per step of each variant, in each round."""
-    for variant in variants.values():  # graphs are captured, kernels are compiled
-        variant.run(4 * steps if isinstance(variant, Ours) and variant.is_static else 5)
+def in_turn(variants: dict[str, Any], rounds: int, steps: int, files: Sequence[Path] = ()) -> dict[str, list[float]]:
+    """Milliseconds per step of each variant, in each round, when all files exist."""
+    for name, variant in variants.items():  # graphs are captured, kernels are compiled
+        start = time.perf_counter()
+        variant.run(4 * steps if isinstance(variant, Ours) and (variant.is_static or variant.is_compiled) else 5)
+        print(f"{name:24} {time.perf_counter() - start:8.1f} s to warm up", flush=True)
+    while not all(file.exists() for file in files):
+        time.sleep(0.2)
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, variant in variants.items():
@@ -195,6 +201,7 @@ def main() -> None:
     parser.add_argument("--precision", default="no", choices=["no", "bf16"])
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--techniques", action="store_true")
+    parser.add_argument("--wait-for", type=Path, nargs="*", default=())
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
     folder = with_weights(arguments.encoder)
@@ -222,7 +229,11 @@ def main() -> None:
         }
         if arguments.compiled:
             variants["ordinary, compiled"] = Ours("vanilla", own, folder, False, True)
-        show(in_turn(variants, arguments.rounds, arguments.steps), "Trainer", tokens)
+            variants["CUDA graph, compiled"] = Ours("vanilla", job, folder, True, True)
+        seconds = in_turn(variants, arguments.rounds, arguments.steps, arguments.wait_for)
+        show(seconds, "Trainer", tokens)
+        if arguments.compiled:
+            show(seconds, "CUDA graph", tokens)
 
 
 if __name__ == "__main__":

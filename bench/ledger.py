@@ -25,8 +25,8 @@ Each claim of four papers is one sentence with a verdict, the numbers that decid
 - A verdict is about our code, data and settings, which depart from those of the papers.
 - *Does not hold*: not seen with these settings, although the measurement would show an effect of the published size.
 - *Cannot be decided here*: there is no measurement, or it is too uncertain; the command would make it.
-- Numbers in brackets are 95 % intervals over the seeds of four data sets with a BiLSTM.
-  They are from `bench/records/stability.jsonl`, made by `bench/stability.py`. Other numbers are from the linked page.
+- Numbers in brackets are 95 % intervals over seeds. Those of a row without a link are of four data sets with a BiLSTM,
+  from `bench/records/stability.jsonl`, made by `bench/stability.py`. Other numbers are from the linked page.
 - A ratio below 1 is more stable than vanilla.
 
 `python bench/ledger.py` makes this page from `bench/ledger.toml`; a test compares the two.

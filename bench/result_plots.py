@@ -11,6 +11,8 @@
     image-fills.svg          post-hoc accuracy by explainer and fill: the tables of docs/results/shortcuts.md
     small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
     long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
+    published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: bench/records/seat-table1-*
+    published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
 
 Three plots are from tables of a page: the records of these studies are not in the repository.
 """
@@ -32,6 +34,7 @@ import pandas as pd
 import vl_convert
 from scipy.stats import t as student
 
+import published_page as published
 from movies_table import load as load_movies
 from stability_page import LABELS
 from stability_records import read
@@ -416,6 +419,57 @@ def long_texts() -> Chart:
     return chart.properties(width=260, height=90).facet(panels(SHARES.values(), "measure"), columns=2)
 
 
+# Published tables
+
+
+def published_seat() -> Chart:
+    lines = []
+    for technique, label in published.TECHNIQUES.items():
+        for encoder, name in (("rnn", "RNN"), ("bilstm", "BiLSTM")):
+            blocks = published.blocks_of("seat-table1", encoder)
+            ours = published.against_vanilla(published.paired, "seat-table1", technique, [published.JSD], blocks)
+            paper = published.paper_ratio(technique, encoder)
+            shared = {"row": label, "panel": name}
+            lines.append({**shared, "kind": "ours, with 95 % interval", **rounded(ours._asdict())})
+            lines.append({**shared, "kind": "paper", **rounded({"value": paper, "low": paper, "high": paper})})
+    frame = pd.DataFrame(lines)
+    base = alt.Chart(frame).encode(
+        y=alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values())),
+        color=alt.Color("kind:N", scale=alt.Scale(range=[COLORS[0], COLORS[1]]), title=None, legend=below()),
+    )
+    scale, axis = alt.Scale(type="log", domain=[5e-7, 20]), alt.Axis(values=[1e-6, 1e-4, 1e-2, 1], format=".0e")
+    low = alt.X("low:Q", scale=scale, axis=axis, title="JSD under noise, ratio to vanilla")
+    one = alt.Chart(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
+    bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=alt.X("value:Q", scale=scale), shape=alt.Shape("kind:N", legend=None)
+    )
+    return (one + bars + points).properties(width=280, height=170).facet(panels(("RNN", "BiLSTM")), columns=2)
+
+
+def published_epsilon() -> Chart:
+    lines = []
+    for value in published.records("kitada-figure4")[0].values:
+        _, _, technique, variant, _ = value.labels
+        if value.value is not None and value.interval is not None:
+            size, (low, high) = float(variant.removeprefix("ε = ")), value.interval
+            numbers_of = {"value": value.value / 100, "low": low / 100, "high": high / 100}
+            lines.append({"technique": technique, "epsilon": size, **rounded(numbers_of)})
+    base = alt.Chart(pd.DataFrame(lines)).encode(
+        x=alt.X("epsilon:Q", title="size of the perturbation, ε", axis=alt.Axis(values=[0, 1, 5, 15, 30])),
+        color=alt.Color("technique:N", scale=alt.Scale(range=[GRAY, *COLORS]), title=None, sort=list(EPSILON)),
+    )
+    scale = alt.Scale(domain=[0.3, 0.9])
+    curves = base.mark_line().encode(y=alt.Y("value:Q", title="test macro-F1", scale=scale))
+    shape = alt.Shape("technique:N", legend=None, sort=list(EPSILON))
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(y=alt.Y("value:Q", scale=scale), shape=shape)
+    bars = base.mark_rule().encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    return (curves + bars + points).properties(width=480, height=280)
+
+
+EPSILON = ("Vanilla", "Word AT", "Word iAT", "Attention AT", "Attention iAT")
+
+
 # Shared
 
 
@@ -466,6 +520,8 @@ PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "movie-rationales": (movie_rationales, "F1 with human rationales on movie reviews, with two baselines."),
     "small-data": (small_data, "Macro-F1 with 200 to 1,000 training texts on three corpora."),
     "long-texts": (long_texts, "Accuracy and coverage of three ways to read long reviews."),
+    "published-seat": (published_seat, "Shift of attention under noise relative to vanilla, ours and the paper's."),
+    "published-epsilon": (published_epsilon, "Macro-F1 on SST-2 against the size of the perturbation."),
 }
 """File -> function, and title."""
 

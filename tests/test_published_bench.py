@@ -1,0 +1,64 @@
+"""The pages of published tables: made from the records, whose means are those of their models."""
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from steadygaze.results.reproduction import Reproduction
+from steadygaze.study.published_tables import AXES, find_table
+from steadygaze.study.table_blocks import blocks
+
+ROOT = Path(__file__).parents[1]
+BENCH = ROOT / "bench"
+RECORDS = sorted((BENCH / "records").glob("*-table*.gz")) + sorted((BENCH / "records").glob("*-figure*.gz"))
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(BENCH))
+    before = set(sys.modules)
+    yield import_module("published_page")
+    for name in set(sys.modules) - before:
+        if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("name", ["seat", "kitada"])
+def test_the_page_is_current(name: str, page: Any) -> None:
+    command = f"python bench/published_page.py {name} > docs/results/{name}.md"
+    assert (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8") == page.PAGES[name](), command
+
+
+@pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.name.split(".")[0])
+def test_a_number_of_a_table_is_the_mean_over_its_models(file: Path) -> None:
+    reproduction, cells = Reproduction.from_records(file)
+    table = find_table(reproduction.table)
+    assert file.name.startswith(table.key.replace("/", "-"))
+    values = {value.labels: value for value in reproduction.values if value.value is not None}
+    checked = 0
+    for block in blocks(table):
+        for entry in block.entries:
+            value = values.get(tuple(entry.label(axis) for axis in AXES))
+            if value is None:
+                continue
+            technique = block.techniques[entry.label("techniques")].name
+            scores = [
+                cell.scores[value.measure]
+                for cell in cells
+                if (cell.block, cell.technique) == (block.folder, technique)
+            ]
+            assert len(scores) == value.seeds
+            expected = mean(scores) * table.counterpart(entry, "measures").scale
+            assert value.value == pytest.approx(expected, rel=1e-4, abs=1e-7)
+            assert value.paper == entry.value
+            checked += 1
+    assert checked == len(values) > 0
+
+
+def test_all_records_have_at_most_ten_megabytes() -> None:
+    assert sum(file.stat().st_size for file in (BENCH / "records").iterdir()) < 10_000_000

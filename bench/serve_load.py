@@ -10,6 +10,7 @@ The ratio of throughputs has two forms.  Wall time is right on an idle machine w
 
     python bench/serve_load.py [--seconds 10] [--rounds 5] [--encoder bilstm]       about 3 minutes
     python bench/serve_load.py --soak 1800                                          memory over 30 minutes of load
+    python bench/serve_load.py --flood 10000                                        many idle connections
 """
 
 import argparse
@@ -17,6 +18,8 @@ import asyncio
 import json
 import multiprocessing
 import os
+import resource
+import socket
 import statistics
 import subprocess
 import sys
@@ -178,20 +181,48 @@ def soak(server: Server, bodies: list[bytes], seconds: float) -> dict[str, Any]:
     return {"seconds": seconds, "requests": requests, "errors": errors, "MiB": sizes}
 
 
+def flood(server: Server, count: int, body: bytes) -> dict[str, Any]:
+    """Open idle connections as fast as possible, then send one request; the server must go on."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 500, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    sockets, failed, before = [], 0, server.memory()
+    for _ in range(count):
+        try:
+            sockets.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+        except OSError:
+            failed += 1
+    found = server.facts.net_connections("tcp")
+    opened = sum(one.laddr.port == server.port for one in found if one.status == "ESTABLISHED")
+    after = server.memory()
+    for one in sockets:
+        one.close()
+    time.sleep(1)
+    times, errors = load(server.port, "/v1/predict", [body], 1, 1)
+    return {
+        "connections": count,
+        "not connected": failed,
+        "open at the server": opened,
+        "MiB before, after": [round(before, 1), round(after, 1)],
+        "requests afterwards": len(times),
+        "errors afterwards": len(errors),
+        "server runs": server.process.poll() is None,
+    }
+
+
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     train(folder, options.encoder)
     inputs = texts(512, WORDS)
     bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
     with Server(folder) as server:
         load(server.port, "/v1/predict", bodies, CONNECTIONS, 2)  # the first requests start threads
+        if options.flood:
+            return flood(server, options.flood, bodies[0])
         if options.soak:
             return soak(server, bodies, options.soak)
         rounds, first = [], server.memory()
         for _ in range(options.rounds):
             bare_rate, bare_cpu = bare(folder, inputs, options.seconds / 2)
-            cpu, start = server.cpu(), time.perf_counter()
+            cpu = server.cpu()
             times, errors = load(server.port, "/v1/predict", bodies, CONNECTIONS, options.seconds)
-            del start
             rounds.append(
                 {
                     "bare": bare_rate,
@@ -234,6 +265,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--flood", type=int, default=0, metavar="CONNECTIONS")
     parser.add_argument("--out", type=Path, help="JSON file of the numbers.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import threading
+import time
 from itertools import pairwise
 
 import httpx
@@ -229,6 +230,29 @@ def test_items_that_wait_are_processed_together_by_kind():
     assert results == [f"{kind}{i}" for i, kind in enumerate("abaaabaa")]
     assert max(len(items) for _, items in calls) == 3
     assert all(a < b for _, items in calls for a, b in pairwise(items))  # in the order of arrival
+
+
+def test_the_next_requests_of_the_same_clients_are_one_batch():
+    sizes = []
+
+    def work(kind, items):
+        time.sleep(0.05)
+        sizes.append(len(items))
+        return items
+
+    async def client(batcher, number):
+        await batcher.submit("x", number)
+        await asyncio.sleep(0.001 * number)  # the answer takes its time
+        await batcher.submit("x", number)
+
+    async def run():
+        batcher = Batcher(work)
+        await asyncio.gather(*(client(batcher, number) for number in range(4)))
+        await batcher.submit("x", 5)
+        await batcher.close()
+
+    asyncio.run(run())
+    assert sizes == [4, 4, 1]
 
 
 def test_one_wrong_item_does_not_fail_the_others():

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from black_box_texts import Table6, Texts, accuracy, probabilities, read, trained
 from black_boxes import FIRST, IMAGES, ROWS, STAGED, Job, K
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS

@@ -28,8 +28,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.certificate_bounds import Bounds, certify_batch
-from steadygaze.core.maths.distributions import kl_logits
-from steadygaze.core.maths.ranking import Norm
+from steadygaze.core.maths.distributions import Norm, kl_logits
 from steadygaze.core.types import Batch, Forward
 from steadygaze.data.batches import collate
 from steadygaze.data.corpora import load_corpus

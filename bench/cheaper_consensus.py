@@ -22,8 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy as label_cross_entropy
 
-from steadygaze.core.maths.distributions import cross_entropy, entropy
-from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.maths.distributions import cross_entropy, entropy, unit_vector
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from black_box_texts import Table6, Texts, accuracy, probabilities, select, trained
 from independent_reader import FIRST, OWN, ROWS, Job, K
 from steadygaze.adapters.transformer_network import TransformerOutput
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate

@@ -15,8 +15,7 @@ from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.collapse import detect_collapse
-from steadygaze.core.maths.distributions import jensen_shannon
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import jensen_shannon, top_k
 from steadygaze.data import word_vectors
 from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
 from steadygaze.data.synonym_tables import read_synonyms

@@ -27,8 +27,7 @@ from sklearn.metrics import f1_score
 from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.measures.stability_measures import label_flip, prediction_change
 from steadygaze.audit.probes.erasure import erase_words
-from steadygaze.core.maths.distributions import entropy, jensen_shannon
-from steadygaze.core.maths.ranking import kendall, top_k_overlap
+from steadygaze.core.maths.distributions import entropy, jensen_shannon, kendall, top_k_overlap
 from steadygaze.models import inference
 from synonym_table import FACTORS
 

@@ -13,7 +13,7 @@ import pytest
 
 import steadygaze
 
-pytestmark = pytest.mark.usefixtures("hasty_judge")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_reader_training")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(steadygaze.__path__, "steadygaze.")

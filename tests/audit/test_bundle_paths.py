@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steadygaze.audit.reproduction import portable_path, portable_settings, restored_settings
+from steadygaze.audit.loaded_audit import portable_path, portable_settings, restored_settings
 from steadygaze.core.errors import UserError
 
 

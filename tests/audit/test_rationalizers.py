@@ -27,8 +27,7 @@ from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.stability import NO_GRADIENT as SLOPE
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.distributions import jensen_shannon, normalize
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import jensen_shannon, normalize, top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Example
 from steadygaze.data.batches import collate

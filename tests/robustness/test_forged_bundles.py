@@ -192,7 +192,7 @@ def test_a_manifest_with_one_forged_value_does_not_hold(
     """All but the date, which a rerun cannot show."""
     given, small = cache(loaded_audit.load_audit), short(rerun.report)
     genuine = bundle.read(forged).manifest.settings
-    order = build(AuditConfig, reproduction.restored_settings(genuine, forged))
+    order = build(AuditConfig, loaded_audit.restored_settings(genuine, forged))
     monkeypatch.setattr(audit_and_verify, "load_audit", lambda *_: given(order, Runtime(device="cpu")))
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: small)
     report, manifest = json.loads(small.to_json()), json.loads((forged / MANIFEST).read_bytes())

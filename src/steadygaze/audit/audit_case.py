@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
-from steadygaze.core.maths.distributions import jensen_shannon, normalize
-from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.core.maths.distributions import jensen_shannon, normalize, top_k_overlap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate

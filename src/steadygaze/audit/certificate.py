@@ -23,7 +23,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.certificate_bounds import Bounds
 from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.errors import UserError, one_line, printable
-from steadygaze.core.maths.ranking import Norm
+from steadygaze.core.maths.distributions import Norm
 from steadygaze.core.output_paths import GENERATOR, write_output
 from steadygaze.core.types import Batch, Forward, Label
 from steadygaze.data.batches import by_length, collate

@@ -36,8 +36,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.distributions import kl_logits, total_variation
-from steadygaze.core.maths.ranking import Norm, top_k_overlap
+from steadygaze.core.maths.distributions import Norm, kl_logits, top_k_overlap, total_variation
 from steadygaze.core.types import Batch, Forward
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.inference import evaluation, inference

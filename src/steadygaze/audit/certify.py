@@ -12,7 +12,7 @@ from steadygaze.audit.certificate import Certificates, certify_attention
 from steadygaze.audit.substitution_certificate import certify_substitutions
 from steadygaze.core.arguments import argument_error, choice, flag, instance, integer, number, optional, validated
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.ranking import Norm
+from steadygaze.core.maths.distributions import Norm
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 from steadygaze.results.substitution_certificates import SubstitutionCertificates

@@ -1,28 +1,46 @@
-"""LoadedAudit: load the models and texts that an AuditConfig names, for the command and for the verification."""
+"""LoadedAudit: load the models and texts that an AuditConfig names, for the command and for the verification.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+A bundle stores paths relative to the folder that contains it.  A stored path starts with a dot: ./model or
+../data/test.csv.  Hub ids and names of corpora do not start with a dot.
+
+A manifest and a page show the command that repeats the audit.  It depends only on the settings and the policy; options
+that do not change the numbers (--bundle, --html, --device) are left out.
+"""
+
+import os
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import check_train, run_audit, trainable
-from steadygaze.audit.manifest import Manifest
+from steadygaze.audit.manifest import POLICY, Manifest
 from steadygaze.audit.prepare_case import AuditRequest, draw_texts, fingerprint
+from steadygaze.core.arguments import option_name, options
+from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label, texts_of
-from steadygaze.data.corpora import load_corpus
+from steadygaze.core.untrusted_files import resolve
+from steadygaze.data.corpora import CORPORA, divided, load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
+from steadygaze.results.policy import Policy, Requirement
 from steadygaze.results.report import Report
 
 if TYPE_CHECKING:
     from steadygaze.adapters.prompt import Prompt
 
 TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
+PATHS = ("model", "data", "train", "synonyms", "other_seeds")
+"""Settings that may be a path, or several."""
+DATA = ("data", "train")
+"""Settings for which the name of a corpus takes precedence over a file."""
 
 
 @dataclass(frozen=True)
@@ -135,3 +153,124 @@ def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]
     is_known = adapter.training_overlap([]) is not None
     # A single file is always the split "train".
     return (TRAINING_SPLIT,) if split == "train" and len(corpus.splits) > 1 and not is_known else ()
+
+
+def portable_path(name: str, base: Path) -> str:
+    """The path relative to `base`, if it is below `base` or both are below the working folder; else its name alone."""
+    path, base, working_folder = (resolve(os.path.expanduser(item)) for item in (name, base, Path.cwd()))
+    if not path.is_relative_to(base) and not (
+        path.is_relative_to(working_folder) and base.is_relative_to(working_folder)
+    ):
+        return f"./{path.name}"
+    return _dotted(Path(os.path.relpath(path, base)).as_posix())
+
+
+def portable_settings(settings: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """The settings of an audit with portable paths."""
+    return {**settings, **_with_paths(settings, partial(_portable, base))}
+
+
+def restored_settings(settings: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
+    """The settings with paths of existing files, next to the bundle or in the working folder."""
+    return {**settings, **_with_paths(settings, partial(_restored, bundle))}
+
+
+def canonical(recorded: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
+    """The recorded paths as an audit writes them; a bundle with other paths was changed."""
+    return _with_paths(recorded, partial(_canonical, bundle))
+
+
+def _with_paths(settings: Mapping[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    for name in PATHS:
+        if value := settings.get(name):
+            is_list = not isinstance(value, str)
+            changed[name] = tuple(change(name, item) for item in value) if is_list else change(name, value)
+    return changed
+
+
+def _portable(base: Path, name: str, value: str) -> str:
+    prefix, path = _divided(value)
+    corpus = name in DATA and path.partition(":")[0] in CORPORA
+    exists = not corpus and Path(os.path.expanduser(path)).exists()
+    return prefix + portable_path(path, base) if exists else value
+
+
+def _restored(bundle: Path, name: str, value: str) -> str:
+    prefix, path = _divided(value)
+    if not path.startswith("."):
+        return value
+    candidates = [os.path.normpath(base / path) for base in (bundle.absolute().parent, Path.cwd())]
+    for candidate in candidates:
+        if os.path.exists(candidate):
+            return prefix + candidate
+    locations = " nor ".join(dict.fromkeys(candidates))
+    raise UserError(
+        f"{bundle}, {name}: no file exists at {locations}; pass its new path with {_usage(name)} and --verify"
+    )
+
+
+def _canonical(bundle: Path, name: str, value: str) -> str:
+    prefix, path = _divided(value)
+    if not path.startswith("."):
+        return _portable(bundle.absolute().parent, name, value)
+    return prefix + _dotted(posixpath.normpath(path))
+
+
+def _divided(value: str) -> tuple[str, str]:
+    """The prefix of a corpus, with its colon, and the path: biased=0.8:reviews.csv."""
+    prefix, path = divided(value)
+    return (f"{prefix}:" if prefix else ""), path
+
+
+def _dotted(path: str) -> str:
+    return path if path.startswith("..") else f"./{path}"
+
+
+def _usage(name: str) -> str:
+    """
+    >>> _usage("model"), _usage("data"), _usage("other_seeds")
+    ('MODEL', '--data DATA', '--other-seed MODEL')
+    """
+    listed = options(AuditConfig)
+    metavar = str(listed[name][1].metavar) if name in listed else name.upper()
+    return metavar if name == "model" else f"{option_name(AuditConfig, name)} {metavar}"
+
+
+def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:
+    """The arguments of the command line.
+
+    >>> rerun_command({"model": "./m", "data": "sst2", "k": 5, "seed": 0, "thorough": True})
+    ('steadygaze', 'audit', './m', '--data', 'sst2', '--k', '5', '--thorough')
+    """
+    words = ["steadygaze", "audit", str(settings["model"]), "--data", str(settings["data"])]
+    for field in fields(AuditConfig):
+        value, default = (
+            list(item) if isinstance(item, tuple) else item for item in (settings.get(field.name), field.default)
+        )
+        if field.name not in ("model", "data") and value not in (default, None):
+            words += _arguments(field.name, value)
+    return (*words, *_requirements(policy))
+
+
+def _arguments(name: str, value: Any) -> list[str]:
+    flag, listed = option_name(AuditConfig, name), options(AuditConfig)
+    if value is True:
+        return [flag]
+    if name in listed and listed[name][1].comma:
+        return [flag, ",".join(map(str, value))]
+    return [word for item in (value if isinstance(value, list) else [value]) for word in (flag, str(item))]
+
+
+def _requirements(policy: Policy | None) -> list[str]:
+    """One option for each requirement; --policy if an option cannot express them."""
+    if policy is None:
+        return []
+    if policy.verdicts or any(item.interval or item.why for item in policy.requirements):
+        return ["--policy", POLICY]
+    return [word for item in policy.requirements for word in ("--require", _rule(item))]
+
+
+def _rule(item: Requirement) -> str:
+    """The requirement, with all digits of its limit."""
+    return f"{item.measure}{f'[{item.explainer}]' if item.explainer else ''}{item.op}{item.limit!r}"

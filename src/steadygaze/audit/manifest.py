@@ -37,10 +37,10 @@ class Manifest:
     train: the fingerprint of the retraining texts; `corpus` in the model's config.json starts with the same digits.
     """
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """All settings needed to repeat the audit, with portable paths (`reproduction.py`)."""
+    """All settings needed to repeat the audit, with portable paths (`loaded_audit.py`)."""
     seeds: tuple[str | int, ...] = ()
     command: tuple[str, ...] = ()
-    """The command that repeats the audit (`reproduction.rerun_command`)."""
+    """The command that repeats the audit (`loaded_audit.rerun_command`)."""
     gate: Mapping[str, Any] | None = None
     """Whether the policy passed, and its failures; None: no policy."""
     date: str = ""

@@ -9,12 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.audit import bundle, reproduction
+from steadygaze.audit import bundle
 from steadygaze.audit.audit import AuditInterrupted
 from steadygaze.audit.bundle import AuditBundle, sign
-from steadygaze.audit.loaded_audit import LoadedAudit, load_audit
+from steadygaze.audit.loaded_audit import (
+    LoadedAudit,
+    canonical,
+    load_audit,
+    portable_settings,
+    rerun_command,
+    restored_settings,
+)
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
-from steadygaze.audit.reproduction import UNVERIFIED, discrepancies, rerun_command
+from steadygaze.audit.reproduction import UNVERIFIED, discrepancies
 from steadygaze.audit.verdict_rules import check_policy
 from steadygaze.cli.application import Common, stderr_console, stdout_console
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
@@ -71,7 +78,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
     with nullcontext() if outputs.out is None else exclusive_output(outputs.out, "auditing"):
         with audit_runtime(common, console, True) as runtime:
             loaded = load_audit(config, runtime)
-            settings = reproduction.portable_settings(asdict(loaded.config), outputs.base)
+            settings = portable_settings(asdict(loaded.config), outputs.base)
             if not loaded.labeled:
                 print_line(console, NO_LABELS)
             if outputs.out is not None:
@@ -184,8 +191,8 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     if expected.policy is not None and expected.policy != old.policy:
         differences.append("the policy of the bundle is not the one that --require and --policy name")
     recorded = asdict(build(AuditConfig, dict(old.manifest.settings)))
-    config = build(AuditConfig, reproduction.restored_settings({**recorded, **expected.instead}, expected.folder))
-    settings = json.loads(json.dumps({**asdict(config), **reproduction.canonical(recorded, expected.folder)}))
+    config = build(AuditConfig, restored_settings({**recorded, **expected.instead}, expected.folder))
+    settings = json.loads(json.dumps({**asdict(config), **canonical(recorded, expected.folder)}))
     with audit_runtime(common, stderr_console(common), "model" in expected.instead) as runtime:
         loaded, renames = _with_bundle_names(load_audit(config, runtime), old, expected.instead)
         report = with_provenance(loaded.run(), settings, old.policy, old.manifest.date)

@@ -11,6 +11,8 @@ import itertools
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -35,7 +37,8 @@ def settings(cls: type[S]) -> type[S]:
     return dataclass(frozen=True, kw_only=True, config=config)(cls)  # type: ignore[return-value]
 
 
-def descriptions(cls: type[Any]) -> dict[str, str]:
+@cache
+def descriptions(cls: type[Any]) -> Mapping[str, str]:
     """The docstring of each field, own or inherited.  Read from the source, because Python does not keep it."""
     texts: dict[str, str] = {}
     for base in reversed([base for base in cls.__mro__ if is_pydantic_dataclass(base)]):
@@ -45,7 +48,7 @@ def descriptions(cls: type[Any]) -> dict[str, str]:
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     texts[name] = inspect.cleandoc(text)
-    return texts
+    return MappingProxyType(texts)
 
 
 def build(cls: type[S], values: Mapping[str, Any]) -> S:

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.maths.rationale_windows import best_windows
 from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_spread
 from steadygaze.core.random_key import RandomKey

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import distributions
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.maths.rationale_windows import best_windows, exact_windows
 from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_max, segment_spread, segment_sum

@@ -14,8 +14,7 @@ from steadygaze.audit.certificate import certify_attention
 from steadygaze.audit.certify import RADIUS
 from steadygaze.audit.substitution_certificate import certify_substitutions
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.distributions import jensen_shannon
-from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.core.maths.distributions import jensen_shannon, top_k_overlap
 from steadygaze.core.types import Example
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import match_case

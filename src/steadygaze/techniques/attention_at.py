@@ -36,7 +36,7 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms

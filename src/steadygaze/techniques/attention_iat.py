@@ -38,7 +38,7 @@ from typing import Literal
 from torch import Tensor
 
 from steadygaze.core.maths import distributions
-from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
 from steadygaze.techniques.attention_at import AttentionAT

@@ -28,7 +28,7 @@ Tested by tests/techniques/test_attention_rp.py.
 
 from torch import Tensor
 
-from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
 from steadygaze.techniques.attention_at import AttentionAT

@@ -36,7 +36,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, non_default, settings

@@ -70,8 +70,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy as label_cross_entropy
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.distributions import cross_entropy, entropy, kl_logits
-from steadygaze.core.maths.ranking import Norm
+from steadygaze.core.maths.distributions import Norm, cross_entropy, entropy, kl_logits
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings

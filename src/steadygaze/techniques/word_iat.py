@@ -41,7 +41,7 @@ from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
-from steadygaze.core.maths.ranking import unit_vector
+from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier

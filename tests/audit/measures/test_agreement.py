@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from steadygaze.core.maths.ranking import kendall, pearson
+from steadygaze.core.maths.distributions import kendall, pearson
 
 ALL = torch.ones(1, 4, dtype=torch.bool)
 

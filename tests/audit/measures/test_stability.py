@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from steadygaze.audit.measures import stability_measures
-from steadygaze.core.maths import distributions, ranking
+from steadygaze.core.maths import distributions
 
 
 def test_the_prediction_change_of_two_classes_is_the_change_of_one_probability():
@@ -36,7 +36,7 @@ def test_a_batch_of_sixteen_changes_no_more_than_a_batch_of_one():
 def test_distances_between_attentions_are_defined_once():
     assert stability_measures.jensen_shannon is distributions.jensen_shannon
     assert stability_measures.total_variation is distributions.total_variation
-    assert stability_measures.top_k_overlap is ranking.top_k_overlap
+    assert stability_measures.top_k_overlap is distributions.top_k_overlap
 
 
 def test_words_are_counted_that_have_another_id():

@@ -28,8 +28,7 @@ from steadygaze.audit.probes import counterfactual_attention as search
 from steadygaze.audit.probes.counterfactual_attention import permuted_predictions, randomized_copy
 from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.audit.protocols.attention_interventions import attention_interventions
-from steadygaze.core.maths.distributions import jensen_shannon
-from steadygaze.core.maths.ranking import FEWEST, kendall
+from steadygaze.core.maths.distributions import FEWEST, jensen_shannon, kendall
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention

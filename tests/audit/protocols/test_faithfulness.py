@@ -25,7 +25,7 @@ from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.probes.erasure import Erasure, erase_words
 from steadygaze.audit.probes.text_perturbations import gradient, observe
 from steadygaze.audit.protocols.faithfulness import faithfulness
-from steadygaze.core.maths.ranking import FEWEST, kendall, pearson
+from steadygaze.core.maths.distributions import FEWEST, kendall, pearson
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.leave_one_out import LeaveOneOut

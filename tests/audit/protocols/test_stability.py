@@ -23,8 +23,7 @@ from steadygaze.audit.probes import text_perturbations
 from steadygaze.audit.probes.text_perturbations import observe, probes, substitute_synonyms
 from steadygaze.audit.protocols.stability import TABLE, stability
 from steadygaze.core.maths.collapse import detect_collapse
-from steadygaze.core.maths.distributions import jensen_shannon
-from steadygaze.core.maths.ranking import FEWEST, kendall, top_k_overlap
+from steadygaze.core.maths.distributions import FEWEST, jensen_shannon, kendall, top_k_overlap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.ranking import dual_norm, project, unit_vector
+from steadygaze.core.maths.distributions import dual_norm, project, unit_vector
 
 MASK = torch.tensor([[True, True, True, True], [True, False, True, False], [False] * 4])
 NORMS = {"l2": 2, "linf": torch.inf}

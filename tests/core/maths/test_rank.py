@@ -8,7 +8,7 @@ import scipy.stats
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.ranking import kendall, pearson, top_k, top_k_overlap
+from steadygaze.core.maths.distributions import kendall, pearson, top_k, top_k_overlap
 
 MASK = torch.tensor([[True] * 6, [True, False, True, True, False, True], [False] * 5 + [True], [False] * 6])
 SCIPY = {pearson: scipy.stats.pearsonr, kendall: scipy.stats.kendalltau}

@@ -39,8 +39,7 @@ from steadygaze.audit.measures.measure import (
     Measure,
 )
 from steadygaze.core.maths.collapse import detect_collapse, distance_to_uniform, normalized_entropy
-from steadygaze.core.maths.distributions import jensen_shannon, total_variation
-from steadygaze.core.maths.ranking import kendall, pearson, top_k_overlap
+from steadygaze.core.maths.distributions import jensen_shannon, kendall, pearson, top_k_overlap, total_variation
 from steadygaze.results.comparison import Column
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Removal
 from steadygaze.explainers.class_probability import logits_without

@@ -34,7 +34,7 @@ from steadygaze.audit.probes.counterfactual_attention import (
     permuted_predictions,
     randomized_copy,
 )
-from steadygaze.core.maths.ranking import kendall
+from steadygaze.core.maths.distributions import kendall
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights

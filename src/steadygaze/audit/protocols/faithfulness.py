@@ -41,7 +41,7 @@ from steadygaze.audit.audit_case import (
 from steadygaze.audit.measures import faithfulness_measures, measure_names, probe_names
 from steadygaze.audit.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
 from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
-from steadygaze.core.maths.ranking import kendall, pearson
+from steadygaze.core.maths.distributions import kendall, pearson
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import predict_without

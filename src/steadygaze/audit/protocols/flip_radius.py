@@ -40,7 +40,7 @@ from steadygaze.audit.measures import measure_names
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.audit.probes.erasure import rationale_sizes
 from steadygaze.audit.probes.text_perturbations import observe
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import MISSING_CAPABILITY, Model, inference, with_gradients

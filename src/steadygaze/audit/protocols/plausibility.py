@@ -27,7 +27,7 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import NO_LABELS, AuditCase, Finding, Rows, missing_findings, texts_without_selection
 from steadygaze.audit.measures import correctness_measures, plausibility_measures
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.types import Batch
 from steadygaze.results.intervals import bootstrap_statistic
 

@@ -45,8 +45,7 @@ from steadygaze.audit.audit_case import (
 from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
-from steadygaze.core.maths.distributions import normalize
-from steadygaze.core.maths.ranking import kendall
+from steadygaze.core.maths.distributions import kendall, normalize
 from steadygaze.core.types import Batch
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Saliency, finite_weights

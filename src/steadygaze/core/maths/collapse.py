@@ -28,8 +28,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.distributions import entropy, jensen_shannon
-from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.core.maths.distributions import entropy, jensen_shannon, top_k_overlap
 from steadygaze.core.ragged import RaggedTensor
 
 UNEVEN = 0.005

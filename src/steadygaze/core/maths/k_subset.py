@@ -19,7 +19,7 @@ such as padding, are never selected.
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths import distributions, ranking
+from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import RandomKey
 
 FAR = 40.0
@@ -38,7 +38,7 @@ def relaxed_k_subset(scores: Tensor, selectable: Tensor, temperature: float, dra
 
 def top_k_subset(scores: Tensor, selectable: Tensor, k: int) -> Tensor:
     """Return 1.0 on the k highest eligible units, without a gradient.  (B,D) -> (B,D)"""
-    return ranking.top_k(scores.detach(), selectable, k).to(scores.dtype)
+    return distributions.top_k(scores.detach(), selectable, k).to(scores.dtype)
 
 
 def random_k_subset(selectable: Tensor, k: int, key: RandomKey, rows: Tensor) -> Tensor:

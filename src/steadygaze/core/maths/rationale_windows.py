@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.distributions import top_k
 
 FINEST = 10**6
 """Maximum denominator of shares as fractions: 0.29 of 100 is 29, not 28.99… in floating point."""

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from steadygaze.core.maths.distributions import kl_logits, mean
-from steadygaze.core.maths.ranking import Norm, dual_norm, unit_vector
+from steadygaze.core.maths.distributions import Norm, dual_norm, kl_logits, mean, unit_vector
 
 Divergence = Literal["cross-entropy", "kl"]
 """Divergence between two predictions; cross-entropy includes the entropy of the first."""

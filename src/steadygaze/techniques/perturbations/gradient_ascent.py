@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from steadygaze.core.maths.ranking import Norm, project, unit_vector
+from steadygaze.core.maths.distributions import Norm, project, unit_vector
 
 
 def ascend(

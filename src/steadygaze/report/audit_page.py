@@ -11,7 +11,6 @@ from itertools import groupby, islice, pairwise
 from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
-from steadygaze.report.audit_summary import summary_paragraph
 from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
 from steadygaze.report.plot_data import pictures
 from steadygaze.results.evaluation import WrongPrediction
@@ -27,6 +26,7 @@ from steadygaze.results.formatting import (
     scale,
 )
 from steadygaze.results.highlight import legend
+from steadygaze.results.model_card import summary_paragraph
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
 

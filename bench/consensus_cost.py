@@ -1,7 +1,7 @@
 """Training time of consensus with two short teachers, over vanilla's: complete runs, in turn, for every seed.
 
     python bench/consensus_cost.py --tables TABLES --data-dir DATA --glove FILE --out DIR [--device cuda]
-                                   [--corpora sst2] [--first 0] [--seeds 5] [--limit N] [--seconds N]
+                                   [--corpora sst2] [--first 0] [--seeds 5] [--epochs N] [--limit N] [--seconds N]
     python bench/consensus_cost.py --show bench/records/consensus_cost.jsonl
 
 TABLES as in bench/synonym_groups.py.  Vanilla has no groups, consensus has groups of both tables.  A time is that of
@@ -62,8 +62,8 @@ def timed(study: Any, corpus: str, row: str, seed: int, clock: Any, texts: int |
     fit.execute_together = measured
     try:
         clf = sg.TextClassifier(
-            "bilstm", technique, seed=seed, epochs=1 if texts else None, vectors=options.glove, settings=settings,
-            device=options.device,
+            "bilstm", technique, seed=seed, epochs=1 if texts else options.epochs, vectors=options.glove,
+            settings=settings, device=options.device,
             synonym_groups=study.groups(corpus, groups), verbose=False,
         )  # fmt: skip
         train, validation = (study.split(corpus, name) for name in ("train", "validation"))
@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--corpora", default="sst2,rotten_tomatoes,tweet_emotion")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int)
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
     parser.add_argument("--seconds", type=float)

@@ -368,3 +368,11 @@ def test_wrong_predictions_can_be_shown_by_class_and_the_least_confident_first()
     assert re.findall(r'<div class="item( more)? class-(\d)">', page) == [
         ("", "0"), ("", "1"), ("", "0"), ("", "1"), ("", "0"), (" more", "1"), (" more", "0"),
     ]  # fmt: skip
+
+
+def test_paper_shows_what_the_filters_of_the_screen_hide(html):
+    """A filter is more specific than a rule for paper: without !important, five wrong predictions would be printed."""
+    paper = html[html.rindex("@media print", 0, html.index("</style>")) : html.index("</style>")]
+    rule = re.search(r"([^{}]+) { display: revert !important; }", paper)
+    assert rule is not None
+    assert {".page .item", ".page .shift", ".page .measure"} <= {part.strip() for part in rule[1].split(",")}

@@ -178,6 +178,7 @@ def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
     expect(page.locator("#audit-texts thead")).to_contain_text("comprehensiveness")
     texts.first.get_by_role("button").click()
     expect(page.locator("#status")).to_have_text("Ready.")
+    expect(page.locator("#cards h3").first).to_contain_text("cheerful")
     expect(page.get_by_label("Text to explain")).not_to_have_value("")
 
 

@@ -5,7 +5,7 @@ import { refreshJobs, showJobs } from "./job_list.js";
 import { showText } from "./text_view.js";
 
 const PAGE = 20;
-let shown = null; // { job, rows, labels }
+let shown = null; // { job, model }
 let openText = () => {};
 
 export async function updateAudit() {
@@ -17,8 +17,9 @@ export async function updateAudit() {
 }
 
 async function showReport(job) {
-  const report = await call(`/v1/jobs/${encodeURIComponent(job)}/report`);
-  shown = { job, rows: report.rows, labels: report.labels };
+  const address = `/v1/jobs/${encodeURIComponent(job)}`;
+  const [report, { model }] = await Promise.all([call(`${address}/report`), call(address)]);
+  shown = { job, model };
   if (state.audit.job !== job) state.audit = { job };
   element("report").hidden = false;
   element("report-title").textContent = `${report.facts.model}: ${report.facts.explanation}, ${report.facts.texts}`;
@@ -133,7 +134,6 @@ export function startAuditView(open) {
   showJobs("audit-jobs", "audit", async (job) => {
     state.audit = { job: job.id };
     await guarded(showReport)(job.id);
-    if (shown) shown.model = job.model;
     rememberInAddress();
   });
 }

@@ -41,12 +41,14 @@ export async function updateText() {
   const text = current();
   const number = ++requested;
   if (!text.trim() || !state.chosen.length) {
+    element("cards").inert = false;
     element("cards").replaceChildren();
     element("exports").hidden = true;
     say(text.trim() ? "Choose a model and an explainer." : "Type a text and press Explain.");
     return;
   }
   say("Explaining …");
+  element("cards").inert = true; // its words belong to the text before
   try {
     const results = await Promise.all(state.chosen.map(({ model, explainer }) => {
       const facts = modelNamed(model);
@@ -62,6 +64,8 @@ export async function updateText() {
     setTimeout(() => certify(number), PAUSE);
   } catch (error) {
     if (number === requested) say(error.message, true);
+  } finally {
+    if (number === requested) element("cards").inert = false;
   }
 }
 
@@ -83,6 +87,10 @@ async function certify(number) {
 let selected = null;
 
 async function openMenu(text, start, end) {
+  if (text !== current()) {
+    say("These explanations belong to an earlier text. Press Explain.", true);
+    return;
+  }
   selected = { text, start, end, word: text.slice(start, end).trim() };
   element("word-title").textContent = selected.word;
   element("alternatives").replaceChildren();

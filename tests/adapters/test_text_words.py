@@ -1,6 +1,9 @@
 """A text in pieces is the text, and without some of them it is the text without them."""
 
+import re
+
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,19 +32,53 @@ def test_the_pieces_of_a_text_are_the_text(texts):
 
 @given(ANY, st.integers(0, 2**32 - 1))
 def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_is(texts, seed):
-    """Character by character: a word goes, and so do the characters up to the next word."""
+    """Character by character: a word goes, and so do the characters up to the next word; a space may come."""
     placed, batch = SEEN.place(texts), batch_of(SEEN, texts)
     gone = batch.mask & torch.from_numpy(np.random.default_rng(seed).random(batch.mask.shape) < 0.5)
     found = SEEN.join(*(getattr(remove_words(batch, gone), name) for name in ("ids", "present")))
     for row, (text, spans) in enumerate(zip(texts, placed.spans, strict=True)):
         starts = [start for start, _ in spans] + [len(text)]
-        lost = {
-            place
-            for word, erased in enumerate(gone[row][batch.mask[row]].tolist())
-            if erased
-            for place in range(starts[word], starts[word + 1])
-        }
-        assert found[row] == "".join(letter for place, letter in enumerate(text) if place not in lost)
+        erased = gone[row][batch.mask[row]].tolist()
+        lost = {place for word in np.flatnonzero(erased) for place in range(starts[word], starts[word + 1])}
+        left = "".join(letter for place, letter in enumerate(text) if place not in lost)
+        assert "".join(found[row].split()) == "".join(left.split())
+        assert len(found[row]) - len(left) <= sum(erased)  # at most one space for each word
+
+
+@given(
+    st.lists(st.sampled_from(["good", "good,", "film.", "film!"]), min_size=1, max_size=9), st.integers(0, 2**32 - 1)
+)
+def test_words_are_never_glued(tokens, seed):
+    text = " ".join(tokens)
+    spans, batch = SEEN.place([text]).spans[0], batch_of(SEEN, [text])
+    gone = batch.mask & torch.from_numpy(np.random.default_rng(seed).random(batch.mask.shape) < 0.5)
+    words = [text[start:end] for (start, end), erased in zip(spans, gone[0].tolist(), strict=True) if not erased]
+    left = remove_words(batch, gone)
+    (found,) = SEEN.join(left.ids, left.present)
+    assert re.findall("[a-z]+", found) == [word for word in words if word.isalpha()]
+
+
+@pytest.mark.parametrize(
+    ("text", "erased", "left"),
+    [
+        ("dull. A film", ".", "dull A film"),
+        ("dull, slow. A film", ",.", "dull slow A film"),
+        ("(a good film)", "a", "(good film)"),
+        ('a "good film" here', "good", 'a "film" here'),
+        ("dull. (A film)", ".", "dull (A film)"),
+        ("a film.", "film", "a ."),
+        ("don't go", "go", "don't "),
+        ("他喜欢喝茶", "喜欢", "他喝茶"),
+    ],
+)
+@pytest.mark.parametrize("removal", ["delete", "pad"])
+def test_a_space_separates_the_words_around_erased_punctuation(text, erased, left, removal):
+    words = TextWords()
+    spans, batch = words.place([text]).spans[0], batch_of(words, [text])
+    gone = torch.tensor([[text[start:end] in [erased, *erased] for start, end in spans]])
+    assert gone.any()
+    rest = remove_words(batch, gone, removal)
+    assert words.join(rest.ids, rest.present) == [left]
 
 
 @given(ANY)

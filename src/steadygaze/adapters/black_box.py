@@ -5,6 +5,9 @@ A piece is a word and the characters up to the next word.  The concatenation of 
     "  A good film."   ->   "  " | "A " | "good " | "film" | "."       the first is not a word and is never erased
                                                                        without "good ": "  A film."
 
+Erased punctuation takes its white space with it.  A space then separates the words around it: "dull. A film" without
+"." is "dull A film".  For this, a piece also has whether white space, or nothing, precedes it in its text.
+
 Each new piece gets a permanent id; new pieces of one call get theirs in alphabetical order.
 
 Predictions are cached, because most erasures of a text recur in other measures.  The model must be deterministic.
@@ -43,7 +46,11 @@ class TextWords:
     def __init__(self) -> None:
         self._split = build_word_tokenizer([], max_length=LONGEST)
         self._pieces = [EMPTY_PIECE]
-        self._ids = {EMPTY_PIECE: 0}
+        self._ids = {(EMPTY_PIECE, False): 0}
+        self._after_space = [False]
+        """By id: white space, or nothing, precedes the piece."""
+        self._joins_next = [False]
+        """By id: the next piece follows without white space, and the piece is not an opening bracket or quote."""
 
     @property
     def vocabulary(self) -> list[str]:
@@ -60,22 +67,37 @@ class TextWords:
         words = np.ones(starts[-1], np.bool_)
         leads = np.array([len(row) > len(text_spans) for row, text_spans in zip(rows, spans, strict=True)], np.bool_)
         words[starts[:-1][leads]] = False
-        ids = np.array(self.add_pieces(chain.from_iterable(rows)), np.int32)
+        after = [_ends_in_space(before) for row in rows for before in (EMPTY_PIECE, *row[:-1]) if row]
+        ids = np.array(self.add_pieces(chain.from_iterable(rows), after), np.int32)
         ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_))
         return TokenizedTexts(ragged, spans, [range(len(text_spans)) for text_spans in spans])
 
-    def add_pieces(self, pieces: Iterable[str]) -> list[int]:
+    def add_pieces(self, pieces: Iterable[str], after_space: Iterable[bool]) -> list[int]:
         """The id of each piece; new pieces get new ids."""
-        requested = list(pieces)
-        for piece in sorted(set(requested) - self._ids.keys()):
-            self._ids[piece] = len(self._pieces)
+        requested = list(zip(pieces, after_space, strict=True))
+        for piece, after in sorted(set(requested) - self._ids.keys()):
+            self._ids[piece, after] = len(self._pieces)
             self._pieces.append(piece)
+            self._after_space.append(after)
+            self._joins_next.append(not (_ends_in_space(piece) or (after and not piece[-1].isalnum())))
         return [self._ids[piece] for piece in requested]
+
+    def after_space(self, index: int) -> bool:
+        """Return whether white space, or nothing, precedes the piece of this id."""
+        return self._after_space[index]
 
     def join(self, ids: Tensor, present: Tensor) -> list[str]:
         """The texts of these pieces.  (B,T), (B,T)"""
-        rows = ids.masked_fill(~present, 0).tolist()
-        return ["".join(map(self._pieces.__getitem__, row)) for row in rows]
+        left = present & (ids != 0)
+        ids = ids.masked_fill(~left, 0).gather(-1, (~left).to(torch.uint8).argsort(dim=-1, stable=True)).cpu()
+        joins_next, after_space = (torch.tensor(flags)[ids] for flags in (self._joins_next, self._after_space))
+        spaces = joins_next[:, :-1] & after_space[:, 1:]  # such pieces are not neighbors in their text
+        texts = ["".join(map(self._pieces.__getitem__, row)) for row in ids.tolist()]
+        for row in spaces.any(-1).nonzero().flatten().tolist():
+            flags = [*spaces[row].tolist(), False]
+            pieces = map(self._pieces.__getitem__, ids[row].tolist())
+            texts[row] = "".join(piece + " " * space for piece, space in zip(pieces, flags, strict=True))
+        return texts
 
 
 def _cut(text: str, spans: Sequence[Span]) -> list[str]:
@@ -83,6 +105,11 @@ def _cut(text: str, spans: Sequence[Span]) -> list[str]:
     edges = [0, *(start for start, _ in spans), len(text)]
     pieces = [text[start:end] for start, end in pairwise(edges)]
     return pieces if pieces[0] else pieces[1:]
+
+
+def _ends_in_space(piece: str) -> bool:
+    """Return whether a word after the piece begins after white space, or at the start of the text."""
+    return not piece or piece[-1].isspace()
 
 
 CHUNK = 256

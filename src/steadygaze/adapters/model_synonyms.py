@@ -58,7 +58,8 @@ def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Syn
         ]
         for piece, word in zip(pieces, words, strict=True)
     ]
-    flat = iter(tokens.add_pieces([synonym for row in substitutes for synonym in row[:MAX_SYNONYMS]]))
+    added = [(synonym, tokens.after_space(i)) for i, row in enumerate(substitutes) for synonym in row[:MAX_SYNONYMS]]
+    flat = iter(tokens.add_pieces(*zip(*added, strict=True)) if added else ())
     size = len(tokens.vocabulary)
     ids, count = torch.zeros(size, MAX_SYNONYMS, dtype=torch.long), torch.zeros(size, dtype=torch.long)
     for index, row in enumerate(substitutes):

@@ -19,8 +19,7 @@ from pathlib import Path
 from steadygaze.data.corpora import load_corpus
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.study.cell_record import Cell, Output, Watch
-from steadygaze.study.choose_executor import choose_executor
-from steadygaze.study.engine import run_round
+from steadygaze.study.engine import choose_executor, run_round
 from steadygaze.study.executor import Executor
 from steadygaze.study.local_processes import LocalProcesses
 

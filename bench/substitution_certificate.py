@@ -39,8 +39,8 @@ from steadygaze.data.synonym_rewriting import cased_alternatives, match_case
 from steadygaze.data.synonym_tables import Table, as_table
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models import inference
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 LIMIT = 1.2
 TIMED = 4

@@ -19,8 +19,8 @@ from steadygaze.audit.substitution_plans import Plan, model_substitutions
 from steadygaze.core.errors import UserError
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning")
 TABLE = {

@@ -13,7 +13,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.substitution_plans import model_substitutions, plans
 from steadygaze.audit.worst_rewrites import WorstRewriteSearch, has_local_states
-from steadygaze.results.substitution_config import SubstitutionConfig
+from steadygaze.results.audit_config import SubstitutionConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning")
 TABLE = {

@@ -14,8 +14,7 @@ import pytest
 from disk import room_for
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.study.cell_record import Cell, read_record
-from steadygaze.study.choose_executor import choose_executor
-from steadygaze.study.engine import check_finished, run_cells
+from steadygaze.study.engine import check_finished, choose_executor, run_cells
 from steadygaze.study.executor import InProcess
 from steadygaze.study.local_processes import LocalProcesses
 from study.toy_cells import die, fail_until, runs, square_cell, study, warn_of_something, write_much
@@ -218,11 +217,11 @@ def test_warnings_of_workers_reach_the_driver(tmp_path: Path):
 
 
 def test_the_number_of_workers_fits_the_cells_and_the_machine(monkeypatch):
-    monkeypatch.setattr("steadygaze.study.choose_executor.cores", lambda: 8)
+    monkeypatch.setattr("steadygaze.study.engine.cores", lambda: 8)
     assert choose_executor("local", None, "cpu", 5).slots == 5
     assert choose_executor("local", None, "cpu", 1).slots == 1
     assert choose_executor("local", 3, "cpu", 9).slots == 3
-    monkeypatch.setattr("steadygaze.study.choose_executor.MEMORY_PER_WORKER", 1 << 60)
+    monkeypatch.setattr("steadygaze.study.engine.MEMORY_PER_WORKER", 1 << 60)
     assert isinstance(choose_executor("local", None, "cpu", 5), InProcess)
     with pytest.raises(UserError, match="unknown engine 'dask'"):
         choose_executor("dask", None, "cpu", 5)

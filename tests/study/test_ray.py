@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.study.choose_executor import choose_executor
-from steadygaze.study.engine import run_cells
+from steadygaze.study.engine import choose_executor, run_cells
 from steadygaze.study.ray_executor import RayExecutor
 from study.toy_cells import runs, square_cell, study
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from steadygaze.core.errors import UserError
 from steadygaze.study.cell_record import Cell, Output, Watch
-from steadygaze.study.choose_executor import choose_executor
-from steadygaze.study.engine import run_cells
+from steadygaze.study.engine import choose_executor, run_cells
 
 
 def square(number: int, seconds: float, folder: Path, watch: Watch) -> Output:

@@ -15,8 +15,8 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import Norm
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 RADIUS = 0.01
 

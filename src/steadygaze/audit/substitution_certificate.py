@@ -51,8 +51,8 @@ from steadygaze.core.types import Batch
 from steadygaze.data.synonym_tables import as_table
 from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.models import inference
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificate, SubstitutionCertificates
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 ROWS = 1 << 13
 """Rewrites that are evaluated together."""

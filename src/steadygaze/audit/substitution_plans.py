@@ -21,8 +21,8 @@ from steadygaze.data.synonym_rewriting import cased_alternatives, match_case
 from steadygaze.data.synonym_tables import Table
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import Method
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 LONGEST = 2**31 - 1
 """Words per text: words that the model does not read are substituted too."""

@@ -26,7 +26,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, until_closed
-from steadygaze.results.substitution_config import PANEL, SubstitutionConfig
+from steadygaze.results.audit_config import CERTIFICATE_PANEL, SubstitutionConfig
 
 attention_option = partial(typer.Option, rich_help_panel="Attention certificate")
 
@@ -45,7 +45,7 @@ Table = Annotated[
         "--substitutions",
         metavar="FILE",
         help="Synonym table: substitutions of words to certify.",
-        rich_help_panel=PANEL,
+        rich_help_panel=CERTIFICATE_PANEL,
     ),
 ]
 

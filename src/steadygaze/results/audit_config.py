@@ -1,4 +1,8 @@
-"""AuditConfig: the settings that the numbers of an audit depend on; Runtime: those that they do not depend on."""
+"""Settings of audits and certificates.
+
+AuditConfig: the settings that the numbers of an audit depend on; Runtime: those that they do not depend on.
+SubstitutionConfig: the settings of the certificate of word substitutions.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +14,8 @@ from annotated_types import Ge, Interval
 from steadygaze.core.arguments import Option
 from steadygaze.core.types import Removal
 from steadygaze.data.splits import COUNT, DataConfig
+
+CERTIFICATE_PANEL = "Substitution certificate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,3 +94,18 @@ class Runtime:
     """Prints a sentence before long work."""
     import_objects: bool = False
     """Whether a model MODULE:NAME is imported, which runs code: only if the user typed it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubstitutionConfig:
+    """Settings of the certificate: keyword arguments of `sg.certify`, and options of the command."""
+
+    k: Annotated[int, Option("Model", "Top-k words to certify.", "N")] = 7
+    max_substitutions: Annotated[
+        int | None,
+        Option(CERTIFICATE_PANEL, "Most substitutions that the model reads differently.", "N", "every word"),
+    ] = None
+    samples: Annotated[int, Option(CERTIFICATE_PANEL, "Rewrites to evaluate per text.", "N")] = 1000
+    confidence: Annotated[float, Option(CERTIFICATE_PANEL, "Confidence of claims by sampling, for each text.")] = 0.99
+    set_size: Annotated[int, Option(CERTIFICATE_PANEL, "Largest perturbation set of a word, for sampling.", "N")] = 100
+    seed: int = 0

@@ -68,7 +68,7 @@ class CellScores:
 class Reproduction(SavedResult):
     """The result of `steadygaze reproduce`."""
 
-    renderer: ClassVar[str] = "steadygaze.report.reproduction_page:render"
+    renderer: ClassVar[str] = "steadygaze.report.study_pages:render_reproduction"
 
     table: str
     title: str

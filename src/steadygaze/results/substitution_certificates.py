@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from steadygaze.core.errors import one_line, printable
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import LABEL
 from steadygaze.results.row import JsonResult
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 if TYPE_CHECKING:
     from pandas import DataFrame

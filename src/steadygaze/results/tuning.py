@@ -29,7 +29,7 @@ class Trial:
 class Tuning(SavedResult):
     """The result of `sg.tune`."""
 
-    renderer: ClassVar[str] = "steadygaze.report.tuning_page:render"
+    renderer: ClassVar[str] = "steadygaze.report.study_pages:render_tuning"
 
     trials: tuple[Trial, ...]
     objectives: tuple[tuple[str, str], ...]

@@ -23,8 +23,8 @@ from steadygaze.explainers.explainer import missing_capability
 from steadygaze.explainers.resolve_explainer import default_explainer
 from steadygaze.models import inference
 from steadygaze.models.classifier import has_extension_points
+from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.substitution_config import SubstitutionConfig
 
 TOP = 5
 """Words of the overlap."""

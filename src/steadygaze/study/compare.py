@@ -16,10 +16,9 @@ from steadygaze.results.audit_config import silent
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study.cells import VALUES, ComparisonJob, StudyCell, read
-from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
-from steadygaze.study.engine import check_finished, run_cells
+from steadygaze.study.engine import check_finished, choose_executor, run_cells
 from steadygaze.study.executor import Executor, InProcess
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays

@@ -5,6 +5,8 @@ retries it.  A cell whose worker is killed runs again, at most `executor.retries
 
 A process locks the folder of a cell while it runs the cell.  Several drivers can therefore share one study: a driver
 waits for the cells of another, and takes over those of a killed one.
+
+`choose_executor` returns the executor of `--engine` and `--workers`.
 """
 
 import time
@@ -16,16 +18,42 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.results.audit_config import silent
 from steadygaze.study.cell_record import Cell, CellRecord, Watch, failure, read_record, write_record
-from steadygaze.study.executor import CellFuture, Executor
+from steadygaze.study.executor import CellFuture, Executor, InProcess, cores
+from steadygaze.study.local_processes import LocalProcesses
 from steadygaze.study.run_cell import cell_folder
 
 POLL = 0.5
 """Seconds between two looks at a cell that another process runs."""
 NAMED = 3
 """Failed or running cells that a message names."""
+MEMORY_PER_WORKER = 1 << 30
+"""Bytes that one worker needs: torch, the texts, a model and its audit."""
+
+
+def choose_executor(engine: str, workers: int | None, device: str, cells: int) -> Executor:
+    """Return the executor; `workers` None: as many workers as cores and memory allow, on a GPU one."""
+    if engine == "ray" or engine.startswith("ray://"):
+        from steadygaze.study.ray_executor import RayExecutor
+
+        return RayExecutor(engine, workers)
+    if engine != "local":
+        raise UserError(f"unknown engine {engine!r}: use local, ray, ray://auto or ray://HOST:PORT")
+    count = _fitting_workers(device, cells) if workers is None else min(workers, max(cells, 1))
+    return InProcess() if count == 1 else LocalProcesses(count)
+
+
+def _fitting_workers(device: str, cells: int) -> int:
+    from steadygaze.models.inference import best_device  # imports torch
+
+    if best_device(device).type != "cpu":
+        return 1
+    memory = int(psutil.virtual_memory().available) // MEMORY_PER_WORKER
+    return max(1, min(cells, cores(), memory))
 
 
 def run_cells(cells: Sequence[Cell], root: Path, executor: Executor, watch: Watch = silent) -> dict[str, CellRecord]:

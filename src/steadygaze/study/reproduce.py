@@ -27,10 +27,9 @@ from steadygaze.results.report import Report
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, Watch
 from steadygaze.study.cells import MODEL, REPORT, VALUES, ComparisonJob, StudyCell
-from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare import StudyRuntime, begin, finish, uses_stacks
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
-from steadygaze.study.engine import check_finished, run_round
+from steadygaze.study.engine import check_finished, choose_executor, run_round
 from steadygaze.study.executor import Executor
 from steadygaze.study.published_tables import AXES, Counterpart, Entry, PublishedTable
 from steadygaze.study.seed_statistics import by_model, mean, seed_means

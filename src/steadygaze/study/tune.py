@@ -37,9 +37,8 @@ from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Cell, CellRecord, read_record
-from steadygaze.study.choose_executor import choose_executor
 from steadygaze.study.compare import StudyRuntime
-from steadygaze.study.engine import run_round
+from steadygaze.study.engine import choose_executor, run_round
 from steadygaze.study.executor import InProcess
 from steadygaze.study.run_cell import cell_folder
 from steadygaze.study.study_data import file_digest, training_inputs

@@ -81,12 +81,6 @@ class FittedSelector(Explainer):
     def reader_accuracy(self, model: Model) -> float | None:
         return self.accuracy
 
-    def prediction_input(self, batch: Batch, saliency: Saliency) -> Tensor:
-        """log P(y|m): log-probabilities of the mask probe.  (B,C)"""
-        with inference(self.nets):
-            log_probs: Tensor = self.nets["probe"](self.selected(batch, saliency)[1])
-        return log_probs
-
     def selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the mask of selected units.  (B,D)"""
         views, scores = self._scores(batch, saliency.logits)

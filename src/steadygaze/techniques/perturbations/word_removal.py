@@ -9,8 +9,8 @@ Units: the tokens that explainers and audits remove together, all tokens of a wo
 The words of a pair are numbered consecutively: the text, then the question, T + Q = W tokens in all.
 The weight of a unit is on its first token, so that the sum over the tokens of a word is the word's weight.
 
-An explainer that removes each unit of a text of n words reads n² words.  `most` limits this cost.  In a longer text, a
-unit is a segment of ⌈n / max_units⌉ consecutive words, which share its weight evenly.
+An explainer that removes each unit of a text of n words reads n² words.  `max_units` limits this cost.  In a longer
+text, a unit is a segment of ⌈n / max_units⌉ consecutive words, which share its weight evenly.
 """
 
 import warnings

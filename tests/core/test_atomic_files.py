@@ -1,5 +1,6 @@
 """Files and folders written whole or not at all, whatever happens in between."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from steadygaze.core.atomic_files import (
     new_folder,
     recover_folder,
     remove_leftovers,
+    try_lock,
     write_text,
 )
 from steadygaze.core.errors import UserError
@@ -195,6 +197,35 @@ def test_what_a_live_process_writes_is_not_swept(write: Any, tmp_path: Path) -> 
         (new / "content" if write is new_folder else new).write_text("new")
         remove_leftovers(tmp_path / "x")
     assert (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP])
+def test_without_locks_leftovers_stay_because_a_live_process_may_write_them(
+    error: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(atomic_files.fcntl, "flock", flock)
+    killed = {".x.0123abcd.tmp", ".x.0123abcd.old"}
+    for name in killed:
+        (tmp_path / name).mkdir()
+    with new_folder(tmp_path / "x") as live:
+        remove_leftovers(tmp_path / "x")
+        assert live.is_dir()
+    with exclusive(tmp_path / "x", "comparing"):  # works without a lock
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"x", *killed}
+
+
+def test_a_lock_is_taken_busy_or_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with try_lock(tmp_path) as first, try_lock(tmp_path) as second:
+        assert (first, second) == ("locked", "busy")
+    with try_lock(tmp_path / "missing") as lock:
+        assert lock == "busy"
+    monkeypatch.setattr(atomic_files, "LOCKS", False)
+    with try_lock(tmp_path) as lock:
+        assert lock == "unsupported"
 
 
 def test_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
     .<name>.<id>.tmp    a folder in which <name> is written, locked by its process
     .<name>.<id>.old    the replaced folder, while it is deleted
 
-A killed process leaves them behind.  The next process that writes `<name>` deletes them, unless a live process has
-locked them.  Between the two renames of a replaced folder, both exist and `<name>` does not: `recover_folder` then
-finishes the replacement.  An .old without a .tmp is never restored: it was replaced, and can be half deleted.
+A killed process leaves them behind.  The next process that writes `<name>` deletes them if it can lock them: a live
+process has locked its own.  They stay on a file system without locks.  Between the two renames of a replaced folder,
+both exist and `<name>` does not: `recover_folder` then finishes the replacement.  An .old without a .tmp is never
+restored: it was replaced, and can be half deleted.
 """
 
 import errno
@@ -29,6 +30,8 @@ else:
     LOCKS = True
 
 Kind = Literal["tmp", "old"]
+Lock = Literal["locked", "busy", "unsupported"]
+"""Locked here; locked by another process, missing or not readable; not supported by the file system."""
 RECOVERED = "a process was killed while it replaced {}: the replacement was complete and has been restored"
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 """Errors if another process holds the lock; any other error means that the file system has no locks."""
@@ -83,8 +86,8 @@ def _locked_sibling(path: Path) -> Iterator[Path]:
     while True:
         folder = _sibling(path, "tmp")
         folder.mkdir()
-        with is_locked(folder) as free:
-            if (free or not LOCKS) and folder.exists():
+        with try_lock(folder) as lock:
+            if lock != "busy" and folder.exists():
                 yield folder
                 return
 
@@ -122,8 +125,8 @@ def recover_folder(path: Path) -> None:
     name = re.escape(path.name)
     olds = {entry.stem: entry for entry in _leftovers(path.parent, name, "old")}
     for new in [entry for entry in _leftovers(path.parent, name, "tmp") if entry.stem in olds]:
-        with is_locked(new) as free:
-            if free and not os.path.lexists(path):
+        with try_lock(new) as lock:
+            if lock == "locked" and not os.path.lexists(path):
                 os.replace(new, path)
                 shutil.rmtree(olds[new.stem], ignore_errors=True)
                 warnings.warn(RECOVERED.format(path), RecoveryWarning, stacklevel=3)
@@ -140,8 +143,8 @@ def remove_named_leftovers(folder: Path, names: str) -> None:
     """Delete the leftovers of all files of a folder whose names match a regular expression."""
     live = set()
     for entry in _leftovers(folder, names, "tmp"):
-        with is_locked(entry) as free:
-            if free:
+        with try_lock(entry) as lock:
+            if lock == "locked":
                 _delete(entry)
             else:
                 live.add(entry.stem)
@@ -179,12 +182,15 @@ def _delete(leftover: Path) -> None:
 
 
 @contextmanager
-def is_locked(path: Path) -> Iterator[bool]:
-    """Lock a file or folder inside the block; yield False if another process has locked it."""
+def try_lock(path: Path) -> Iterator[Lock]:
+    """Lock a file or folder inside the block, without waiting; yield whether it is locked."""
+    if not LOCKS:
+        yield "unsupported"
+        return
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:  # missing, or not readable
-        yield False
+        yield "busy"
         return
     try:
         yield _lock(descriptor)
@@ -192,14 +198,12 @@ def is_locked(path: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
-    if not LOCKS:
-        return False
+def _lock(descriptor: int) -> Lock:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno not in BUSY
-    return True
+        return "busy" if error.errno in BUSY else "unsupported"
+    return "locked"
 
 
 @contextmanager
@@ -221,8 +225,8 @@ def exclusive(folder: Path, work: str) -> Iterator[None]:
 
     The operating system releases the lock of a process that ends or is killed.
     """
-    with is_locked(folder) as free:
-        if not free and LOCKS:
+    with try_lock(folder) as lock:
+        if lock == "busy":
             process = f"process {owner}" if (owner := _lock_owner(folder)) else "another process"
             raise UserError(f"{process} is {work} in {folder}: wait until it ends, or use another folder")
         yield

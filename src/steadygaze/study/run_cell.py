@@ -4,7 +4,7 @@ import time
 import warnings
 from pathlib import Path
 
-from steadygaze.core.atomic_files import LOCKS, is_locked
+from steadygaze.core.atomic_files import try_lock
 from steadygaze.core.errors import RecoveryWarning
 from steadygaze.results.audit_config import silent
 from steadygaze.study.cell_record import Cell, CellRecord, Watch, failure, read_record, write_record
@@ -20,8 +20,8 @@ def run_cell(cell: Cell, root: Path, watch: Watch = silent) -> CellRecord | None
     """Run a cell in this process and write its record; None: another process runs it."""
     folder = cell_folder(root, cell.name)
     folder.mkdir(parents=True, exist_ok=True)
-    with is_locked(folder) as free:
-        if not free and LOCKS:
+    with try_lock(folder) as lock:
+        if lock == "busy":
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecoveryWarning)  # the driver has shown it

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
@@ -18,7 +19,7 @@ from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.technique import LossContext, Player, Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.technique_loop import TechniqueLoop, validation_scores
-from steadygaze.training.training_loop import StageLoop
+from steadygaze.training.training_loop import StageLoop, fit_small_network
 from training.toys import TRAINED_TEXTS, Anneal, Duel, Recorder, corpus, make_model, make_run, weights
 
 ROUNDING = 1e-12  # float64: a few hundred operations of relative error 1e-16 each
@@ -250,3 +251,16 @@ def test_validation_is_macro_f1_and_accuracy_over_every_text() -> None:
     assert run.history[0]["accuracy"] == 0.5
     assert run.history[0]["macro-f1"] == pytest.approx(1 / 3)
     assert run.history[0]["loss"] == pytest.approx(0.813262, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["training", "validation"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_small_network_whose_loss_is_not_finite_has_diverged(kind: str, value: float) -> None:
+    """The weights of step 0 are finite and have the lowest loss: without the error, they would be kept."""
+    network, validations = nn.Linear(2, 1), iter([1.0, value if kind == "validation" else 0.5, 0.25])
+
+    def loss(step: int) -> Tensor:
+        return network.weight.sum() * 0 + (value if kind == "training" and step == 2 else 1.0)
+
+    with pytest.raises(UserError, match=rf"training diverged: the {kind} loss of Linear is {value} at step 4\."):
+        fit_small_network(network, loss, lambda: next(validations), steps=8, interval=4, patience=1, learning_rate=0.1)

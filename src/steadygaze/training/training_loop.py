@@ -200,13 +200,16 @@ def fit_small_network(
     """Train with Adam, and load the weights with the lowest validation loss; the initial weights count too.
 
     `loss`: of a step; `interval`: steps between validations; `patience`: validations without a lower loss; `decay`:
-    the learning rate decays linearly to 0.
+    the learning rate decays linearly to 0.  A loss that is not finite is an error.
     """
     adam = torch.optim.Adam(network.parameters(), learning_rate, foreach=True)
     lowest, best_step, best = math.inf, 0, network.state_dict()
+    interval_loss: Tensor | float = 0.0  # read once per interval: a GPU waits for each reading
     for step in range(steps + 1):
         if step % interval == 0 or step == steps:
-            value = validate()
+            _check_finite(network, "training", float(interval_loss), step)
+            value, interval_loss = validate(), 0.0
+            _check_finite(network, "validation", value, step)
             if value < lowest:
                 lowest, best_step = value, step
                 best = {name: weight.detach().clone() for name, weight in network.state_dict().items()}
@@ -217,6 +220,16 @@ def fit_small_network(
                 group["lr"] = learning_rate * (1 - step / steps if decay else 1)
             network.train()
             adam.zero_grad()
-            torch.autograd.backward(loss(step))
+            step_loss = loss(step)
+            torch.autograd.backward(step_loss)
             adam.step()
+            interval_loss += step_loss.detach()
     network.load_state_dict(best)
+
+
+def _check_finite(network: nn.Module, kind: str, value: float, step: int) -> None:
+    if not math.isfinite(value):
+        raise UserError(
+            f"training diverged: the {kind} loss of {type(network).__name__} is {value} at step {step}.  "
+            "Check that the predictions of the explained model are finite, or try another seed."
+        )

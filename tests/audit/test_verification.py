@@ -81,6 +81,18 @@ def test_a_genuine_bundle_holds(verify: Command) -> None:
     assert "not verified by a rerun: date" in ended.err
 
 
+def test_a_bundle_cannot_name_code(here: Path, verify: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the model that the user typed is imported, not the one of another seed in the bundle."""
+    monkeypatch.chdir(here)
+    (here / "planted_model.py").write_text("open('imported', 'w').close()\ndef predict(texts): return [[1, 0]]\n")
+    old = read(here / "bundle")
+    settings = {**old.manifest.settings, "other_seeds": ["planted_model:predict"]}
+    forge(here / "bundle", old.report, dataclasses.replace(old.manifest, settings=settings), old.policy)
+    ended = verify(here / "model")
+    assert (ended.code, "planted_model:predict" in ended.err) == (2, True), ended.err
+    assert not (here / "imported").exists()
+
+
 REPORT: dict[str, Callable[[dict[str, Any]], object]] = {
     "title": lambda one: one.update(title="Approved"),
     "notes": lambda one: one["notes"].append("✓ Nothing is wrong."),

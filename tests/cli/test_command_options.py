@@ -6,12 +6,16 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 
 import pytest
+from typer.main import get_group
 
 import commands
 from estimator.tiny import write_csv
-from steadygaze.cli import COMMANDS
+from steadygaze.cli import COMMANDS, app
+from steadygaze.cli.application import CLASSIFIER
+from steadygaze.cli.command_options import config_key
 
 
 @pytest.fixture
@@ -106,6 +110,45 @@ def test_a_missing_file_and_a_foreign_output_are_refused(run, tmp_path):
     ended = run("list", "techniques", "--save-config", "mine.toml")
     assert (ended.code, "exists: --replace overwrites it" in ended.err) == (2, True)
     assert (tmp_path / "mine.toml").read_text() == "years = 5"
+
+
+def model_parameters():
+    """Command and file key of every parameter that takes MODULE:NAME."""
+    for name, (module, _) in COMMANDS.items():
+        import_module(f"steadygaze.cli.{module}")
+        command = get_group(app).commands[name]
+        for parameter in getattr(command, "params", []):
+            if getattr(parameter, "help", None) == CLASSIFIER or parameter.name == "other_seeds":
+                yield name, config_key(parameter)
+
+
+def test_a_file_cannot_name_code(run, tmp_path):
+    (tmp_path / "evil_model.py").write_text("open('imported', 'w').close()\ndef predict(texts): return [[1, 0]]\n")
+    found = list(model_parameters())
+    assert {"predict", "evaluate", "explain", "certify", "word-weights", "fit-explainer", "audit", "serve"} == {
+        command for command, _ in found
+    }
+    needs = {"fit-explainer": {"out": "o"}, "certify": {"radius": 0.1}}
+    for command, key in found:
+        values = {"data": "films.csv", key: "evil_model:predict", **needs.get(command, {})}
+        if command in ("predict", "explain"):
+            del values["data"]
+        if key == "other-seed":
+            values["model"] = "m"
+        (tmp_path / "run.toml").write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()))
+        ended = run(command, "--config", "run.toml")
+        assert ended.code == 2, (command, key)
+        fix = f"{key} = 'evil_model:predict' would import code: type MODULE:NAME on the command line"
+        assert fix in " ".join(ended.err.split()), (command, key, ended.err)
+    assert not (tmp_path / "imported").exists()
+
+
+def test_code_named_on_the_command_line_takes_precedence_over_the_file(run, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "typed_model.py").write_text("def predict(texts): return [[0.9, 0.1] for _ in texts]\n")
+    (tmp_path / "run.toml").write_text("model = 'evil_model:predict'\nclasses = 'bad,good'\ntexts = ['a film']\n")
+    ended = run("predict", "typed_model:predict", "--config", "run.toml")
+    assert (ended.code, "bad" in ended.out) == (0, True), ended.err
 
 
 def test_every_command_has_both_options(run):

@@ -1,7 +1,6 @@
 """Convert any supported model to a ModelAdapter."""
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,8 +76,6 @@ ACCEPTED = (
 
 
 TRIAL = "This is a text of a few words."
-OBJECT = re.compile(r"(?!\d)[\w.]+:(?!\d)\w+")
-"""A Python object, MODULE:NAME."""
 
 
 def as_adapter(
@@ -98,7 +95,7 @@ def as_adapter(
     `prompt`: for a causal language model.
     """
     check_device(device)
-    if import_objects and isinstance(model, str) and OBJECT.fullmatch(model) and not Path(model).exists():
+    if import_objects and arguments.names_object(model):
         model = _imported(model)
     if isinstance(model, ModelAdapter) or _is_classifier(model):
         _refuse_prompt(prompt)

@@ -91,12 +91,15 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         "classes": config.classes or None,
         "attention": config.attention,
         "device": runtime.device,
-        "import_objects": runtime.import_objects,
         "prompt": _prompt(config),
     }
-    adapter = as_adapter(config.model, **options)
+
+    def load(name: str) -> ModelAdapter:
+        return as_adapter(name, import_objects=name in runtime.importable, **options)
+
+    adapter = load(config.model)
     train = None if config.train is None else _train(config, adapter, runtime)
-    others = [as_adapter(name, **options) for name in config.other_seeds]
+    others = [load(name) for name in config.other_seeds]
     corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, task=adapter.task)
     split = corpus.choose(config.split)
     draw = draw_texts(len(corpus.splits[split]), config.limit, config.seed, adapter)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -76,7 +76,7 @@ class AuditOutputs:
 def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common) -> None:
     console, policy, replaced = stderr_console(common), outputs.required, _check(outputs)
     with nullcontext() if outputs.out is None else exclusive_output(outputs.out, "auditing"):
-        with audit_runtime(common, console, True) as runtime:
+        with audit_runtime(common, console, (config.model, *config.other_seeds)) as runtime:
             loaded = load_audit(config, runtime)
             settings = portable_settings(asdict(loaded.config), outputs.base)
             if not loaded.labeled:
@@ -99,14 +99,14 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
 
 
 @contextmanager
-def audit_runtime(common: Common, console: "Console", import_objects: bool) -> Iterator[Runtime]:
+def audit_runtime(common: Common, console: "Console", importable: Iterable[str]) -> Iterator[Runtime]:
     """Yield the runtime with a progress bar; on an interruption, print what was written."""
     size = Runtime.batch_size if common.batch_size is None else common.batch_size
     try:
         with progress_bar(console, percent=True) as watch:
             announce = partial(print_line, console)
             yield Runtime(
-                common.data_dir, common.device, size, watch=watch, announce=announce, import_objects=import_objects
+                common.data_dir, common.device, size, watch=watch, announce=announce, importable=frozenset(importable)
             )
     except KeyboardInterrupt as interruption:
         print_line(console, f"interrupted; {next(iter(interruption.args), 'nothing was written')}")
@@ -193,7 +193,8 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     recorded = asdict(build(AuditConfig, dict(old.manifest.settings)))
     config = build(AuditConfig, restored_settings({**recorded, **expected.instead}, expected.folder))
     settings = json.loads(json.dumps({**asdict(config), **canonical(recorded, expected.folder)}))
-    with audit_runtime(common, stderr_console(common), "model" in expected.instead) as runtime:
+    typed = {str(expected.instead.get("model")), *expected.instead.get("other_seeds", ())}
+    with audit_runtime(common, stderr_console(common), typed) as runtime:
         loaded, renames = _with_bundle_names(load_audit(config, runtime), old, expected.instead)
         report = with_provenance(loaded.run(), settings, old.policy, old.manifest.date)
     rerun = bundle.complete(loaded.manifest(report, settings), report, old.policy)

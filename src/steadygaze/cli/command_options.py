@@ -9,8 +9,9 @@
     [set]                         # KEY=VALUE options: a table, or a list of strings
     hidden = 64
 
-Options on the command line take precedence.  Paths are relative to the working directory.  No output overwrites an
-input, and no two outputs are the same.
+Options on the command line take precedence.  Paths are relative to the working directory.  A file cannot name code: a
+model MODULE:NAME is imported only from the command line.  No output overwrites an input, and no two outputs are the
+same.
 """
 
 import inspect
@@ -25,7 +26,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from steadygaze.core.arguments import option_name, options
+from steadygaze.core.arguments import names_object, option_name, options
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import check_file, check_folder, check_separate
 
@@ -104,6 +105,8 @@ def option_group(group: type[Any]) -> dict[str, tuple[Any, Any]]:
 
 OWN = ("config", "save_config", "help")
 """Parameters that a file does not contain."""
+MODELS = ("MODEL", "MODEL...", "BLACKBOX")
+"""Metavars of parameters that can be a model MODULE:NAME."""
 HEADER = "# Options of steadygaze {}.\n"
 
 
@@ -117,9 +120,25 @@ class ConfigCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
+        refuse_code(ctx)
         if ctx.params.get("save_config") is not None:
             write_config(ctx.params["save_config"], ctx)
         return super().invoke(ctx)
+
+
+def refuse_code(ctx: Any) -> None:
+    """Refuse a model MODULE:NAME, which would be imported, unless it was typed on the command line."""
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name)
+        if parameter.metavar not in MODELS or source is None or source.name == "COMMANDLINE":
+            continue
+        value = ctx.params.get(parameter.name)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if names_object(item):
+                raise UserError(
+                    f"{config_key(parameter)} = {item!r:.80} would import code: type MODULE:NAME on the command line, "
+                    "a configuration file cannot name code"
+                )
 
 
 def read_config(path: Path, parameters: list[Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ A check takes the argument's name and its value.  It returns the value as a plai
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import wraps
@@ -24,6 +25,17 @@ Check = Callable[[str, Any], Any]
 LARGEST = 2**63 - 1
 LONGEST_NAME, LONGEST_PATH = 255, 4095
 """Maximum bytes of a file name and of a path on common systems."""
+OBJECT = re.compile(r"(?!\d)[\w.]+:(?!\d)\w+")
+"""A Python object, MODULE:NAME."""
+
+
+def names_object(value: Any) -> bool:
+    """Whether a string is MODULE:NAME and not the path of a file or folder.
+
+    >>> names_object("my_models:predict"), names_object("org/model"), names_object("model")
+    (True, False, False)
+    """
+    return isinstance(value, str) and OBJECT.fullmatch(value) is not None and not Path(value).exists()
 
 
 def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:

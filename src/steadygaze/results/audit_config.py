@@ -92,8 +92,8 @@ class Runtime:
     """Progress callback: the task, the number of finished texts and the total."""
     announce: Callable[[str], None] = ignore
     """Prints a sentence before long work."""
-    import_objects: bool = False
-    """Whether a model MODULE:NAME is imported, which runs code: only if the user typed it."""
+    importable: frozenset[str] = frozenset()
+    """Models MODULE:NAME that may be imported, which runs code: those that the user typed."""
 
 
 @dataclass(frozen=True, kw_only=True)

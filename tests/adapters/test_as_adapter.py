@@ -103,7 +103,7 @@ def test_classes_are_the_models_own_or_those_given(folder):
     assert as_adapter(folder("bert"), device="cpu").classes == LABELS
     named = as_adapter(folder("bert"), device="cpu", classes=[2, 0, 1])
     assert named.label_codes([0, 2]) == [1, 0]
-    with pytest.raises(UserError, match="bert has 3 classes, but classes= has 2 names"):
+    with pytest.raises(UserError, match="bert has 3 classes, but classes= has 2 names: pass one name for each of "):
         as_adapter(folder("bert"), device="cpu", classes=["a", "b"])
     with pytest.raises(UserError, match="two classes named 'a'"):
         as_adapter(folder("bert"), device="cpu", classes=["a", "b", "a"])
@@ -147,7 +147,7 @@ def test_a_head_that_was_never_trained_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("lost", "sentence"),
     [
-        ("config.json", "not a steadygaze model or a Hugging Face classifier: it has no config.json"),
+        ("config.json", "not a steadygaze model or a Hugging Face classifier: it has no config.json; pass the folder"),
         ("model.safetensors", r"has no \.safetensors weights"),
         ("tokenizer.json", r"no tokenizer\.json in"),
     ],
@@ -283,7 +283,7 @@ def test_seven_places_for_a_pair_leave_two_for_each(tmp_path):
 def test_where_there_is_no_room_for_a_pair_single_texts_are_still_read(tmp_path):
     subject = as_adapter(save("bert", tmp_path / "short", max_position_embeddings=4), device="cpu")
     assert subject.for_pairs(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
-    with pytest.raises(UserError, match="short reads single texts, found pairs"):
+    with pytest.raises(UserError, match=r"short reads single texts, found pairs .*: leave out the questions"):
         subject.for_pairs(True)
 
 

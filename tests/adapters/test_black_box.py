@@ -176,7 +176,7 @@ def test_a_model_that_is_not_fitted_or_names_no_classes_is_told_so(sklearn):
         as_adapter(make_pipeline(TfidfVectorizer(), LinearSVC()).fit(["good", "bad"], ["good", "bad"]))
     with pytest.raises(UserError, match="Pipeline has 2 classes, but classes= has 3 names"):
         as_adapter(sklearn, classes=["a", "b", "c"])
-    with pytest.raises(UserError, match="needs at least 2"):
+    with pytest.raises(UserError, match="needs at least 2: name them all in classes="):
         as_adapter(len, classes=["only"])
     renamed = as_adapter(sklearn, classes=["schlecht", "gut"])
     assert renamed.label_codes(["gut", "schlecht"]) == [1, 0]

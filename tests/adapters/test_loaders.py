@@ -178,6 +178,7 @@ def test_a_module_that_cannot_be_imported_is_named(capsys, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     ended = run(capsys, "predict", "no_such_module:model", "a text")
     assert (ended.code, "no_such_module:model could not be imported" in ended.err) == (2, True)
+    assert "run the command in the folder of the module" in " ".join(ended.err.split())
 
 
 def test_python_calls_never_import_an_object_by_name():

@@ -165,4 +165,6 @@ def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, mo
     assert "verdict" in ended.err
     ended = audit("--train", table(tmp_path / "other.csv", ["good"] * 12 + ["bad"] * 12))
     assert ended.code == 2
-    assert "the training texts have the labels ['bad', 'good'], the model has ['neg', 'pos']" in ended.err
+    assert (
+        "the training texts have the labels ['bad', 'good'], the model has ['neg', 'pos']: pass the texts" in ended.err
+    )

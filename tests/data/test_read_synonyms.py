@@ -64,7 +64,7 @@ def test_a_broken_file_is_refused_in_a_sentence_that_shows_a_right_one(tmp_path,
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_no_file_and_a_folder_are_no_file_of_synonyms(tmp_path, suffix):
-    with pytest.raises(UserError, match=f"the synonym file .*absent{suffix} does not exist"):
+    with pytest.raises(UserError, match=f"the synonym file .*absent{suffix} does not exist: check the path"):
         read_synonyms(tmp_path / f"absent{suffix}")
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()

@@ -44,7 +44,7 @@ def test_a_corpus_with_a_test_split_or_one_text_per_class_is_refused():
     two = Corpus("two", {"train": [Example(text="a", label="x"), Example(text="b", label="y")]})
     with pytest.raises(UserError, match=r"two has too few texts for a test part \(2\)"):
         hold_out_test(two, 0.2)
-    with pytest.raises(UserError, match="has no split to train on, only validation"):
+    with pytest.raises(UserError, match="has no split to train on, only validation: add a split named train"):
         hold_out_test(Corpus("c", {"validation": []}), 0.2)
 
 

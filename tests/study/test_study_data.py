@@ -56,7 +56,7 @@ def test_a_split_that_cannot_be_audited_is_refused(split, hint):
 
 
 def test_an_empty_split_is_refused():
-    with pytest.raises(UserError, match="no texts to audit"):
+    with pytest.raises(UserError, match="no texts to audit: name another with --split"):
         load_study_data(order(data="planted-reviews:sizes=[60,20,0]"))
 
 

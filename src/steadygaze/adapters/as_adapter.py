@@ -149,7 +149,10 @@ def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | No
 def _is_ours(folder: Path) -> bool:
     file = folder / "config.json"
     if not file.is_file():
-        raise UserError(f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json")
+        raise UserError(
+            f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json; "
+            "pass the folder that `steadygaze train --out` or save_pretrained wrote"
+        )
     config = read_json(file)
     if not isinstance(config, dict) or "model_type" not in config:
         return True  # model_folder.load says what is damaged
@@ -163,7 +166,10 @@ def _imported(reference: str) -> Any:
     try:
         return resolve_name(reference)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"{reference} could not be imported as MODULE:NAME: {error}") from None
+        raise UserError(
+            f"{reference} could not be imported as MODULE:NAME: {error}; run the command in the folder of the module, "
+            "and check both names"
+        ) from None
 
 
 def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:

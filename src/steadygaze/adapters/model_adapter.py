@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
 KINDS = ("single texts", "pairs (text, question)")
+PASS_KIND = ("leave out the questions", "pass a question with each text")
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,7 +261,7 @@ class ModelAdapter:
         if self.pair is None:
             return replace(self, pair=pair, tokens=self.pairs if pair and self.pairs is not None else self.tokens)
         if self.pair != pair:
-            raise UserError(f"{self.name} reads {KINDS[self.pair]}, found {KINDS[pair]}")
+            raise UserError(f"{self.name} reads {KINDS[self.pair]}, found {KINDS[pair]}: {PASS_KIND[self.pair]}")
         return self
 
     def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
@@ -269,12 +270,17 @@ class ModelAdapter:
             self.classes if classes is None else classes, minimum_classes=1, location="classes[{}]".format
         )
         if len(names) != len(self.classes):
-            raise UserError(f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names")
+            raise UserError(
+                f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names: "
+                f"pass one name for each of {', '.join(map(str, self.classes)):.200}"
+            )
         if len(set(names)) < len(names):
             duplicate = next(name for name in names if names.count(name) > 1)
             raise UserError(f"{self.name} has two classes named {duplicate!r}; pass distinct names as classes=")
         if self.task == "classification" and len(names) == 1:
-            raise UserError(f"{self.name} has only the class {names[0]!r}; a classifier needs at least 2")
+            raise UserError(
+                f"{self.name} has only the class {names[0]!r}; a classifier needs at least 2: name them all in classes="
+            )
         check_label_order(self.classes, names, self.name)
         renamed = [f"{old} is {new}" for old, new in zip(self.classes, names, strict=True) if str(old) != str(new)]
         facts = {**self.facts, "renamed classes": ", ".join(renamed)} if renamed else self.facts

@@ -250,7 +250,10 @@ def check_train(classifier: TextClassifier, train: Any) -> None:
         raise UserError(f"train must be (texts, labels), found {train!r:.80}")
     labels, classes = set(read_split(*train).labels), list(classifier.stored_.description.classes)
     if labels != set(classes):
-        raise UserError(f"the training texts have the labels {sorted(labels, key=str)}, the model has {classes}")
+        raise UserError(
+            f"the training texts have the labels {sorted(labels, key=str)}, the model has {classes}: "
+            "pass the texts and labels that the model was trained on as train= (--train)"
+        )
 
 
 def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:

@@ -208,7 +208,7 @@ def prepare(
 ) -> PreparedCase:
     """Tokenize the texts; convert labels and rationales to class indices and token masks."""
     if not examples:
-        raise UserError("there are no texts to audit")
+        raise UserError("there are no texts to audit: pass at least one")
     adapter = _in_doubles(adapter.for_pairs(_paired(examples)))
     placed = adapter.tokens.place([example.text for example in examples])
     data = adapter.data(placed, [example.question or "" for example in examples] if adapter.pair else None)

@@ -62,7 +62,9 @@ class Corpus:
     def training(self) -> list[Example]:
         """The split to train on."""
         if "train" not in self.splits:
-            raise UserError(f"{self.name} has no split to train on, only {', '.join(self.splits)}")
+            raise UserError(
+                f"{self.name} has no split to train on, only {', '.join(self.splits)}: add a split named train"
+            )
         return self.splits["train"]
 
     def choose(self, split: str | None = None) -> str:

@@ -107,7 +107,9 @@ def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[s
     """
     file = Path(path)
     if not os.path.exists(file):
-        raise UserError(f"the synonym file {file} does not exist")
+        raise UserError(
+            f"the synonym file {file} does not exist: check the path, or write one with `steadygaze synonyms build`"
+        )
     try:
         table: dict[str, list[str]] = {}
         for word, synonyms in read_rows(file, words):

@@ -159,7 +159,10 @@ def check_seed(seed: Any, random_state: Any = None) -> int:
 
 def _readable(text: TextConfig) -> TextConfig:
     if text.synonyms is not None and not Path(text.synonyms).exists():
-        raise UserError(f"the synonym file {text.synonyms} does not exist")
+        raise UserError(
+            f"the synonym file {text.synonyms} does not exist: check the path, or write one with "
+            "`steadygaze synonyms build`"
+        )
     return text
 
 

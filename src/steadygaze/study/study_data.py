@@ -82,7 +82,7 @@ def _named(corpus: Corpus, split: str) -> list[Example]:
     if split == "train":
         raise UserError("models are trained on the split 'train': they cannot be audited with it; leave out --split")
     if not corpus.splits[split]:
-        raise UserError(f"the split {split!r} of {corpus.name} has no texts to audit")
+        raise UserError(f"the split {split!r} of {corpus.name} has no texts to audit: name another with --split")
     return corpus.splits[split]
 
 

@@ -54,7 +54,8 @@ def attention_necessity(
         )
     if list(uniform.classes_) != list(clf.classes_):
         raise UserError(
-            f"the training texts have the labels {list(uniform.classes_)}, the model has {list(clf.classes_)}"
+            f"the training texts have the labels {list(uniform.classes_)}, the model has {list(clf.classes_)}: "
+            "pass the texts and labels that the model was trained on"
         )
     yield from _necessity(clf, uniform, test)
     yield from _adversary(clf, adversary, test[0], {"difference": difference})

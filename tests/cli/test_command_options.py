@@ -151,6 +151,21 @@ def test_code_named_on_the_command_line_takes_precedence_over_the_file(run, tmp_
     assert (ended.code, "bad" in ended.out) == (0, True), ended.err
 
 
+def test_the_saved_options_are_no_other_output_and_no_input(run, tmp_path):
+    for options, message in (
+        (["--html", "same.out", "--save-config", "same.out"], "same path as"),
+        (["--out", "m", "--save-config", "m/saved.toml"], "--save-config m/saved.toml is inside --out m"),
+        (["--file", "saved.toml", "--save-config", "saved.toml"], "saved.toml is an input of this command"),
+    ):
+        (tmp_path / "saved.toml").write_text("# Options of steadygaze explain.\n")
+        command = ["train", "films.csv"] if "m" in options else ["explain", "nowhere", "a film"]
+        ended = run(*command, *options)
+        assert (ended.code, message in ended.err) == (2, True), ended.err
+        assert not (tmp_path / "same.out").exists()
+        assert not (tmp_path / "m").exists()
+        assert (tmp_path / "saved.toml").read_text() == "# Options of steadygaze explain.\n"
+
+
 def test_every_command_has_both_options(run):
     for name in {*COMMANDS, "synonyms build"} - {"synonyms"}:
         ended = run(*name.split(), "--help")

@@ -122,6 +122,7 @@ class ConfigCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         refuse_code(ctx)
         if ctx.params.get("save_config") is not None:
+            check_outputs(ctx.params, ctx.params.get("data_dir"))
             write_config(ctx.params["save_config"], ctx)
         return super().invoke(ctx)
 
@@ -207,16 +208,17 @@ def _toml(value: Any) -> str:
 LONGEST_PREFIX = 1000
 """Characters of an argument in which a path may begin."""
 FOLDERS = ("out", "bundle", "teacher_cache")
-OUTPUTS = ("html", "eraser", "out_file", "test_out", *FOLDERS)
+OUTPUTS = ("html", "eraser", "out_file", "test_out", "save_config", *FOLDERS)
 """Options that name an output.  All others can name an input, except NO_INPUTS."""
-NO_INPUTS = ("texts", "text", "label", "rationales")
+NO_INPUTS = ("texts", "text", "label", "rationales", "config")
+"""Options that name no input, and `config`: `save_config` may replace its file."""
 
 
 def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
     """Refuse outputs that must not be written, before the command does any work."""
     others = [value for name, value in values.items() if name not in (*OUTPUTS, *NO_INPUTS)]
     inputs = [path for value in others for path in _paths(value, data_dir)]
-    outputs = {name: values[name] for name in OUTPUTS if values.get(name) is not None}
+    outputs = {name: Path(values[name]) for name in OUTPUTS if values.get(name) is not None}
     for name, path in outputs.items():
         if name in FOLDERS:
             check_folder(path, inputs)

@@ -1,13 +1,14 @@
 """Several seeds in one fit: each model equals its own fit, and an audit compares them."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import steadygaze as sg
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import SeedWarning, UserError
 from steadygaze.training.technique_loop import TrainingJob
 
 pytestmark = pytest.mark.filterwarnings("ignore:there is no table of synonyms")
@@ -48,6 +49,16 @@ def test_an_audit_has_a_row_about_seeds_without_further_training(monkeypatch):
     rows = [row for row in report.rows if row.measure.endswith("/seeds")]
     assert rows
     assert all(np.isfinite(row.value) for row in rows)
+
+
+def test_save_warns_about_the_models_of_other_seeds(tmp_path):
+    fitted = classifier(n_seeds=2).fit(TEXTS, LABELS)
+    with pytest.warns(SeedWarning, match="this model has 1: save each of other_seeds_ separately") as caught:
+        fitted.save(tmp_path / "m")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.other_seeds_[0].save(tmp_path / "n")
 
 
 def test_an_interrupted_fit_of_several_seeds_is_resumed(tmp_path):

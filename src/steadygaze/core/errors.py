@@ -114,6 +114,10 @@ class SynonymWarning(UserWarning):
     """Synonyms with different class frequencies, or synonym groups that are not exported."""
 
 
+class SeedWarning(UserWarning):
+    """Models of other seeds that are not saved."""
+
+
 class CoverageWarning(UserWarning):
     """Texts that a model reads in part: truncated texts, unknown tokens, tokens without a vector."""
 

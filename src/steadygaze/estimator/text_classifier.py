@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
-from steadygaze.core.errors import SynonymWarning, UserError, unknown
+from steadygaze.core.errors import SeedWarning, SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.token_alignment import coverage, truncation
@@ -363,9 +363,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         folder : str or Path
-            The folder.  An existing model in it is replaced.
+            The folder.  An existing model in it is replaced.  It has this model, without `other_seeds_`.
         """
         check_is_fitted(self, "stored_")
+        if self.other_seeds_:
+            lost = (
+                f"the folder has no models of other seeds, and this model has {len(self.other_seeds_)}: save each of "
+                "other_seeds_ separately and pass them as other_seeds= to audit"
+            )
+            warnings.warn(SeedWarning(lost), stacklevel=3)
         model_folder.save(Path(folder), self.stored_)
 
     @validated(folder=path)

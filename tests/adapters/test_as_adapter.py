@@ -14,6 +14,7 @@ from adapters.folders import LABELS, TEXTS, network, save, tokenizer
 from estimator.tiny import TEXTS as OURS
 from estimator.tiny import fitted, fitted_pair, tiny
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.black_box import black_box
 from steadygaze.adapters.transformer_checks import check_network, try_network
 from steadygaze.adapters.transformer_network import ForwardOptions, TransformerModel
 from steadygaze.audit.probes.text_perturbations import observe
@@ -97,6 +98,30 @@ def test_facts_say_how_attention_was_read(folder):
     assert rolled.kind == "a Hugging Face classifier (bert)"
     with pytest.raises(UserError, match=r"unknown attention 'first'.*last, rollout"):
         as_adapter(folder("bert"), attention="first")
+
+
+def test_a_loaded_model_keeps_its_attention(folder):
+    last, rolled = (sg.load(folder("bert"), device="cpu", attention=how) for how in ("last", "rollout"))
+    assert as_adapter(rolled, attention="rollout").facts["attention"] == "rollout"
+    with pytest.raises(UserError, match=r"bert is already loaded with attention='last': pass .*'rollout' to sg\.load"):
+        sg.audit(last, ["good"], ["positive"], attention="rollout")
+
+
+def test_attention_is_refused_for_models_of_other_kinds(tmp_path):
+    fitted().save(tmp_path / "model")
+    for model in (fitted(), tmp_path / "model", black_box(lambda _: [[0.1, 0.9]], ["a", "b"], "f"), lambda _: [0.5]):
+        with pytest.raises(UserError, match=r"attention='rollout' .* Hugging Face model.*leave out attention="):
+            sg.load(model, attention="rollout")
+    with pytest.raises(UserError, match=r"unknown attention 'bogus'.*last, rollout"):
+        sg.load(lambda _: [0.5], attention="bogus")
+
+
+def test_load_expands_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "img").mkdir()
+    (tmp_path / "img/config.json").write_text('{"kind": "image-classifier"}')
+    with pytest.raises(UserError, match="img is an image classifier: leave out classes=, attention="):
+        sg.load("~/img", classes=["a", "b"])
 
 
 def test_classes_are_the_models_own_or_those_given(folder):

@@ -52,6 +52,14 @@ def test_the_seed_reaches_what_draws_and_is_the_same_again_by_default(explained,
     assert first != other
 
 
+def test_attention_is_aggregated_as_requested(explained, bert):
+    rolled = steadygaze.load(bert, device="cpu", attention="rollout").explain(LONG)
+    ended = explained(LONG, "--attention", "rollout", "--json")
+    assert weights(ended) == pytest.approx(list(rolled.weights))
+    assert weights(ended) != pytest.approx(weights(explained(LONG, "--json")))
+    assert f"audit {bert} --attention rollout --data" in explained(LONG, "--attention", "rollout").err
+
+
 def test_settings_reach_the_explainer(explained):
     few, many = (
         weights(explained(LONG, "--explainer", "integrated-gradients", "--set", f"steps={steps}", "--json"))

@@ -75,6 +75,7 @@ ACCEPTED = (
 )
 
 
+DEFAULT_ATTENTION = "last"
 TRIAL = "This is a text of a few words."
 
 
@@ -83,7 +84,7 @@ def as_adapter(
     *,
     classes: Sequence[Label] | None = None,
     device: str = "auto",
-    attention: str = "last",
+    attention: str = DEFAULT_ATTENTION,
     import_objects: bool = False,
     prompt: "Prompt | None" = None,
 ) -> ModelAdapter:
@@ -99,7 +100,9 @@ def as_adapter(
         model = _imported(model)
     if isinstance(model, ModelAdapter) or _is_classifier(model):
         _refuse_prompt(prompt)
-        return (model if isinstance(model, ModelAdapter) else from_classifier(model)).label_names(classes)
+        adapter = model if isinstance(model, ModelAdapter) else from_classifier(model)
+        _check_attention(adapter, attention)
+        return adapter.label_names(classes)
     if isinstance(model, str | Path):
         return _by_name(model, device, attention, prompt).label_names(classes)
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
@@ -111,12 +114,29 @@ def as_adapter(
 
         return from_pipeline(model, attention, prompt).label_names(classes)
     _refuse_prompt(prompt)
-    return _from_outside(model, classes)
+    adapter = _from_outside(model, classes)
+    _check_attention(adapter, attention)
+    return adapter
 
 
 def _refuse_prompt(prompt: "Prompt | None") -> None:
     if prompt is not None:
         raise UserError("a prompt is for a causal language model of transformers: leave out prompt= and label_words=")
+
+
+def _check_attention(adapter: ModelAdapter, attention: str) -> None:
+    """Refuse an aggregation of attention that the model does not have."""
+    own = adapter.facts.get("attention")
+    if attention in (DEFAULT_ATTENTION, own):
+        return
+    if own is not None:
+        raise UserError(
+            f"{adapter.name} is already loaded with attention={own!r}: pass attention={attention!r} to sg.load"
+        )
+    raise UserError(
+        f"attention={attention!r} aggregates the heads and layers of a Hugging Face model, and {adapter.name} is not "
+        "one: leave out attention= (--attention)"
+    )
 
 
 def _is_classifier(model: Any) -> bool:
@@ -135,7 +155,9 @@ def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | No
         _refuse_prompt(prompt)
         saved = load(folder)
         saved.model.to(best_device(device))
-        return from_saved(saved, resolve(folder).name)
+        adapter = from_saved(saved, resolve(folder).name)
+        _check_attention(adapter, attention)
+        return adapter
     from steadygaze.adapters.huggingface import from_folder
     from steadygaze.models.encoders.transformer import from_hub
 

@@ -1,5 +1,6 @@
 """sg.load, sg.explain and sg.word_weights: any model of texts."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
@@ -8,7 +9,7 @@ from typing import Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
-from steadygaze.core.arguments import instance, integer, optional, sequence_of, validated
+from steadygaze.core.arguments import choice, instance, integer, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
@@ -26,7 +27,7 @@ CHUNK = 256
 """Texts that are explained between two reports of progress."""
 
 
-@validated(classes=optional(sequence_of))
+@validated(classes=optional(sequence_of), attention=choice("last", "rollout"))
 def load(
     model: Any,
     *,
@@ -71,13 +72,15 @@ def load(
     ['yes', 'no']
     """
     if isinstance(model, str | Path):
-        folder = Path(model)
+        folder = Path(os.path.expanduser(model))  # Path.expanduser raises an error for an unknown user
         recover_folder(folder)
         if is_fitted(folder):
             raise UserError(f"{folder} is a fitted explainer; load it with load_explainer(folder, black_box)")
         if read_object_or_empty(folder / "config.json").get("kind") == "image-classifier":
-            if not (classes is None and prompt is None and label_words is None):
-                raise UserError(f"{folder} is an image classifier: leave out classes=, prompt= and label_words=")
+            if not (classes is None and prompt is None and label_words is None and attention == "last"):
+                raise UserError(
+                    f"{folder} is an image classifier: leave out classes=, attention=, prompt= and label_words="
+                )
             return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
     instructions = read_prompt(prompt, label_words)
     adapter = as_adapter(model, classes=classes, device=device, attention=attention, prompt=instructions)

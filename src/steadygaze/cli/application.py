@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -14,6 +14,7 @@ from rich.markup import escape
 from steadygaze.cli import EXIT_CODES
 from steadygaze.cli.command_options import ConfigCommand, F, check_outputs, config_option, option_group, with_options
 from steadygaze.data.splits import DataConfig
+from steadygaze.results.audit_config import AuditConfig
 
 if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
@@ -53,6 +54,7 @@ ClassNames = Annotated[
         "--classes", metavar="A,B", help="Names of the classes, in the model's order.", show_default="the model's"
     ),
 ]
+Attention = Annotated[Literal["last", "rollout"], config_option(AuditConfig, "attention")]
 OutputName = Annotated[
     str | None, model_option("--target", metavar="NAME", help="Output of a multi-label or regression model.")
 ]
@@ -237,6 +239,7 @@ def load_adapter(
     classes: str | None = None,
     prompt: str | None = None,
     label_words: Sequence[str] | None = None,
+    attention: str = "last",
 ) -> "ModelAdapter":
     """Any model; MODULE:NAME imports the user's own code."""
     from steadygaze.adapters.as_adapter import as_adapter
@@ -247,7 +250,14 @@ def load_adapter(
         from steadygaze.adapters.prompt import parse_label_words, read_prompt
 
         instructions = read_prompt(prompt, parse_label_words(label_words or ()))
-    adapter = as_adapter(model, classes=names, device=common.device, import_objects=True, prompt=instructions)
+    adapter = as_adapter(
+        model,
+        classes=names,
+        device=common.device,
+        attention=attention,
+        import_objects=True,
+        prompt=instructions,
+    )
     freeze_collector()
     return adapter
 

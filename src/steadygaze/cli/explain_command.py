@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
+    Attention,
     Common,
     command_help,
     common_options,
@@ -71,6 +72,7 @@ OutputKind = Annotated[
 def explain(
     model: AnyModel,
     label: TrueLabels = None,
+    attention: Attention = "last",
     explainer: ExplainerName = None,
     settings: ExplainerSettings = None,
     target: Target = None,
@@ -89,10 +91,11 @@ def explain(
     _check_outputs(inputs, label, {"--html": html, "--eraser": eraser, "--out": inputs.out_file})
     options: dict[str, Any] = {"target": target, "granularity": granularity, "output": output, "seed": common.seed}
     options["settings"] = parse(settings or [])
-    load, file = partial(inputs.load, model, common), inputs.file
+    load, file = partial(inputs.load, model, common, attention), inputs.file
     if inputs.out_file is not None:
         make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
-        write_table(inputs, make_task, {**inputs.names, "explainer": explainer, **options}, common, _print_notes)
+        names = {**inputs.names, "attention": attention, "explainer": explainer}
+        write_table(inputs, make_task, {**names, **options}, common, _print_notes)
         return
     from steadygaze.adapters import streaming
 
@@ -113,7 +116,8 @@ def explain(
     _print_counts(counts, common)
     if not common.json:
         classes = [] if inputs.classes is None else ["--classes", inputs.classes]
-        _print_next([model, *classes], file, inputs.columns, label, common)
+        rollout = [] if attention == "last" else ["--attention", attention]
+        _print_next([model, *classes, *rollout], file, inputs.columns, label, common)
 
 
 def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Path | None]) -> None:

@@ -94,8 +94,8 @@ class TextOptions:
         """What the results depend on beside the model."""
         return {"classes": self.classes, "prompt": self.prompt, "label_words": self.label_words}
 
-    def load(self, model: str, common: Common) -> "ModelAdapter":
-        return load_adapter(model, common, **self.names)
+    def load(self, model: str, common: Common, attention: str = "last") -> "ModelAdapter":
+        return load_adapter(model, common, **self.names, attention=attention)
 
     def read(self, adapter: "ModelAdapter") -> Iterator[Any]:
         """The texts, in chunks; refuse single texts for a model of pairs."""

@@ -6,6 +6,7 @@ from typing import Annotated
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
+    Attention,
     ClassNames,
     Common,
     CorpusOptions,
@@ -26,8 +27,8 @@ from steadygaze.cli.application import (
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar
 
 Explainers = Annotated[
-    str | None,
-    model_option("--explainers", metavar="A,B", help="Explainers, side by side.", show_default="the model's"),
+    list[str] | None,
+    model_option("--explainer", help="Explainer, see: list explainers; repeatable.", show_default="the model's"),
 ]
 Target = Annotated[
     str | None,
@@ -44,7 +45,7 @@ Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=out
     "word-weights",
     **command_help(
         "word-weights model/ --data reviews.csv",
-        "word-weights model/ --data sst2 --explainers attention,integrated-gradients --html words.html",
+        "word-weights model/ --data sst2 --explainer attention --explainer integrated-gradients --html words.html",
         "word-weights model/ --data reviews.csv --words 50 --json",
     ),
 )
@@ -55,6 +56,7 @@ def word_weights(
     corpus: CorpusOptions,
     split: Split = None,
     classes: ClassNames = None,
+    attention: Attention = "last",
     target: Target = None,
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
@@ -71,12 +73,11 @@ def word_weights(
     from steadygaze.adapters.load_and_explain import weigh_words
     from steadygaze.core.types import texts_of
 
-    adapter = load_adapter(model, common, classes, prompt, label_words)
+    adapter = load_adapter(model, common, classes, prompt, label_words, attention)
     loaded = corpus.load(common, task=adapter.task)
     inputs = texts_of(loaded.splits[loaded.choose(split)])
-    names = [None] if explainers is None else [name.strip() for name in explainers.split(",")]
     with progress_bar(stderr_console(common)) as watch:
-        weights = weigh_words(adapter, inputs, names, words, min_texts, common.seed, target, watch)
+        weights = weigh_words(adapter, inputs, explainers or [None], words, min_texts, common.seed, target, watch)
     if html is not None:
         weights.to_html(html, replace=replace)
         print_line(stderr_console(common), f"written: {html}")

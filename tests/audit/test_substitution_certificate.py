@@ -449,11 +449,28 @@ def test_the_error_is_split_by_the_model_and_not_by_the_samples() -> None:
         ({"substitutions": TABLE, "confidence": 1.0}, "confidence must be a number between 0 and 1"),
         ({"substitutions": TABLE, "max_substitutions": 0}, "max_substitutions must be a whole number from 1 up"),
         ({"max_substitutions": 2}, "max_substitutions needs a synonym table"),
+        (
+            {"classes": ["a", "b"], "samples": 9, "confidence": 0.9, "set_size": 5},
+            "classes, samples, confidence, set_size need",
+        ),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         sg.certify(fitted(), TEXTS[:2], **options)
+
+
+def test_classes_and_device_reach_the_model() -> None:
+    def predict(texts: list[str]) -> list[list[float]]:
+        return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+
+    (row,) = sg.certify(predict, ["a good film"], substitutions={"good": ["fine"]}, classes=["no", "yes"])
+    assert (row.label, row.counterexample) == ("yes", "a fine film")
+    with pytest.raises(UserError, match="predict cannot be certified without substitutions="):
+        sg.certify(predict, ["a good film"])
+    for options in ({}, {"substitutions": {"good": ["fine"]}}):
+        with pytest.raises(UserError, match="abacus"):
+            sg.certify(fitted(), ["a good film"], device="abacus", **options)
 
 
 def test_models_without_classes_are_refused() -> None:

@@ -117,7 +117,7 @@ def test_a_hugging_face_folder_is_told_where_it_belongs(run: Run, folder: Path, 
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     ended = run(tmp_path, "--data", folder / "films.jsonl", "--radius", 0.01)
     assert ended.code == 2
-    assert "it is a Hugging Face model, which steadygaze audit and steadygaze explain accept" in ended.err
+    assert "it is a Hugging Face model, which certify accepts with --substitutions, as do predict, explain" in ended.err
 
 
 def test_pairs(run: Run, folder: Path) -> None:
@@ -209,6 +209,36 @@ def test_one_of_radius_and_substitutions_is_needed(run: Run, folder: Path, table
     both = run(*options, "--radius", 0.1, "--substitutions", table)
     assert both.code == 2
     assert "are about attention weights" in both.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"classes": "a,b"},
+        {"attention": "rollout"},
+        {"prompt": "the {text} was"},
+        {"label_words": "a=b"},
+        {"max_substitutions": 3},
+        {"samples": 9},
+        {"confidence": 0.9},
+        {"set_size": 5},
+        {"samples": 9, "set_size": 5},
+    ],
+    ids=",".join,
+)
+def test_radius_takes_no_option_of_substitutions(run: Run, folder: Path, options: dict[str, object]) -> None:
+    names = {name: "--label-word" if name == "label_words" else f"--{name.replace('_', '-')}" for name in options}
+    arguments = [item for name, value in options.items() for item in (names[name], value)]
+    ended = run(folder / "model", "--data", folder / "films.jsonl", "--radius", 0.01, *arguments)
+    assert ended.code == 2
+    assert f"{', '.join(options)} need" in ended.err
+    assert ended.out == ""
+
+
+def test_radius_needs_a_model_of_train(run: Run, folder: Path) -> None:
+    ended = run(f"{__name__}:predict_by_length", "--data", folder / "films.jsonl", "--radius", 0.01)
+    assert ended.code == 2
+    assert "predict_by_length has no attention layer to certify: pass --substitutions FILE" in ended.err
 
 
 def test_help_shows_an_example(run: Run) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.as_adapter import ModelAdapter, as_adapter
 from steadygaze.audit.certificate_bounds import Bounds
 from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.errors import UserError, one_line, printable
@@ -234,18 +234,19 @@ def certify_attention(
     reference: TextClassifier | None,
     lower_bound: bool,
     batch_size: int,
+    device: str = "auto",
 ) -> Certificates:
     """One Certificate per text or pair; see `certify`."""
-    clf = _classifier(clf)
+    clf = _classifier(clf, device)
     read, questions = clf._read([texts] if is_single_text(texts) else texts)
     data, network = clf.stored_.data(read, questions), clf.stored_.model
     if not has_extension_points(network):
         raise UserError("certify needs attention weights, and this model selects words instead; use audit")
     reference_data = None if reference is None else _same(clf, reference).data(read, questions)
-    device, certificates = network.device, dict[int, Certificate]()
+    certificates = dict[int, Certificate]()
     settings: dict[str, Any] = {"R": float(radius), "k": int(k), "norm": norm, "simplex": bool(simplex)}
     for rows in by_length(data, batch_size):
-        batch = collate(data, rows).to(device)
+        batch = collate(data, rows).to(network.device)
         reference_output = (
             None
             if reference is None or reference_data is None
@@ -271,11 +272,14 @@ def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:
         yield {"label": label, "exact": bounds.alpha is not None and len(classes) == 2, **row, **unsaid}
 
 
-def _classifier(model: Any) -> TextClassifier:
-    adapter = as_adapter(model)
-    if adapter.classifier is None:
+def _classifier(model: Any, device: str) -> TextClassifier:
+    supported = isinstance(model, str | Path | ModelAdapter | TextClassifier)
+    adapter = as_adapter(model, device=device) if supported else None
+    if adapter is None or adapter.classifier is None:
+        name = getattr(model, "__name__", type(model).__name__) if adapter is None else adapter.name
         raise UserError(
-            f"{adapter.name} cannot be certified: a certificate needs the attention layer of a TextClassifier"
+            f"{name} cannot be certified without substitutions= (--substitutions): a certificate of attention weights "
+            "needs the attention layer of a TextClassifier"
         )
     return adapter.classifier
 

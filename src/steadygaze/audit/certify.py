@@ -8,14 +8,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.certificate import Certificates, certify_attention
 from steadygaze.audit.substitution_certificate import certify_substitutions
-from steadygaze.core.arguments import argument_error, choice, flag, instance, integer, number, optional, validated
+from steadygaze.core.arguments import (
+    argument_error,
+    choice,
+    flag,
+    instance,
+    integer,
+    number,
+    optional,
+    sequence_of,
+    validated,
+)
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import Norm
+from steadygaze.core.types import Label
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
-from steadygaze.results.audit_config import SubstitutionConfig
+from steadygaze.results.audit_config import SubstitutionConfig, check_no_substitutions
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
 
 RADIUS = 0.01
@@ -40,6 +52,7 @@ def probability(name: str, value: Any) -> float:
     samples=integer(2),
     confidence=probability,
     set_size=integer(1),
+    classes=optional(sequence_of),
     seed=integer(0),
     batch_size=integer(1),
 )
@@ -58,6 +71,8 @@ def certify(
     samples: int = 1000,
     confidence: float = 0.99,
     set_size: int = 100,
+    classes: Sequence[Label] | None = None,
+    device: str = "auto",
     seed: int = 0,
     batch_size: int = inference.BATCH,
 ) -> Certificates | SubstitutionCertificates:
@@ -96,6 +111,10 @@ def certify(
         Confidence of claims that rest on samples, for each text.
     set_size : int, default=100
         Largest size of a perturbation set, for sampling.
+    classes : list of str or int, default=None
+        With `substitutions`: class names, in the order of the probabilities.
+    device : str, default="auto"
+        Device of a model that this call loads.
     seed : int, default=0
         Random seed of the samples.
     batch_size : int, default=128
@@ -110,16 +129,21 @@ def certify(
     --------
     >>> import steadygaze as sg
     >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
-    >>> model = sg.load(cheerful, classes=["no", "yes"])
-    >>> certificates = sg.certify(model, ["a good film"], substitutions={"film": ["movie"], "good": ["fine"]})
+    >>> table = {"film": ["movie"], "good": ["fine"]}
+    >>> certificates = sg.certify(cheerful, ["a good film"], substitutions=table, classes=["no", "yes"])
     >>> certificates[0].certified, certificates[0].counterexample
     (False, 'a fine film')
     """
     if substitutions is None:
-        if max_substitutions is not None:
-            raise UserError("max_substitutions needs a synonym table: pass it as substitutions= (--substitutions)")
+        check_no_substitutions(
+            classes=None if classes is None else list(classes),
+            max_substitutions=max_substitutions,
+            samples=samples,
+            confidence=confidence,
+            set_size=set_size,
+        )
         level = RADIUS if radius is None else radius
-        return certify_attention(model, texts, level, norm, k, simplex, reference, lower_bound, batch_size)
+        return certify_attention(model, texts, level, norm, k, simplex, reference, lower_bound, batch_size, device)
     if radius is not None or norm != "linf" or simplex or lower_bound or reference is not None:
         raise UserError(
             "radius, norm, simplex, reference and lower_bound are about attention weights: leave them out with "
@@ -133,4 +157,5 @@ def certify(
         set_size=set_size,
         seed=seed,
     )
-    return certify_substitutions(model, texts, substitutions, config, batch_size)
+    adapter = as_adapter(model, classes=classes, device=device)
+    return certify_substitutions(adapter, texts, substitutions, config, batch_size)

@@ -42,7 +42,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.audit.worst_rewrites import WorstRewrites, WorstRewriteSearch, has_local_states
@@ -71,11 +70,11 @@ class Outputs:
 
 
 def certify_substitutions(
-    model: Any, texts: Any, table: Any, config: SubstitutionConfig, batch_size: int
+    adapter: ModelAdapter, texts: Any, table: Any, config: SubstitutionConfig, batch_size: int
 ) -> SubstitutionCertificates:
     """One certificate per text or pair; words of a question are not substituted."""
     read, questions = read_texts([texts] if is_single_text(texts) else texts)
-    adapter = as_adapter(model).for_pairs(questions is not None)
+    adapter = adapter.for_pairs(questions is not None)
     adapter.check_classes()
     pairs = as_table(table, folded=True)
     substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)

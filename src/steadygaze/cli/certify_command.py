@@ -9,6 +9,7 @@ import typer
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
+    Attention,
     ClassNames,
     Common,
     DataOption,
@@ -26,7 +27,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, until_closed
-from steadygaze.results.audit_config import CERTIFICATE_PANEL, SubstitutionConfig
+from steadygaze.results.audit_config import CERTIFICATE_PANEL, SubstitutionConfig, check_no_substitutions
 
 attention_option = partial(typer.Option, rich_help_panel="Attention certificate")
 
@@ -73,6 +74,7 @@ def certify(
     lower_bound: LowerBound = False,
     substitutions: Table = None,
     classes: ClassNames = None,
+    attention: Attention = "last",
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
     *,
@@ -80,11 +82,11 @@ def certify(
     common: Common,
 ) -> None:
     """Certify labels and top words against changes of attention weights, or substitutions of words."""
-    from steadygaze.core.errors import UserError
+    if substitutions is None:
+        others = {"classes": classes, "attention": attention, "prompt": prompt, "label_words": label_words or None}
+        _check_attention_certificate(model, radius, {**others, **settings})
     from steadygaze.data.corpora import load_corpus
 
-    if radius is None and substitutions is None:
-        raise UserError("pass --radius R (changes of attention weights) or --substitutions FILE (changes of words)")
     corpus = load_corpus(
         data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
     )
@@ -96,7 +98,7 @@ def certify(
     if substitutions is None:
         subject = load_model(Path(model), common)
     else:
-        subject = load_adapter(model, common, classes, prompt, label_words)
+        subject = load_adapter(model, common, classes, prompt, label_words, attention)
     certificates = certify(
         subject,
         texts_of(corpus.splits[corpus.choose(split)]),
@@ -118,3 +120,15 @@ def certify(
         for certificate in until_closed(rows):
             print(certificate.line())
     stdout_console().print(certificates)
+
+
+def _check_attention_certificate(model: str, radius: float | None, options: dict[str, Any]) -> None:
+    """Refuse options and models that need --substitutions."""
+    from steadygaze.core.arguments import names_object
+    from steadygaze.core.errors import UserError
+
+    if radius is None:
+        raise UserError("pass --radius R (changes of attention weights) or --substitutions FILE (changes of words)")
+    check_no_substitutions(**{name: value for name, value in options.items() if name != "k"})
+    if names_object(model):
+        raise UserError(f"{model} has no attention layer to certify: pass --substitutions FILE instead of --radius")

@@ -279,8 +279,10 @@ def _instead(folder: Path) -> str:
     """Advice for the folder of a Hugging Face model."""
     if "model_type" not in read_object_or_empty(folder / "config.json"):
         return ""
-    advice = "; it is a Hugging Face model, which steadygaze audit and steadygaze explain accept; "
-    return f"{advice}for other commands train a model with --encoder transformer:{folder}"
+    advice = (
+        "; it is a Hugging Face model, which certify accepts with --substitutions, as do predict, explain, evaluate, "
+    )
+    return f"{advice}word-weights, audit and fit-explainer; here, use a model of train --encoder transformer:{folder}"
 
 
 def _empty(description: ModelConfig, tokenizer: TextTokenizer, folder: Path) -> Model:

@@ -7,11 +7,12 @@ SubstitutionConfig: the settings of the certificate of word substitutions.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
 from steadygaze.core.arguments import Option
+from steadygaze.core.errors import UserError
 from steadygaze.core.types import Removal
 from steadygaze.data.splits import COUNT, DataConfig
 
@@ -109,3 +110,12 @@ class SubstitutionConfig:
     confidence: Annotated[float, Option(CERTIFICATE_PANEL, "Confidence of claims by sampling, for each text.")] = 0.99
     set_size: Annotated[int, Option(CERTIFICATE_PANEL, "Largest perturbation set of a word, for sampling.", "N")] = 100
     seed: int = 0
+
+
+def check_no_substitutions(**options: Any) -> None:
+    """Refuse options that have no effect without a synonym table; options with their default are allowed."""
+    defaults = {"attention": AuditConfig.attention, **vars(SubstitutionConfig())}
+    changed = [name for name, value in options.items() if value is not None and value != defaults.get(name)]
+    if changed:
+        verb = "needs" if len(changed) == 1 else "need"
+        raise UserError(f"{', '.join(changed)} {verb} a synonym table: pass it as substitutions= (--substitutions)")

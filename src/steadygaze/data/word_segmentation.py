@@ -6,8 +6,9 @@ ICU finds the words with its dictionaries (Unicode Standard Annex #29, https://u
 other scripts has no breaks here, and ICU is imported only for texts with such letters.
 
 Departs from ICU for Japanese, whose inflected endings ICU cuts into single letters (面白 | か | っ | た).  No word
-begins with a small kana or a length mark, ends with っ, or begins with okurigana after a Han letter: 面白かった.
-ました and ません are not cut.
+begins with a small kana or a length mark, or ends with っ.  A word of ICU after a Han letter is an ending if it is a
+single kana of okurigana or in a short list: 面白かった, but 一番 | いい.  Words of several Han letters have only the
+endings of adjectives.  た and て after okurigana are endings too: 届いた.  ました and ません are not cut.
 """
 
 import re
@@ -43,8 +44,19 @@ LETTER = re.compile(f"[{HAN}{KANA}{THAI_AND_LAO}{MYANMAR}{KHMER}]")
 RUN = f"{LETTER.pattern}+"
 
 SMALL_KANA = "ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮー\u3099\u309a"
-OKURIGANA = "[いうえきぎくげざぜぞそつてぬひびぶべみむめゆらりるれろわん]|かっ|しい|しく|しか"
-NO_BREAK = f"(?=[{SMALL_KANA}])|(?<=[っッ])(?=[{KANA}])|(?<=[{HAN}])(?={OKURIGANA})|(?<=ま)(?=した|せん|しょう)"
+OKURIGANA = "いうえきぎくげざぜぞそつてたぬひびぶべみむめゆらりるれろわん"
+VERB_ENDING = f"[{OKURIGANA}]|ん[でだ]|[かまらわ]っ|けた|[らわ]れる"
+ADJECTIVE_ENDING = "し[いく]|く"
+AT_ENDINGS = (
+    f"{SEPARATOR}(?=[{SMALL_KANA}])",
+    f"(?<=[っッ]){SEPARATOR}(?=[{KANA}])",
+    f"(?<=[{HAN}])(?<![{HAN}]{{2}}){SEPARATOR}(?=(?:{VERB_ENDING}){SEPARATOR})",
+    f"(?<=[{HAN}]){SEPARATOR}(?=(?:{ADJECTIVE_ENDING}){SEPARATOR}|し?か{SEPARATOR}っ)",
+    f"(?:(?<=[{HAN}][{OKURIGANA}])|(?<=[{HAN}]{SEPARATOR}[{OKURIGANA}])){SEPARATOR}(?=[たて]{SEPARATOR})",
+    f"(?<=[{HAN}]{SEPARATOR}ん){SEPARATOR}(?=だ{SEPARATOR})",
+    f"(?<=ま){SEPARATOR}(?=した|せん|しょう)",
+)
+"""Where the words of ICU, with a separator after each, are joined."""
 
 
 def word_breaks(texts: Sequence[str]) -> Breaks:
@@ -99,10 +111,11 @@ def _word_starts(runs: list[str]) -> list[NDArray[np.int64]]:
     from icu4py.breakers import WordBreaker  # only for texts in these scripts
 
     text = "\n".join(runs)
+    words = "".join(word + SEPARATOR for word in WordBreaker(text, "und"))
+    words = re.sub("|".join(AT_ENDINGS), "", words)
     # By the words, since the library's positions count UTF-16 units.
-    starts = row_starts(np.fromiter(map(len, WordBreaker(text, "und")), np.int64))[:-1]
+    starts = row_starts(np.fromiter(map(len, words.split(SEPARATOR)[:-1]), np.int64))[:-1]
     inside = np.ones(len(text) + 1, np.bool_)
-    inside[[match.start() for match in re.finditer(NO_BREAK, text)]] = False
     first = row_starts(np.fromiter(map(len, runs), np.int64, len(runs)) + 1)[:-1]
     inside[first] = False  # the first word of a run, and …
     inside[first[1:] - 1] = False  # … the line break before it

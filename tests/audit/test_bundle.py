@@ -1,4 +1,4 @@
-"""The audit bundle: whole, sealed, read without running anything, and compared with what is measured again."""
+"""The audit bundle: whole, hashed, read without running anything, and compared with what is measured again."""
 
 import dataclasses
 import hashlib
@@ -65,7 +65,7 @@ def test_every_file_is_named_with_its_sha256_and_the_manifest_seals_them(folder)
     assert manifest["files"] == {
         name: hashlib.sha256(data).hexdigest() for name, data in content(folder).items() if name != "manifest.json"
     }
-    assert read(folder).seal == hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    assert read(folder).digest == hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
 
 
 def test_what_was_written_is_read_again(folder):

@@ -21,7 +21,12 @@ from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_l
 from steadygaze.audit.protocols import FAITHFULNESS
 from steadygaze.audit.protocols.faithfulness import UNREAD
 from steadygaze.audit.protocols.flip_radius import flip_radius
-from steadygaze.audit.protocols.interlocking import BY_RATIONALE, LOCKS, TRAINING_NAMES, interlocking_sentence
+from steadygaze.audit.protocols.interlocking import (
+    BY_RATIONALE,
+    INTERLOCKING_MEASURES,
+    TRAINING_NAMES,
+    interlocking_sentence,
+)
 from steadygaze.audit.protocols.interlocking import SELECTS as NO_ATTENTION
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.stability import NO_GRADIENT as SLOPE
@@ -119,10 +124,13 @@ def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, 
     answer, said = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, BY_RATIONALE))
     monkeypatch.setattr(
         "steadygaze.audit.audit.interlocking",
-        lambda *_: [Finding(name, first, "rationale", {}, f"{TRAINING_NAMES[name]}, {said}", answer) for name in LOCKS],
+        lambda *_: [
+            Finding(name, first, "rationale", {}, f"{TRAINING_NAMES[name]}, {said}", answer)
+            for name in INTERLOCKING_MEASURES
+        ],
     )
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=1)
-    assert list(report.notes[-2:]) == [f"{sign} T{TRAINING_NAMES[name][1:]}, {said}." for name in LOCKS]
+    assert list(report.notes[-2:]) == [f"{sign} T{TRAINING_NAMES[name][1:]}, {said}." for name in INTERLOCKING_MEASURES]
     assert all(note in str(report).splitlines() for note in report.notes[-2:])
 
 

@@ -18,7 +18,7 @@ from steadygaze.audit import audit as audit_function
 from steadygaze.audit import loaded_audit
 from steadygaze.audit.manifest import Manifest, changes
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES
-from steadygaze.audit.protocols.interlocking import LOCKS, interlocking
+from steadygaze.audit.protocols.interlocking import INTERLOCKING_MEASURES, interlocking
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
@@ -139,10 +139,10 @@ def test_the_option_accepts_what_the_argument_accepts(name, capsys, tmp_path):
     assert ended.code == 0, ended.err
     rows = {row["measure"]: row["value"] for row in json.loads(ended.out)["rows"]}
     report = sg.audit(sg.load(tmp_path / name, device="cpu"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=2)
-    for measure in (*TRAINED, *DEFAULT_TOKEN_MEASURES, *LOCKS):
+    for measure in (*TRAINED, *DEFAULT_TOKEN_MEASURES, *INTERLOCKING_MEASURES):
         value = report.find(measure).value
         assert rows[measure] == (None if math.isnan(value) else value), measure
-        assert math.isnan(value) == (name == "rationale" or measure in LOCKS), measure
+        assert math.isnan(value) == (name == "rationale" or measure in INTERLOCKING_MEASURES), measure
 
 
 def test_only_a_text_classifier_can_be_retrained(capsys, tmp_path):

@@ -35,7 +35,7 @@ from steadygaze.techniques.perturbations.word_removal import Removal
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Probe = Callable[[Classifier, Batch], tuple[Tensor, ...]]
-CHANCE = RandomKey(5)
+KEY = RandomKey(5)
 RADIUS = 0.3
 SHARES = (0.1, 0.5, 1.0)
 EVERYTHING, NOTHING = (1.0,), (0.0,)
@@ -75,31 +75,31 @@ def erased(
 
 def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
     held = hidden_states(model, batch)
-    found = search_attention(held, batch, CHANCE, restarts=2, steps=3)
+    found = search_attention(held, batch, KEY, restarts=2, steps=3)
     return found.weights, held.read(found.weights.unsqueeze(1)).squeeze(1).detach(), found.distance, found.change
 
 
 PROBES: dict[str, Probe] = {
     "look": lambda m, b: shown(observe(m, b)),
-    "noise": lambda m, b: seen(m, text_perturbations.embedding_noise(m, b, RADIUS, CHANCE)),
+    "noise": lambda m, b: seen(m, text_perturbations.embedding_noise(m, b, RADIUS, KEY)),
     "fgm-label": lambda m, b: seen(m, text_perturbations.fgm_on_label(m, b, RADIUS)),
-    "pgd-attention": lambda m, b: seen(m, text_perturbations.pgd_on_attention(m, b, RADIUS, CHANCE)),
-    "words-substituted": lambda m, b: seen(m, substitute_synonyms(b, synonyms(), 2, CHANCE)),
+    "pgd-attention": lambda m, b: seen(m, text_perturbations.pgd_on_attention(m, b, RADIUS, KEY)),
+    "words-substituted": lambda m, b: seen(m, substitute_synonyms(b, synonyms(), 2, KEY)),
     "erased": erased,
     "kept": partial(erased, half=1),
     "padded": partial(erased, removal="pad"),
     "zeroed": partial(erased, removal="zero"),
-    "permuted": lambda m, b: (permuted_predictions(m, b, CHANCE.child(1), 3),),
+    "permuted": lambda m, b: (permuted_predictions(m, b, KEY.child(1), 3),),
     "adversary": attacked,
-    "randomized": lambda m, b: shown(observe(randomized_copy(m, CHANCE), b)),
+    "randomized": lambda m, b: shown(observe(randomized_copy(m, KEY), b)),
     "gradient": lambda m, b: (gradient(m, b),),
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }
 IDLE: dict[str, Probe] = {  # asked to do nothing
-    "noise": lambda m, b: shown(after(m, text_perturbations.embedding_noise(m, b, 0.0, CHANCE))),
+    "noise": lambda m, b: shown(after(m, text_perturbations.embedding_noise(m, b, 0.0, KEY))),
     "fgm-label": lambda m, b: shown(after(m, text_perturbations.fgm_on_label(m, b, 0.0))),
-    "pgd-attention": lambda m, b: shown(after(m, text_perturbations.pgd_on_attention(m, b, 0.0, CHANCE))),
-    "words-substituted": lambda m, b: shown(after(m, substitute_synonyms(b, synonyms(), 0, CHANCE))),
+    "pgd-attention": lambda m, b: shown(after(m, text_perturbations.pgd_on_attention(m, b, 0.0, KEY))),
+    "words-substituted": lambda m, b: shown(after(m, substitute_synonyms(b, synonyms(), 0, KEY))),
     **{removal: partial(erased, shares=NOTHING, removal=removal) for removal in ("delete", "pad", "zero")},
     **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, half=1) for how in ("delete", "pad", "zero")},
 }

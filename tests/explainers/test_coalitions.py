@@ -12,11 +12,11 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.kernel_shap import _ranks, coalitions, pairs, strata, unranked, values
 from steadygaze.techniques.perturbations.word_removal import take_rows
 
-CHANCE = RandomKey(3)
+KEY = RandomKey(3)
 
 
-def some(*lengths: int, samples: int = 1024, chance: RandomKey = CHANCE):
-    return coalitions(random_texts(*lengths), samples, chance)
+def some(*lengths: int, samples: int = 1024, key: RandomKey = KEY):
+    return coalitions(random_texts(*lengths), samples, key)
 
 
 def test_four_words_have_every_subset_once_with_the_weight_of_the_kernel():
@@ -65,14 +65,14 @@ def test_no_subset_is_read_twice_and_each_has_its_opposite(words):
 @pytest.mark.parametrize(("total", "many"), [(7, 5), (7, 7), (20, 6)])
 def test_ranks_are_distinct_and_equally_probable(total, many):
     """2,000 draws: the standard error of a frequency is at most 0.0112; 5 of them are allowed."""
-    draws = [_ranks(total, many, CHANCE, torch.tensor(key)) for key in range(2000)]
+    draws = [_ranks(total, many, KEY, torch.tensor(key)) for key in range(2000)]
     assert all(len(set(ranks)) == many and set(ranks) <= set(range(total)) for ranks in draws)
     frequency = np.bincount(np.concatenate(draws).astype(int), minlength=total) / len(draws)
     np.testing.assert_allclose(frequency, many / total, atol=0.056)
 
 
 def test_ranks_cover_the_whole_range():
-    ranks = np.sort(_ranks(1000, 10, CHANCE, torch.tensor(1)))
+    ranks = np.sort(_ranks(1000, 10, KEY, torch.tensor(1)))
     assert (np.diff(ranks) < 200).all()
     assert len(ranks) == 10
 
@@ -84,9 +84,9 @@ def test_a_middle_size_has_each_pair_once():
 
 def test_what_a_text_draws_does_not_depend_on_its_company_and_does_on_the_seed():
     batch = random_texts(14, 40, 3, 1)
-    together = coalitions(batch, 64, CHANCE)
+    together = coalitions(batch, 64, KEY)
     for place in range(4):
-        alone = coalitions(take_rows(batch, torch.tensor([place])), 64, CHANCE)
+        alone = coalitions(take_rows(batch, torch.tensor([place])), 64, KEY)
         many, words = alone.masks.shape[1:]
         assert torch.equal(together.masks[place, :many, :words], alone.masks[0])
         assert torch.equal(together.share[place, :many], alone.share[0])

@@ -1,4 +1,4 @@
-"""Subsets of words: every one where there are few, else drawn as the law says, from the text's own chance."""
+"""Subsets of words: every one where there are few, else drawn as the law says, from the text's own key."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from steadygaze.explainers import lime as module
 from steadygaze.explainers.lime import groups, subsets
 from steadygaze.techniques.perturbations.word_removal import take_rows
 
-CHANCE = RandomKey(3)
+KEY = RandomKey(3)
 
 
 def even(k, _):
@@ -25,7 +25,7 @@ def kernel(k, n):
 
 
 def some(batch, samples=64, law=even, **how):
-    return subsets(batch, law, samples, CHANCE, **how)
+    return subsets(batch, law, samples, KEY, **how)
 
 
 def test_of_a_short_text_every_subset_is_there_once_with_its_share():
@@ -47,7 +47,7 @@ def test_the_shapley_kernel_leaves_out_the_empty_and_the_whole():
 @pytest.mark.parametrize("law", [even, kernel])
 def test_subsets_of_a_long_text_have_the_sizes_the_law_says(law):
     """χ² over the sizes of 4000 subsets of ten words, at a level that chance alone undercuts once in 10 000."""
-    found = subsets(random_texts(12), law, 4000, CHANCE)
+    found = subsets(random_texts(12), law, 4000, KEY)
     k = torch.arange(13.0, dtype=torch.float64)
     expected = law(k, torch.tensor(12.0, dtype=torch.float64))
     expected = (expected / expected.sum() * 4000).numpy()
@@ -57,7 +57,7 @@ def test_subsets_of_a_long_text_have_the_sizes_the_law_says(law):
 
 
 def test_every_word_is_kept_as_often():
-    found = subsets(random_texts(12), even, 4000, CHANCE).masks[0].sum(0)
+    found = subsets(random_texts(12), even, 4000, KEY).masks[0].sum(0)
     assert ((found >= binom.ppf(1e-5, 4000, 0.5)) & (found <= binom.ppf(1 - 1e-5, 4000, 0.5))).all()
 
 

@@ -90,6 +90,7 @@ VOLATILE_KEYS = {
     "date",
     "fingerprint",
     "generator",
+    "manifest_sha256",
     "model",
     "numpy",
     "out",

@@ -1,4 +1,4 @@
-"""A report as an audit makes it, typed in by hand: every part of it is there.  No torch."""
+"""A report as an audit makes it, typed in by hand, with the descriptions of the measures and probes."""
 
 import math
 import random
@@ -6,11 +6,13 @@ import re
 from dataclasses import replace
 from functools import cache
 
+from steadygaze.audit.measures import FACTS
+from steadygaze.audit.measures.measure import PROBES
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.explanations import Explanations
 from steadygaze.results.report import Report
-from steadygaze.results.row import Fact, Row, Shift, Verdict
+from steadygaze.results.row import Row, Shift, Verdict
 
 NAN = math.nan
 LN2 = math.log(2)
@@ -18,11 +20,7 @@ KNOWN = {"corpus": "planted-reviews", "split": "test", "data": "3f6c1a9be0d2", "
 STILL, MATTERS = "Stability", "Faithfulness"
 SEEDS, SHORTCUT = "Seed consistency", "No shortcut leakage"
 PEOPLE = "Plausibility"
-ABOUT = {
-    "noise": "A little noise was added to the vector of every word.",
-    "3-synonyms": "Three words were exchanged for synonyms.",
-    "above-random": "Minus what it loses when as many random words are erased.",
-}
+ABOUT = {name: PROBES[name] for name in ("noise", "3-synonyms", "above-random")}
 LIMITS = {
     "collapsed": (0.0, 1.0),
     "jensen-shannon/noise": (0.005, 0.02),
@@ -32,19 +30,18 @@ LIMITS = {
     "position-leak": (0.05, 0.1),
 }
 MEANINGS = {
-    "accuracy": Fact("How often the predicted class is right.", 0, 1, "higher"),
-    "collapsed": Fact("Whether the weights say the same whatever the text.", 0, 1, "lower"),
-    "jensen-shannon": Fact("How far the explanation moved, in nats.", 0, LN2, "neither", "Lin 1991"),
-    "top-k-overlap": Fact("Which part of the k heaviest words stayed among them.", 0, 1, "neither", "Hu et al. 2022"),
-    "comprehensiveness": Fact(
-        "What the predicted class loses when the heaviest words are erased.", -1, 1, "higher", "DeYoung et al. 2020"
-    ),
-    "sufficiency": Fact(
-        "What the predicted class loses when only the heaviest words are left.", -1, 1, "lower", "DeYoung et al. 2020"
-    ),
-    "position-leak": Fact("How well the place of the words alone gives the label away.", 0, 1, "lower"),
-    "auprc": Fact("How well the weights rank marked words above the others.", 0, 1, "higher", "DeYoung et al. 2020"),
-    "normalized-entropy": Fact("1: uniform weights; 0: one word has all the weight.", 0, 1),
+    name: FACTS[name]
+    for name in (
+        "accuracy",
+        "collapsed",
+        "jensen-shannon",
+        "top-k-overlap",
+        "comprehensiveness",
+        "sufficiency",
+        "position-leak",
+        "auprc",
+        "normalized-entropy",
+    )
 }
 
 

@@ -114,14 +114,11 @@ def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deci
     assert (
         "Shift when three words are substituted by synonyms 0.071 0.060 to 0.082 "
         "(0: the same words, 0.69: entirely different words) 0 yes up to 0.05 no from 0.1 up 0.14 … "
-        "jensen-shannon/3-synonyms How far the explanation moved, in nats (Lin 1991). "
-        "Three words were exchanged for synonyms. Range 0 to 0.693; ↓ lower is better."
+        "jensen-shannon/3-synonyms Shift of the explanation: Jensen–Shannon divergence in nats (Lin 1991). "
+        "Three words substituted by synonyms. Range 0 to 0.693; ↓ lower is better."
     ) in text
     assert 'aria-label="0.071 (0.060 to 0.082) on an axis from 0 to 0.14: yes up to 0.05, no from 0.1 up."' in html
-    assert (
-        "… −0.1 yes from 0.05 up no up to 0.02 0.5 … comprehensiveness/above-random What the predicted class loses"
-        in text
-    )
+    assert "… −0.1 yes from 0.05 up no up to 0.02 0.5 … comprehensiveness/above-random Drop of the predicted " in text
 
 
 def test_a_number_that_has_no_axis_says_its_bounds_in_words():
@@ -184,8 +181,9 @@ def test_numbers_are_grouped_by_section_and_explainer_with_the_audited_one_open(
 
 def test_every_number_has_its_interval_n_range_direction_and_signature(text):
     assert (
-        "sufficiency 0.040 0.020 to 0.060 400 What the predicted class loses when only the heaviest words are left "
-        "(DeYoung et al. 2020). Range −1 to 1; ↓ lower is better. sufficiency|corpus:planted-reviews|data:3f6c1a9be0d2|"
+        "sufficiency 0.040 0.020 to 0.060 400 Drop of the predicted probability when only the top-weighted words are "
+        "left (DeYoung et al. 2020). Range −1 to 1; ↓ lower is better. "
+        "sufficiency|corpus:planted-reviews|data:3f6c1a9be0d2|"
         "erase:delete|explainer:attention|model:a41c77e05b19|seed:0|sizes:1,5,10,20,50%|split:test|v:0.1.0|n:400"
     ) in text
     assert all(one.signature in text for one in ROWS if not math.isnan(one.value))

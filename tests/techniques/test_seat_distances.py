@@ -34,11 +34,9 @@ def binary(encoder: str = "bilstm"):
     return two, batch
 
 
-def worst(model, batch, chance: RandomKey | None = None, **ball) -> Tensor:
+def worst(model, batch, key: RandomKey | None = None, **ball) -> Tensor:
     said = model(batch)
-    return worst_change(
-        model, said.encoded, said.weights, said.logits, batch, WeightBall(**ball), chance or RandomKey(5)
-    )
+    return worst_change(model, said.encoded, said.weights, said.logits, batch, WeightBall(**ball), key or RandomKey(5))
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, 0.4), (2, 0.25), (3, 0.2), (4, 0.25), (9, 0.25)])

@@ -43,7 +43,12 @@ from steadygaze.audit.protocols import (
     protocols_of,
 )
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
-from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking
+from steadygaze.audit.protocols.interlocking import (
+    INTERLOCKING_MEASURES,
+    INTERLOCKING_NEEDS_TRAIN,
+    SELECTS,
+    interlocking,
+)
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, not_comparable
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
@@ -279,7 +284,9 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
         FAITHFULNESS: [*missing_findings(TRAINED, reason(UNTRAINED))],
         SHORTCUT: [
             *missing_findings(DEFAULT_TOKEN_MEASURES, reason(NO_TRAINING_TEXTS)),
-            *missing_findings(LOCKS, interlocking_not_applicable(case.model) or UNLOCKED),
+            *missing_findings(
+                INTERLOCKING_MEASURES, interlocking_not_applicable(case.model) or INTERLOCKING_NEEDS_TRAIN
+            ),
         ],
     }
 

@@ -108,7 +108,7 @@ class AuditBundle:
     signature: bytes | None = None
 
     @property
-    def seal(self) -> str:
+    def digest(self) -> str:
         """SHA-256 of the manifest, which covers all files."""
         return hashlib.sha256(self.contents[MANIFEST]).hexdigest()
 

@@ -146,8 +146,8 @@ def _write(outputs: AuditOutputs, report: Report, contents: Manifest, policy: Po
     """Write the outputs; return a line for each."""
     lines = []
     if outputs.out is not None:
-        sealed = bundle.write(outputs.out, report, contents, policy, outputs.replace, outputs.signing)
-        lines += [f"written: {outputs.out}", f"seal (SHA-256 of the manifest): {sealed.seal}"]
+        written = bundle.write(outputs.out, report, contents, policy, outputs.replace, outputs.signing)
+        lines += [f"written: {outputs.out}", f"SHA-256 of the manifest: {written.digest}"]
     if outputs.html is not None:
         report.to_html(outputs.html, replace=outputs.replace)
         lines.append(f"written: {outputs.html}")
@@ -201,7 +201,7 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     differences += discrepancies(old, report, rerun)
     remarks += [*renames, _describe_gate(old)]
     remarks += [f"not verified by a rerun: {name} ({getattr(old.manifest, name) or 'unknown'})" for name in UNVERIFIED]
-    _show_differences(expected.folder, differences, remarks, old.seal, common)
+    _show_differences(expected.folder, differences, remarks, old.digest, common)
 
 
 def _check_signature(old: AuditBundle, expected: ExpectedBundle) -> str:
@@ -238,13 +238,13 @@ def _with_bundle_names(
     return replace(loaded, request=replace(loaded.request, adapter=adapter), corpus=corpus), remarks
 
 
-def _show_differences(folder: Path, differences: list[str], remarks: list[str], seal: str, common: Common) -> None:
+def _show_differences(folder: Path, differences: list[str], remarks: list[str], digest: str, common: Common) -> None:
     if common.json:
-        print_json({"bundle": str(folder), "seal": seal, "differences": differences, "remarks": remarks})
+        print_json({"bundle": str(folder), "manifest_sha256": digest, "differences": differences, "remarks": remarks})
     else:
         for line in differences or [f"{folder} is reproduced: the rerun gives the same results"]:
             show(line)
-        for remark in [*remarks, *([f"seal (SHA-256 of the manifest): {seal}"] if seal else [])]:
+        for remark in [*remarks, *([f"SHA-256 of the manifest: {digest}"] if digest else [])]:
             print_line(stderr_console(common), remark)
     if differences:
         raise RequirementNotMet(f"{folder} and its rerun differ in {count_text(len(differences), 'way')}")

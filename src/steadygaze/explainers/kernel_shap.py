@@ -72,11 +72,11 @@ class CoalitionStrata:
     """Number of random pairs over all these sizes."""
 
 
-def coalitions(batch: Batch, samples: int, chance: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
+def coalitions(batch: Batch, samples: int, random_key: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
     """`samples` subsets of each text, at least PER_WORD per word, without the empty and the whole text."""
     units = units_of(batch, max_units=max_units)
     words, keys = units.mask.sum(-1).tolist(), text_key(batch)
-    rows = [_text_coalitions(n, samples, chance, key) for n, key in zip(words, keys, strict=True)]
+    rows = [_text_coalitions(n, samples, random_key, key) for n, key in zip(words, keys, strict=True)]
     max_units = max(len(share) for _, share in rows)
     subset_masks = np.zeros((len(rows), max(1, max_units), units.mask.shape[1]), np.bool_)
     share = np.zeros(subset_masks.shape[:2])
@@ -86,7 +86,7 @@ def coalitions(batch: Batch, samples: int, chance: RandomKey, max_units: int = M
 
 
 def _text_coalitions(
-    n: int, samples: int, chance: RandomKey, key: Tensor
+    n: int, samples: int, random_key: RandomKey, key: Tensor
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """(S,n), (S,)"""
     if n < 2:  # only the empty and the whole text
@@ -96,22 +96,24 @@ def _text_coalitions(
     weight = {k: _mass(n, k) / counts[k] for k in plan.complete_sizes}
     ranks = [np.arange(counts[k], dtype=np.float64) for k in plan.complete_sizes]
     if plan.samples:
-        random_counts, random_weights = _allocate(n, plan, chance.uniform(key.view(1), 1, dtype=torch.float64).item())
-        ranks += [_ranks(pairs(n, k), random_counts[k], chance.child(k), key) for k in random_counts]
+        random_counts, random_weights = _allocate(
+            n, plan, random_key.uniform(key.view(1), 1, dtype=torch.float64).item()
+        )
+        ranks += [_ranks(pairs(n, k), random_counts[k], random_key.child(k), key) for k in random_counts]
         counts, weight = {**counts, **random_counts}, {**weight, **random_weights}
     size = np.repeat(np.array([*counts], np.int64), [*counts.values()])
     masks = unranked(n, size, np.concatenate(ranks))
     unranked_rows = np.isin(size, [k for k in counts if pairs(n, k) > RANKED])
     if unranked_rows.any():
-        masks[unranked_rows] = _random_subsets(n, size[unranked_rows], chance.child(0), key)
+        masks[unranked_rows] = _random_subsets(n, size[unranked_rows], random_key.child(0), key)
     with_complements = np.stack([masks, ~masks], 1).reshape(-1, n)
     share = np.repeat(np.array([weight[k] for k in counts])[np.searchsorted([*counts], size)], 2)
     return with_complements, share / share.sum()
 
 
-def _random_subsets(n: int, size: NDArray[np.int64], chance: RandomKey, key: Tensor) -> NDArray[np.bool_]:
+def _random_subsets(n: int, size: NDArray[np.int64], random_key: RandomKey, key: Tensor) -> NDArray[np.bool_]:
     """Random subsets of these sizes.  (S,) -> (S,n)"""
-    order = chance.uniform(key.view(1), len(size), n, dtype=torch.float64)[0].argsort(-1).cpu().numpy()
+    order = random_key.uniform(key.view(1), len(size), n, dtype=torch.float64)[0].argsort(-1).cpu().numpy()
     masks = np.zeros((len(size), n), np.bool_)
     np.put_along_axis(masks, order, np.arange(n) < size[:, None], 1)
     return masks
@@ -158,11 +160,11 @@ def _allocate(n: int, plan: CoalitionStrata, start: float) -> tuple[dict[int, in
     return {k: count for k, count in counts.items() if count}, weight
 
 
-def _ranks(total: int, count: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
+def _ranks(total: int, count: int, random_key: RandomKey, key: Tensor) -> NDArray[np.float64]:
     """Distinct ranks below `total`, one from each of `count` equal intervals.  -> (many,)"""
     if total > RANKED:
         return np.zeros(count)
-    offset, *draws = chance.uniform(key.view(1), 1 + count, dtype=torch.float64)[0].tolist()
+    offset, *draws = random_key.uniform(key.view(1), 1 + count, dtype=torch.float64)[0].tolist()
     edges = np.floor(
         (np.arange(count + 1) + offset) * (total / count)
     )  # the offset gives all ranks the same probability

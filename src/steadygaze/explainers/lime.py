@@ -92,7 +92,7 @@ def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
     return row_chunks(batch, size)
 
 
-def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
+def subsets(batch: Batch, law: Law, samples: int, random_key: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
     units = units_of(batch, max_units=max_units)
     words = units.mask.sum(-1, keepdim=True)  # (B,1)
     enumerable = words < samples.bit_length()  # 2ⁿ ≤ samples
@@ -103,7 +103,7 @@ def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, max_units: 
         subset_masks, share = _all_subsets(units.mask, number), torch.zeros_like(size_probabilities[:, :1])
     else:
         subset_masks, share = (
-            _random_subsets(text_key(batch), units.mask, size_probabilities, number, chance),
+            _random_subsets(text_key(batch), units.mask, size_probabilities, number, random_key),
             1 / counts.double(),
         )
         subset_masks = torch.where(enumerable.unsqueeze(-1), _all_subsets(units.mask, number), subset_masks)
@@ -125,11 +125,11 @@ def _all_subsets(mask: Tensor, number: Tensor) -> Tensor:
     return ((number[:, None] >> digit) & 1).bool() & mask.unsqueeze(1)
 
 
-def _random_subsets(key: Tensor, mask: Tensor, sizes: Tensor, number: Tensor, chance: RandomKey) -> Tensor:
+def _random_subsets(key: Tensor, mask: Tensor, sizes: Tensor, number: Tensor, random_key: RandomKey) -> Tensor:
     """Draw a size, then uniformly a subset of that size.  (B,), (B,U), (B,U+1), (S,) -> (B,S,U)"""
     width = mask.shape[1]
-    keys = chance.scramble(key.unsqueeze(-1) + number)  # (B,S)
-    noise = chance.uniform(keys.flatten(), 1 + width, dtype=torch.float64).view(*keys.shape, 1 + width)
+    keys = random_key.scramble(key.unsqueeze(-1) + number)  # (B,S)
+    noise = random_key.uniform(keys.flatten(), 1 + width, dtype=torch.float64).view(*keys.shape, 1 + width)
     k = torch.searchsorted(sizes.cumsum(-1), noise[..., 0].contiguous(), right=True).clamp_max(width)
     noise = noise[..., 1:].masked_fill(~mask.unsqueeze(1), 2.0)
     ordered = torch.cat([noise.sort(-1).values, torch.full_like(noise[..., :1], 2.0)], -1)
@@ -171,8 +171,8 @@ class Lime(Explainer):
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = take_rows(batch, rows), clean.target_class[rows]
-            chance = RandomKey(self.seed).child(1)
-            samples = subsets(part, lambda k, _: torch.ones_like(k), self.samples, chance, self.max_units)
+            random_key = RandomKey(self.seed).child(1)
+            samples = subsets(part, lambda k, _: torch.ones_like(k), self.samples, random_key, self.max_units)
             solution = self._fit(samples, samples.read(model, part, aim, self.output))
             weights[rows, : solution.shape[1]] = solution
         return saliency(units, weights, batch, clean.logits)

@@ -143,14 +143,14 @@ def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
     """Selections of the same form as the model's, at random positions."""
     share, spans = budget.tolist()
 
-    def draw(views: InputBatch, chance: RandomKey) -> Tensor:
+    def draw(views: InputBatch, key: RandomKey) -> Tensor:
         if model.selection_config.granularity == "token":
-            scores = chance.uniform(views.rows, views.selectable.shape[1], dtype=torch.float64)
+            scores = key.uniform(views.rows, views.selectable.shape[1], dtype=torch.float64)
             return best_windows(scores, views.selectable, share, round(spans) or None).float()
         numbers = segment_ids(views.x, views.selectable, model.roles)
         sentences = max(1, int(segment_count(numbers).max()))
         real = segment_exists(numbers, sentences)
-        return segment_spread(top_k(chance.uniform(views.rows, sentences), real, 1), numbers).float()
+        return segment_spread(top_k(key.uniform(views.rows, sentences), real, 1), numbers).float()
 
     return draw
 

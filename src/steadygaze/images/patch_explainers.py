@@ -124,10 +124,10 @@ class Lime(PatchExplainer):
 
     def _fit(self, request: PatchRequest, rows: Tensor) -> Tensor:
         """(B,) -> (B,D)"""
-        units, chance = request.units, RandomKey(self.seed).child(1)
+        units, key = request.units, RandomKey(self.seed).child(1)
         number = torch.arange(self.samples)
-        keys = chance.scramble(image_key(request.images.pixels[rows]).unsqueeze(-1) + number).flatten()
-        noise = chance.uniform(keys, 1 + units, dtype=torch.float64)
+        keys = key.scramble(image_key(request.images.pixels[rows]).unsqueeze(-1) + number).flatten()
+        noise = key.uniform(keys, 1 + units, dtype=torch.float64)
         size = (noise[:, :1] * (units + 1)).floor()
         z = (noise[:, 1:].argsort(-1).argsort(-1) < size).double()  # the patches of the lowest numbers
         owners = rows.repeat_interleave(self.samples)

@@ -78,7 +78,7 @@ def templates() -> Environment:
         "broken": _broken,
         "marked": lambda e: Markup(highlight_html(e)),
         "drawn": Markup,  # an SVG of report/chart_svg.py
-        "heaviest": _top_words,
+        "top_words": _top_words,
     }
     environment.tests |= {"cut_off": is_truncated}
     environment.globals |= {

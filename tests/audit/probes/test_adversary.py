@@ -24,7 +24,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Classifier
 from techniques.byhand import by_hand, texts
 
-CHANCE = RandomKey(3)
+KEY = RandomKey(3)
 PATTERNS = ["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 2, 7)]
 ROUNDING = 1e-12
 LN3 = math.log(3)
@@ -85,7 +85,7 @@ def test_no_attention_of_a_fine_grid_is_farther_and_some_come_near(seed):
     torch.manual_seed(seed)
     model, given = opinionated(), batch(split(["swwwws"]))
     torch.nn.init.normal_(model.decoder.output.weight, std=4.0)
-    found, held = adversarial_attention(model, given, CHANCE), hidden_states(model, given)
+    found, held = adversarial_attention(model, given, KEY), hidden_states(model, given)
     steps = np.array([(i, j, k, 60 - i - j - k) for i in range(61) for j in range(61 - i) for k in range(61 - i - j)])
     other = torch.from_numpy(steps / 60)
     wide = torch.zeros(len(other), 6, dtype=torch.float64)
@@ -106,7 +106,7 @@ def test_no_attention_of_a_fine_grid_is_farther_and_some_come_near(seed):
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
 def test_what_is_said_of_the_attention_found_is_true_of_it_and_no_search_exceeds_it(encoder):
     model, given = opinionated(encoder), batch(split(PATTERNS))
-    held, found = hidden_states(model, given), adversarial_attention(model, given, CHANCE)
+    held, found = hidden_states(model, given), adversarial_attention(model, given, KEY)
     own = held.weights.numpy()
     for row in range(len(given)):
         if given.mask[row].any():
@@ -120,7 +120,7 @@ def test_what_is_said_of_the_attention_found_is_true_of_it_and_no_search_exceeds
     assert (found.change <= MAX_CHANGE + ROUNDING).all()
     assert not found.weights[~given.mask].any()
     torch.testing.assert_close(found.weights.sum(-1), given.mask.any(-1).double())
-    near = search_attention(held, given, CHANCE, restarts=3, steps=80)
+    near = search_attention(held, given, KEY, restarts=3, steps=80)
     assert (near.distance <= found.distance + ROUNDING).all()
     assert (near.distance >= 0.2 * found.distance).all()
     assert (found.distance[given.mask.sum(-1) < 2] == 0).all()
@@ -131,7 +131,7 @@ def test_tokens_the_decoder_cannot_tell_apart_leave_attention_free():
     """All words one word: any attention decodes alike, and the farthest is all on the lightest."""
     model, given = by_hand([(1.0, 2.0), (0.0, 2.0)]), texts([1, 1, 1, 2])
     own = hidden_states(model, given).weights[0]
-    found = adversarial_attention(model, given, CHANCE)
+    found = adversarial_attention(model, given, KEY)
     assert found.weights[0].tolist() == one_hot(own.argmin(), 4).tolist()
     assert found.distance.item() == pytest.approx(jensenshannon(own.numpy(), found.weights[0].numpy()) ** 2, abs=1e-9)
 
@@ -142,7 +142,7 @@ def test_a_sure_prediction_may_become_surer_without_end():
     model, given = opinionated(), batch(split(["swwwws"]))
     model.decoder.output.bias.data += torch.tensor([0.0, 60.0])
     assert hidden_states(model, given).logits.softmax(-1)[0, 1] == 1
-    found = adversarial_attention(model, given, CHANCE)
+    found = adversarial_attention(model, given, KEY)
     lightest = hidden_states(model, given).weights.masked_fill(~given.mask, 2.0).argmin()
     assert found.weights[0].argmax() == lightest
     assert found.weights.max() == 1
@@ -151,9 +151,9 @@ def test_a_sure_prediction_may_become_surer_without_end():
 @pytest.mark.usefixtures("two_classes")
 def test_pairs_in_parts_are_the_same(monkeypatch):
     model, given = opinionated(), batch(split(PATTERNS))
-    whole = adversarial_attention(model, given, CHANCE)
+    whole = adversarial_attention(model, given, KEY)
     monkeypatch.setattr(exact, "MAX_PAIRS", 1)
-    parts = adversarial_attention(model, given, CHANCE)
+    parts = adversarial_attention(model, given, KEY)
     assert parts.distance.equal(whole.distance)
     assert parts.weights.equal(whole.weights)
 
@@ -165,7 +165,7 @@ def test_pairs_in_parts_are_the_same(monkeypatch):
 def test_a_search_stays_within_what_is_allowed_and_is_told_rightly(decoder, encoder):
     model, given = opinionated(encoder, decoder=decoder), batch(split(PATTERNS))
     held = hidden_states(model, given)
-    found = search_attention(held, given, CHANCE, restarts=2, steps=100)
+    found = search_attention(held, given, KEY, restarts=2, steps=100)
     assert (found.change <= MAX_CHANGE).all()
     with torch.no_grad():
         encoded = model.encode(given)
@@ -185,7 +185,7 @@ def test_more_starts_and_more_steps_find_no_less():
     model, given = opinionated(), batch(split(PATTERNS))
     held = hidden_states(model, given)
     few, long, many = (
-        search_attention(held, given, CHANCE, restarts=r, steps=s).distance for r, s in ((1, 20), (1, 60), (3, 20))
+        search_attention(held, given, KEY, restarts=r, steps=s).distance for r, s in ((1, 20), (1, 60), (3, 20))
     )
     assert (long >= few).all()
     assert (many >= few).all()
@@ -196,7 +196,7 @@ def test_where_any_attention_will_do_every_step_leads_away_from_the_models_own()
     model, given = opinionated(), batch(split(PATTERNS))
     model.decoder.output.weight.data.zero_()
     held = hidden_states(model, given)
-    start, way, end = (search_attention(held, given, CHANCE, restarts=1, steps=s).distance for s in (0, 50, 100))
+    start, way, end = (search_attention(held, given, KEY, restarts=1, steps=s).distance for s in (0, 50, 100))
     several = given.mask.sum(-1) > 1
     assert (way > start)[several].all()
     assert (end > way)[several].all()
@@ -205,7 +205,7 @@ def test_where_any_attention_will_do_every_step_leads_away_from_the_models_own()
 def test_an_attention_that_matters_to_every_word_cannot_be_moved():
     """Hidden states far apart: any other attention is another prediction, and the search comes back to its own."""
     model, given = by_hand([(0.0, 400.0), (0.0, -400.0)], ((0, 0), (0, 1), (1, 0))), texts([1, 2])
-    found = search_attention(hidden_states(model, given), given, CHANCE, restarts=2, steps=30)
+    found = search_attention(hidden_states(model, given), given, KEY, restarts=2, steps=30)
     assert found.distance.item() < 1e-4
     assert (found.weights - 0.5).abs().max() < 0.01
 
@@ -218,7 +218,7 @@ def test_a_text_gets_the_same_attention_in_any_batch(decoder, dtype):
     model = opinionated(decoder=decoder).to(dtype)
 
     def found(given):
-        return search_attention(hidden_states(model, given), given, CHANCE, restarts=2, steps=60)
+        return search_attention(hidden_states(model, given), given, KEY, restarts=2, steps=60)
 
     whole = found(batch(data))
     for other, rows in ((littered(widened(batch(data), 4)), range(7)), (batch(data, [6, 1, 4]), [6, 1, 4])):

@@ -26,12 +26,12 @@ from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
 
 PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
-CHANCE = RandomKey(3)
+KEY = RandomKey(3)
 ROUNDING = 1e-12
 MOVES: dict[str, Callable[[Classifier, Batch, float], PerturbedBatch]] = {
-    "noise": lambda m, b, radius: embedding_noise(m, b, radius, CHANCE),
+    "noise": lambda m, b, radius: embedding_noise(m, b, radius, KEY),
     "fgm-label": fgm_on_label,
-    "pgd-attention": lambda m, b, radius: pgd_on_attention(m, b, radius, CHANCE),
+    "pgd-attention": lambda m, b, radius: pgd_on_attention(m, b, radius, KEY),
 }
 MOVE = pytest.mark.parametrize("move", MOVES)
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
@@ -114,7 +114,7 @@ def test_every_word_is_touched_and_the_batch_stays_the_same(move):
 def test_noise_is_uniform_and_each_text_has_its_own():
     found, texts = model(), batch(split(["w" * 12] * 60))
     with steps(found, texts) as seen:
-        after(found, embedding_noise(found, texts, 0.2, CHANCE))
+        after(found, embedding_noise(found, texts, 0.2, KEY))
     (drawn,) = seen
     drawn = drawn / (0.2 * sigma(found))
     assert stats.kstest(drawn.flatten().numpy(), stats.uniform(-1, 2).cdf).pvalue > 0.01
@@ -124,8 +124,8 @@ def test_noise_is_uniform_and_each_text_has_its_own():
 def test_other_chances_draw_other_noise_and_the_same_chance_the_same_direction_at_any_radius():
     found, texts = model(), batch(split(PATTERNS))
     with steps(found, texts) as seen:
-        for chance, radius in ((CHANCE, 0.1), (CHANCE, 0.2), (CHANCE.child(1), 0.1)):
-            after(found, embedding_noise(found, texts, radius, chance))
+        for key, radius in ((KEY, 0.1), (KEY, 0.2), (KEY.child(1), 0.1)):
+            after(found, embedding_noise(found, texts, radius, key))
     torch.testing.assert_close(2 * seen[0], seen[1], rtol=0, atol=1e-12)
     assert abs(np.corrcoef(seen[0][texts.mask].flatten(), seen[2][texts.mask].flatten())[0, 1]) < 0.2
 
@@ -184,7 +184,7 @@ def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
 
 @MODEL
 def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_started_from(encoder):
-    """Noise of the same chance is the start."""
+    """Noise of the same key is the start."""
     found, texts = model(encoder), batch(split(PATTERNS))
     clean = observe(found, texts).weights
     for key in range(3):
@@ -208,7 +208,7 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(found, "attend", attend)
-        after(found, pgd_on_attention(found, texts, 4.0, CHANCE))
+        after(found, pgd_on_attention(found, texts, 4.0, KEY))
     _, *points, end = way  # the clean text, the start and ten steps, and the look at the end
     assert len(points) == 11
     highest = torch.stack(points).amax(0)
@@ -218,8 +218,8 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
 
 def test_without_steps_the_worst_for_attention_is_its_start():
     found, texts = model(), batch(split(PATTERNS))
-    start = embedding_noise(found, texts, 0.1, CHANCE).embedded
-    assert pgd_on_attention(found, texts, 0.1, CHANCE, steps=0).embedded.equal(start)
+    start = embedding_noise(found, texts, 0.1, KEY).embedded
+    assert pgd_on_attention(found, texts, 0.1, KEY, steps=0).embedded.equal(start)
 
 
 @MOVE

@@ -14,7 +14,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.models.inference import inference
 from techniques.byhand import by_hand, texts
 
-CHANCE = RandomKey(2)
+KEY = RandomKey(2)
 PATTERNS = ["s" + "w" * n + "s" for n in range(9)]
 LN3 = torch.tensor(3.0).double().log().item()
 DECODER = pytest.mark.parametrize("decoder", ["linear", "mlp"])
@@ -22,7 +22,7 @@ DECODER = pytest.mark.parametrize("decoder", ["linear", "mlp"])
 
 def test_two_words_by_hand():
     """Words of vectors (ln 3, 4 ln 3) and 0: w = (¾, ¼), z = (0, 3 ln 3), p = 27/28; exchanged z = (0, ln 3), p = ¾."""
-    found = permuted_predictions(by_hand([(LN3, 4 * LN3), (0, 0)]), texts([1, 2]), CHANCE, 400)[0, :, 1]
+    found = permuted_predictions(by_hand([(LN3, 4 * LN3), (0, 0)]), texts([1, 2]), KEY, 400)[0, :, 1]
     same, other = (found - 27 / 28).abs() < 1e-12, (found - 3 / 4).abs() < 1e-12
     assert (same | other).all()
     assert stats.binomtest(int(same.sum()), 400).pvalue > 0.01
@@ -40,7 +40,7 @@ def test_every_permutation_of_three_words_is_as_likely_as_every_other(decoder):
             moved = forward.weights.clone()
             moved[0, places] = forward.weights[0, list(order)]
             expected.append(model.decode(forward.encoded, moved)[0].softmax(-1))
-    found = permuted_predictions(model, given, CHANCE, 600)[0]
+    found = permuted_predictions(model, given, KEY, 600)[0]
     apart = (found.unsqueeze(1) - torch.stack(expected)).abs().amax(-1)  # (600,6)
     assert apart.amin(-1).max() < 1e-12
     counts = Counter(apart.argmin(-1).tolist())
@@ -52,13 +52,13 @@ def test_every_permutation_of_three_words_is_as_likely_as_every_other(decoder):
 @pytest.mark.parametrize("pair", [False, True])
 def test_a_text_gets_the_same_permutations_in_any_batch(decoder, pair):
     model, data = classifier("bilstm", pair, decoder=decoder), split(PATTERNS, pair)
-    found = permuted_predictions(model, batch(data), CHANCE, 30)
-    torch.testing.assert_close(permuted_predictions(model, littered(widened(batch(data), 4)), CHANCE, 30), found)
-    torch.testing.assert_close(permuted_predictions(model, batch(data, [7, 2, 5]), CHANCE, 30), found[[7, 2, 5]])
+    found = permuted_predictions(model, batch(data), KEY, 30)
+    torch.testing.assert_close(permuted_predictions(model, littered(widened(batch(data), 4)), KEY, 30), found)
+    torch.testing.assert_close(permuted_predictions(model, batch(data, [7, 2, 5]), KEY, 30), found[[7, 2, 5]])
 
 
 def test_as_many_permutations_as_asked_and_no_two_parts_alike():
-    found = permuted_predictions(cached_classifier(), batch(split(["w" * 12])), CHANCE, 2 * CHUNK + 3)[0, :, 0]
+    found = permuted_predictions(cached_classifier(), batch(split(["w" * 12])), KEY, 2 * CHUNK + 3)[0, :, 0]
     assert len(found) == 2 * CHUNK + 3
     assert len(found.unique()) == len(found)
 
@@ -66,9 +66,9 @@ def test_as_many_permutations_as_asked_and_no_two_parts_alike():
 def test_one_word_or_none_has_but_one_order_and_even_weights_no_other():
     model = classifier()
     given = batch(split(["sws", "s", "swwww"]))
-    found, clean = permuted_predictions(model, given, CHANCE, 10), observe(model, given).probs
+    found, clean = permuted_predictions(model, given, KEY, 10), observe(model, given).probs
     torch.testing.assert_close(found[:2], clean[:2].unsqueeze(1).expand(-1, 10, -1), rtol=0, atol=1e-15)
     assert (found[2] - clean[2]).abs().max() > 1e-4
     model.scorer.weigh.weight.data.zero_()
-    even, clean = permuted_predictions(model, given, CHANCE, 10), observe(model, given).probs
+    even, clean = permuted_predictions(model, given, KEY, 10), observe(model, given).probs
     torch.testing.assert_close(even, clean.unsqueeze(1).expand_as(even), rtol=0, atol=1e-15)

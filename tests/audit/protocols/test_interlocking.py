@@ -13,10 +13,10 @@ from steadygaze.audit.protocols.interlocking import (
     BIASED,
     BY_RATIONALE,
     BY_SELECTION,
-    LOCKS,
+    INTERLOCKING_MEASURES,
+    INTERLOCKING_NEEDS_TRAIN,
     SELECTS,
     SKEWED,
-    UNLOCKED,
     interlocking,
     interlocking_sentence,
     read,
@@ -39,12 +39,15 @@ def report():
 
 
 def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
-    rows = {name: report.find(name, "rationale") for name in ("first-sentence", "first-sentence/rationales", *LOCKS)}
+    rows = {
+        name: report.find(name, "rationale")
+        for name in ("first-sentence", "first-sentence/rationales", *INTERLOCKING_MEASURES)
+    }
     assert all(row.n == 24 and 0 <= row.value <= 1 for row in rows.values()), rows
     assert rows[BIASED].settings["agreement"] == 0.8
     assert rows[SKEWED].settings["epochs"] == 2
     assert rows["first-sentence/rationales"].value == 0, "the reason stands in the second of three sentences"
-    for name in LOCKS:
+    for name in INTERLOCKING_MEASURES:
         assert "interlock" in rows[name].note
         assert f"of the 24 {BY_RATIONALE}" in rows[name].note
         assert "its accuracy is " in rows[name].note
@@ -79,7 +82,7 @@ def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
 def test_the_users_model_is_left_alone():
     clf = fitted("a2r")
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}
-    assert [one.measure for one in interlocking(clf, SPLIT, EXAMPLES, 1)] == list(LOCKS)
+    assert [one.measure for one in interlocking(clf, SPLIT, EXAMPLES, 1)] == list(INTERLOCKING_MEASURES)
     assert all(value.equal(before[name]) for name, value in clf.stored_.model.state_dict().items())
     assert clf.settings == SMALL
 
@@ -121,7 +124,7 @@ def test_classes_that_were_named_otherwise_are_those_of_the_model():
         skewed_epochs=1,
         sample=2,
     )
-    assert all(report.find(name).n == 24 for name in LOCKS)
+    assert all(report.find(name).n == 24 for name in INTERLOCKING_MEASURES)
 
 
 @pytest.mark.slow
@@ -132,14 +135,14 @@ def test_what_cannot_lock_is_said():
     assert "not a rationalizer" in interlocking_not_applicable(plain.stored_.model)
     few = {"sample": 2}
     for model, why in (
-        (fitted("a2r"), UNLOCKED),
+        (fitted("a2r"), INTERLOCKING_NEEDS_TRAIN),
         (fitted("rnp tokens"), "words, not sentences"),
         (plain, "not a rationalizer"),
     ):
         found = sg.audit(model, TEXTS, LABELS, **few)
-        assert all(why in found.find(name).note for name in LOCKS)
+        assert all(why in found.find(name).note for name in INTERLOCKING_MEASURES)
     words = sg.audit(fitted("rnp tokens"), TEXTS, LABELS, train=SPLIT, **few)
-    assert all("words, not sentences" in words.find(name).note for name in LOCKS)
+    assert all("words, not sentences" in words.find(name).note for name in INTERLOCKING_MEASURES)
     assert SELECTS in words.find("accuracy/uniform").note
     assert SELECTS in words.find("class-gap/default-tokens").note
 
@@ -250,4 +253,4 @@ def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
     share = sum(again.predict(TEXTS) == LABELS) / 24
     assert f"its accuracy is {share:.0%} (" in skewed.note
     assert skewed.note.endswith("the share of the most frequent label 50%")
-    assert set(LOCKS) <= set(NAMES)
+    assert set(INTERLOCKING_MEASURES) <= set(NAMES)

@@ -185,7 +185,7 @@ def test_quantiles_by_hand():
     assert_close(found, expected)
 
 
-def test_the_heaviest_are_shown_or_all():
+def test_the_top_weighted_words_or_all_have_a_weight():
     batch = collate(data_of([A, B, C]), np.arange(1))
     two, everything = (
         FittedCXPlain(how, THREE, table()).explain(Products(), batch).weights[0].tolist()

@@ -119,15 +119,15 @@ def test_with_a_share_of_nothing_nothing_is_swapped_and_with_all_every_free_word
 def test_swap_is_the_formula_written_out_word_by_word() -> None:
     """Word t of text r is swapped where u₁(r,t) < share, for synonym ⌊u₂(r,t)·count⌋."""
     ids, mask = text(TEXT, [5, 5, 5, 5], [7, 4])
-    index, chance, table = torch.tensor([8, 0, 5]), RandomKey(3), synonyms()
-    whether, which = (chance.child(side).uniform(index, ids.shape[1]).tolist() for side in (1, 2))
+    index, random_key, table = torch.tensor([8, 0, 5]), RandomKey(3), synonyms()
+    whether, which = (random_key.child(side).uniform(index, ids.shape[1]).tolist() for side in (1, 2))
     free = table.swappable(ids, mask).tolist()
     expected = ids.tolist()
     for r, row in enumerate(expected):
         for t, word in enumerate(row):
             if free[r][t] and whether[r][t] < 0.5:
                 row[t] = OTHERS[word][int(which[r][t] * len(OTHERS[word]))]
-    found = substitute_words(ids, mask, table, chance, index, share=0.5)
+    found = substitute_words(ids, mask, table, random_key, index, share=0.5)
     assert found.tolist() == expected
     assert not found.equal(ids)
 
@@ -146,12 +146,12 @@ def test_words_and_synonyms_are_drawn_as_often_as_they_should_be() -> None:
 def test_what_a_text_becomes_depends_on_no_padding_and_no_other_text(
     rows: list[list[int]], extra: int, key: int, how: str
 ) -> None:
-    (ids, mask), index, chance = text(*rows), torch.arange(len(rows)) * 3 + 1, RandomKey(key)
+    (ids, mask), index, random_key = text(*rows), torch.arange(len(rows)) * 3 + 1, RandomKey(key)
 
     def changed(ids: Tensor, mask: Tensor, index: Tensor) -> Tensor:
         if how == "share":
-            return substitute_words(ids, mask, synonyms(), chance, index, share=0.5)
-        return substitute_some_words(ids, mask, synonyms(), chance, index, number=2)
+            return substitute_words(ids, mask, synonyms(), random_key, index, share=0.5)
+        return substitute_some_words(ids, mask, synonyms(), random_key, index, number=2)
 
     found = changed(ids, mask, index)
     assert changed(pad(ids, (0, extra)), pad(mask, (0, extra)), index).equal(pad(found, (0, extra)))

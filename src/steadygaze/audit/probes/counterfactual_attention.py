@@ -156,19 +156,21 @@ PENALTY_START, PENALTY = 0.01, 500.0
 """The change at which the penalty starts, and its weight."""
 
 
-def adversarial_attention(model: Classifier, batch: Batch, chance: RandomKey) -> FoundAttention:
+def adversarial_attention(model: Classifier, batch: Batch, random_key: RandomKey) -> FoundAttention:
     """The farthest attention, exact if possible, else by search."""
     states = hidden_states(model, batch)
     if states.reach is not None and states.logits.shape[-1] == 2:
         return farthest_attention(states.weights, states.logits, states.reach, batch.mask, MAX_CHANGE)
-    return search_attention(states, batch, chance, RESTARTS, STEPS)
+    return search_attention(states, batch, random_key, RESTARTS, STEPS)
 
 
 def search_attention(
-    states: HiddenStates, batch: Batch, chance: RandomKey, restarts: int, steps: int
+    states: HiddenStates, batch: Batch, random_key: RandomKey, restarts: int, steps: int
 ) -> FoundAttention:
     mask = batch.mask.unsqueeze(1)
-    starts = [chance.child(i).normal(text_key(batch), batch.ids.shape[1], dtype=torch.float64) for i in range(restarts)]
+    starts = [
+        random_key.child(i).normal(text_key(batch), batch.ids.shape[1], dtype=torch.float64) for i in range(restarts)
+    ]
     scores = (SPREAD * torch.stack(starts, 1)).requires_grad_()  # (B,K,T)
     adam = torch.optim.Adam([scores], lr=RATE, amsgrad=True)
     best = FoundAttention(states.weights, torch.zeros_like(states.logits[:, 0]), torch.zeros_like(states.logits[:, 0]))
@@ -207,21 +209,21 @@ CHUNK = 20
 """Permutations at once: 10 MB for a batch of 65,536 tokens."""
 
 
-def permuted_predictions(model: Classifier, batch: Batch, chance: RandomKey, number: int = NUMBER) -> Tensor:
+def permuted_predictions(model: Classifier, batch: Batch, random_key: RandomKey, number: int = NUMBER) -> Tensor:
     """Probabilities under each permutation.  (B,number,C)"""
     states = hidden_states(model, batch)
     with inference(model):
-        return torch.cat([states.read(chunk) for chunk in _permuted(states.weights, batch, chance, number)], 1)
+        return torch.cat([states.read(chunk) for chunk in _permuted(states.weights, batch, random_key, number)], 1)
 
 
-def _permuted(weights: Tensor, batch: Batch, chance: RandomKey, number: int) -> Iterator[Tensor]:
+def _permuted(weights: Tensor, batch: Batch, random_key: RandomKey, number: int) -> Iterator[Tensor]:
     """Random permutations of the weights, in chunks.  (B,T) -> (B,K,T)"""
     key, width = text_key(batch), batch.ids.shape[1]
     outside = ~batch.mask.unsqueeze(1)  # (B,1,T)
     original = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
     for start in range(0, number, CHUNK):
         count = min(CHUNK, number - start)
-        sort_key = chance.child(start).uniform(key, width, count, dtype=torch.float64).transpose(1, 2)
+        sort_key = random_key.child(start).uniform(key, width, count, dtype=torch.float64).transpose(1, 2)
         order = sort_key.masked_fill(outside, 2.0).argsort(dim=-1)  # the words in a random order, then the rest
         permuted = weights.unsqueeze(1).expand_as(sort_key).gather(-1, order)
         yield torch.zeros_like(permuted).scatter(-1, original.expand_as(order), permuted)
@@ -230,11 +232,11 @@ def _permuted(weights: Tensor, batch: Batch, chance: RandomKey, number: int) -> 
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def randomized_copy(model: Model, chance: RandomKey) -> Model:
+def randomized_copy(model: Model, random_key: RandomKey) -> Model:
     """A copy with permuted parameters, in evaluation mode, without gradients."""
     copied = copy.deepcopy(model).eval().requires_grad_(False)
     for i, parameter in enumerate(copied.parameters()):  # tied parameters occur once
-        generator = torch.Generator().manual_seed(chance.child(i).key)
+        generator = torch.Generator().manual_seed(random_key.child(i).key)
         order = torch.randperm(parameter.numel(), generator=generator).to(parameter.device)
         parameter.copy_(parameter.flatten()[order].view_as(parameter))
     return copied.to(next(copied.parameters()).device)  # `to` flattens the weights of a recurrent network again

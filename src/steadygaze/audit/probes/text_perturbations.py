@@ -96,9 +96,9 @@ def perturbation_radius(model: Model, radius: float | Tensor) -> Tensor:
     return radius if isinstance(radius, Tensor) else radius * embedding_std(model.vectors)
 
 
-def embedding_noise(model: Model, batch: Batch, radius: float | Tensor, chance: RandomKey) -> PerturbedBatch:
+def embedding_noise(model: Model, batch: Batch, radius: float | Tensor, key: RandomKey) -> PerturbedBatch:
     embedded = _embed(model, batch)
-    return _perturbed(batch, embedded + _uniform_noise(batch, embedded, perturbation_radius(model, radius), chance))
+    return _perturbed(batch, embedded + _uniform_noise(batch, embedded, perturbation_radius(model, radius), key))
 
 
 def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> PerturbedBatch:
@@ -117,7 +117,7 @@ def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> Perturbe
 
 
 def pgd_on_attention(
-    model: Model, batch: Batch, radius: float | Tensor, chance: RandomKey, steps: int = 10
+    model: Model, batch: Batch, radius: float | Tensor, key: RandomKey, steps: int = 10
 ) -> PerturbedBatch:
     embedded, size = _embed(model, batch), perturbation_radius(model, radius)
 
@@ -132,7 +132,7 @@ def pgd_on_attention(
     def divergence(vectors: Tensor) -> Tensor:
         return jensen_shannon(clean, attention(vectors), batch.mask)
 
-    start = _uniform_noise(batch, embedded, size, chance)
+    start = _uniform_noise(batch, embedded, size, key)
     with with_gradients(model):
         r = ascend(
             divergence, start, center=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True
@@ -150,26 +150,26 @@ def _embed(model: Model, batch: Batch) -> Tensor:
         return model.embed(batch)
 
 
-def _uniform_noise(batch: Batch, embedded: Tensor, size: Tensor, chance: RandomKey) -> Tensor:
+def _uniform_noise(batch: Batch, embedded: Tensor, size: Tensor, key: RandomKey) -> Tensor:
     """A random point of the ball for every text, independent of its batch.  (B,T,E)"""
-    noise = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
+    noise = 2 * key.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
     return (size * noise).masked_fill(~batch.mask.unsqueeze(-1), 0.0)
 
 
-def substitute_synonyms(batch: Batch, synonyms: Synonyms, number: int, chance: RandomKey) -> PerturbedBatch:
+def substitute_synonyms(batch: Batch, synonyms: Synonyms, number: int, key: RandomKey) -> PerturbedBatch:
     """Substitute `number` random words of each text, or all that have a synonym if there are fewer."""
     synonyms = synonyms.to(batch.ids.device)
-    ids = substitute_some_words(batch.ids, batch.mask, synonyms, chance, text_key(batch), number=number)
+    ids = substitute_some_words(batch.ids, batch.mask, synonyms, key, text_key(batch), number=number)
     # A synonym of the same group has the id of the word: it is a substitution all the same.
     touched = synonyms.swappable(batch.ids, batch.mask).sum(-1).clamp(max=number)
     return PerturbedBatch(replace(batch, ids=ids), None, touched)
 
 
-def shuffle_words(batch: Batch, chance: RandomKey) -> Batch:
+def shuffle_words(batch: Batch, key: RandomKey) -> Batch:
     """Shuffle the words of each text; special tokens and padding keep their positions."""
     outside = ~batch.mask
     original = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
-    sort_key = chance.uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64).masked_fill(outside, 2.0)
+    sort_key = key.uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64).masked_fill(outside, 2.0)
     shuffled = sort_key.argsort(dim=-1, stable=True)  # the words in a random order, then the rest in theirs
     return replace(batch, ids=batch.ids.scatter(-1, original, batch.ids.gather(-1, shuffled)))
 
@@ -199,13 +199,13 @@ class Probe:
 
 
 def probes(config: ProbeConfig, substitutions: Mapping[str, tuple[Synonyms, int]]) -> dict[str, Probe]:
-    chance = RandomKey(config.seed)
+    key = RandomKey(config.seed)
     radius_of = cache(lambda model: perturbation_radius(model, config.radius))  # once, not for every batch
     named_probes = {
-        "noise": Probe(lambda m, b: embedding_noise(m, b, radius_of(m), chance.child(1)), frozenset({"embeddings"})),
+        "noise": Probe(lambda m, b: embedding_noise(m, b, radius_of(m), key.child(1)), frozenset({"embeddings"})),
         "fgm-label": Probe(_in_chunks(lambda m, b: fgm_on_label(m, b, radius_of(m))), frozenset({"embeddings"})),
         "pgd-attention": Probe(
-            _in_chunks(lambda m, b: pgd_on_attention(m, b, radius_of(m), chance.child(2))),
+            _in_chunks(lambda m, b: pgd_on_attention(m, b, radius_of(m), key.child(2))),
             frozenset({"embeddings", "attention"}),
             of=MODEL_EXPLAINERS,
             expensive=True,
@@ -214,7 +214,7 @@ def probes(config: ProbeConfig, substitutions: Mapping[str, tuple[Synonyms, int]
     if duplicates := named_probes.keys() & substitutions.keys():
         raise ValueError(f"a probe named {min(duplicates)} already exists: rename the synonym table")
     for name, (table, number) in substitutions.items():
-        substitution = _substitution(table, number, chance.child(3))
+        substitution = _substitution(table, number, key.child(3))
         named_probes[name] = Probe(substitution, vectors=False, words=number, origin=table_origin(table))
     return named_probes
 
@@ -249,5 +249,5 @@ def _in_chunks(move: Callable[[Model, Batch], PerturbedBatch]) -> Callable[[Mode
     return whole
 
 
-def _substitution(table: Synonyms, number: int, chance: RandomKey) -> Callable[[Model, Batch], PerturbedBatch]:
-    return lambda _, batch: substitute_synonyms(batch, table, number, chance)
+def _substitution(table: Synonyms, number: int, key: RandomKey) -> Callable[[Model, Batch], PerturbedBatch]:
+    return lambda _, batch: substitute_synonyms(batch, table, number, key)

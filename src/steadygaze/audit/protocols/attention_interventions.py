@@ -65,15 +65,15 @@ def attention_interventions(case: AuditCase) -> Iterator[Finding]:
 
 
 def _counterfactual(case: AuditCase, model: Classifier) -> Iterator[Finding]:
-    chance = RandomKey(case.config.seed)
+    key = RandomKey(case.config.seed)
 
     def permuted(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         before = case.probs[torch.from_numpy(rows)].to(batch.ids.device).unsqueeze(1)
-        change = stability_measures.prediction_change(before, permuted_predictions(model, batch, chance.child(8)))
+        change = stability_measures.prediction_change(before, permuted_predictions(model, batch, key.child(8)))
         return {"permuted": _nan_below_two_words(change.quantile(0.5, dim=-1), batch)}
 
     def adversarial(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        distance = adversarial_attention(model, batch, chance.child(9)).distance
+        distance = adversarial_attention(model, batch, key.child(9)).distance
         return {"adversarial": _nan_below_two_words(distance, batch)}
 
     values = case.gather("permuted attention", permuted)["permuted"]

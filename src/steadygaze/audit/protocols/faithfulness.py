@@ -154,11 +154,11 @@ NO_VECTORS = "the explainer reads words, not embeddings: perturbed embeddings do
 
 
 def infidelity(case: AuditCase) -> Iterator[Finding]:
-    chance = RandomKey(case.config.seed).child(13)
+    random_key = RandomKey(case.config.seed).child(13)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         units = units_of(batch, question=False)
-        deleted = removed(units, text_key(batch), chance)  # (B,S,U)
+        deleted = removed(units, text_key(batch), random_key)  # (B,S,U)
         full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
         predicted = full.argmax(-1)
         owner = torch.arange(len(batch), device=predicted.device).repeat_interleave(SAMPLES)
@@ -178,13 +178,13 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
         yield Finding("infidelity", values, name, settings)
 
 
-def removed(units: Units, key: Tensor, chance: RandomKey) -> Tensor:
+def removed(units: Units, key: Tensor, random_key: RandomKey) -> Tensor:
     """Random sets of words, of one to all words.  (B,) -> (B,S,U) bool"""
     shape = SAMPLES, units.mask.shape[1]
-    sample_keys = chance.scramble(key.unsqueeze(-1) + torch.arange(SAMPLES, device=key.device)).flatten()
-    size = chance.child(1).uniform(sample_keys, 1, dtype=torch.float64).view(-1, SAMPLES)
+    sample_keys = random_key.scramble(key.unsqueeze(-1) + torch.arange(SAMPLES, device=key.device)).flatten()
+    size = random_key.child(1).uniform(sample_keys, 1, dtype=torch.float64).view(-1, SAMPLES)
     counts = (size * units.mask.sum(-1, keepdim=True)).floor().long() + 1
-    sort_key = chance.uniform(sample_keys, shape[1], dtype=torch.float64).view(-1, *shape)
+    sort_key = random_key.uniform(sample_keys, shape[1], dtype=torch.float64).view(-1, *shape)
     sort_key = sort_key.masked_fill(~units.mask.unsqueeze(1), 2.0)
     rank = sort_key.argsort(-1).argsort(-1)
     return (rank < counts.unsqueeze(-1)) & units.mask.unsqueeze(1)
@@ -208,9 +208,9 @@ def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: 
     units, explainer = units_of(batch, question=False), case.explainers[name]
     before = units.total(case.gather_rows(case.saliency(name), rows, batch))
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
-    chance, distances = RandomKey(case.config.seed).child(14), []
+    random_key, distances = RandomKey(case.config.seed).child(14), []
     for draw in range(DRAWS):
-        perturbed = embedding_noise(case.model, batch, radius, chance.child(draw)).embedded
+        perturbed = embedding_noise(case.model, batch, radius, random_key.child(draw)).embedded
         after = units.total(explainer.explain(case.model, batch, label, perturbed).weights.double())
         distances.append((after - before).norm(dim=-1))
     return {"sensitivity": faithfulness_measures.max_sensitivity(torch.stack(distances, -1), before.norm(dim=-1))}

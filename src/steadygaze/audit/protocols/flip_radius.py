@@ -149,21 +149,21 @@ def _search_radius(
 def _seat(case: AuditCase) -> Finding:
     if case.data.label is None:
         return Finding("seat-sensitivity", absent=NO_LABELS)
-    chance = RandomKey(case.config.seed).child(11)
+    key = RandomKey(case.config.seed).child(11)
 
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        probs = _in_chunks(batch, lambda chunk: worst(case.model, take_rows(batch, chunk), chance))
+        probs = _in_chunks(batch, lambda chunk: worst(case.model, take_rows(batch, chunk), key))
         return {"error": measure.seat_sensitivity(probs, batch.gold)}
 
     values = case.gather("all words perturbed", work, case.sample)["error"]
     return Finding("seat-sensitivity", values, settings={"radii": ",".join(f"{radius:g}" for radius in RADII)})
 
 
-def worst(model: Model, batch: Batch, chance: RandomKey) -> Tensor:
+def worst(model: Model, batch: Batch, key: RandomKey) -> Tensor:
     """Probabilities under an adversarial perturbation of all words, by radius.  -> (B,R,C)"""
     with inference(model):
         embedded = model.embed(batch)
-    noise = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
+    noise = 2 * key.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
 
     def loss(vectors: Tensor) -> Tensor:
         return nll_loss(model(batch, vectors).logits.double().log_softmax(-1), batch.gold, reduction="none")

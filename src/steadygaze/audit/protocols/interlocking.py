@@ -68,7 +68,7 @@ class EpochWatcher(SilentWatcher):
 
 
 FIRST = "first-sentence"
-BIASED, SKEWED = LOCKS = ("first-sentence/biased", "first-sentence/skewed")
+BIASED, SKEWED = INTERLOCKING_MEASURES = ("first-sentence/biased", "first-sentence/skewed")
 TRAINING_NAMES = {
     BIASED: "trained with a token in front that often matches the label",
     SKEWED: "trained with a predictor that was first trained on first sentences alone",
@@ -87,7 +87,7 @@ BY_RATIONALE, BY_SELECTION = (
 )
 Elsewhere = tuple[Tensor, str]
 """The texts for which it should select another sentence (N,), and their description."""
-UNLOCKED = "it trains two models: pass the training texts and labels as train= (--train)"
+INTERLOCKING_NEEDS_TRAIN = "it trains two models: pass the training texts and labels as train= (--train)"
 SELECTS = "the model selects words and has no attention"
 
 
@@ -104,7 +104,7 @@ def interlocking(
     `reason`: 1 if the rationale is in the first sentence, 0 if it is elsewhere, else NaN.  (N,)
     """
     if any(example.label is None for example in examples):
-        yield from missing_findings(LOCKS, NO_LABELS)
+        yield from missing_findings(INTERLOCKING_MEASURES, NO_LABELS)
         return
     split = read_split(*train)
     train_examples = [Example(text, label) for text, label in zip(split.texts, split.labels, strict=True)]

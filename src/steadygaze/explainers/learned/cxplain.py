@@ -55,8 +55,8 @@ class CXPlain:
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Number of words, or patches, in an explanation."""
-    top_words: Literal["heaviest", "all"] = "heaviest"
-    """Words with a weight: the k top-weighted (heaviest), or all."""
+    top_words: Literal["top-k", "all"] = "top-k"
+    """Words with a weight: the k top-weighted (top-k), or all."""
     members: Annotated[int, Field(ge=1, le=1000)] = 5
     """Networks of the ensemble, each fitted to a bootstrap sample; a single one is fitted to all inputs."""
     interval_level: Annotated[float, Field(gt=0, lt=1)] = 0.9
@@ -138,7 +138,7 @@ class FittedCXPlain(Explainer):
 
     def __init__(self, config: CXPlain, nets: nn.ModuleDict, table: TokenTable) -> None:
         self.name, self.config, self.nets, self.table = "cxplain", config, nets, table
-        self.selects_words = config.top_words == "heaviest"
+        self.selects_words = config.top_words == "top-k"
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -150,7 +150,7 @@ class FittedCXPlain(Explainer):
         middle = middle.clamp_min(torch.finfo(torch.float64).tiny)  # a shown unit has a weight above 0
         highlighted = (
             k_subset.top_k_subset(middle, views.selectable, self.config.k)
-            if self.config.top_words == "heaviest"
+            if self.config.top_words == "top-k"
             else views.selectable
         )
         return Saliency(

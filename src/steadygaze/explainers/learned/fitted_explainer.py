@@ -203,7 +203,7 @@ def measure_selection(
     approximator, loss of the mask probe in nats, accuracy of the independent reader, and the predicted class.
     """
     if isinstance(fitted, FittedCXPlain):  # the k top-weighted words are measured
-        fitted = FittedCXPlain(replace(fitted.config, top_words="heaviest"), fitted.nets, fitted.table)
+        fitted = FittedCXPlain(replace(fitted.config, top_words="top-k"), fitted.nets, fitted.table)
     row_parts, parts = [], []
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)

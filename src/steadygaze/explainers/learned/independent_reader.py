@@ -45,8 +45,8 @@ Draw = Callable[[InputBatch, RandomKey], Tensor]
 def uniform_subsets(k: int) -> Draw:
     """k units drawn uniformly, or all units of a smaller input."""
 
-    def draw(views: InputBatch, chance: RandomKey) -> Tensor:
-        return k_subset.random_k_subset(views.selectable, k, chance, views.rows)
+    def draw(views: InputBatch, key: RandomKey) -> Tensor:
+        return k_subset.random_k_subset(views.selectable, k, key, views.rows)
 
     return draw
 
@@ -94,11 +94,11 @@ class ReaderFit:
 
     def loss(self, net: nn.Module) -> float:
         """Cross-entropy on random masks of validation inputs, in nats."""
-        total, chance = 0.0, RandomKey(derive_seed(self.seed, STREAM, 1))
+        total, key = 0.0, RandomKey(derive_seed(self.seed, STREAM, 1))
         with inference(net):
             for rows in self.validation.once(AT_ONCE):
                 views = self.validation.views(rows)
-                for logits in _random_logits(net, views, self.draw, chance):
+                for logits in _random_logits(net, views, self.draw, key):
                     total += float(_cross_entropy(logits, views.probs).sum())
         return total / (DRAWS * max(1, len(self.validation)))
 
@@ -114,9 +114,9 @@ def read(
         )
 
 
-def _random_logits(net: nn.Module, views: InputBatch, draw: Draw, chance: RandomKey) -> list[Tensor]:
+def _random_logits(net: nn.Module, views: InputBatch, draw: Draw, key: RandomKey) -> list[Tensor]:
     """Logits of DRAWS random masks of each input.  (B,C) each"""
-    return [net(views, draw(views, chance.child(number))) for number in range(DRAWS)]
+    return [net(views, draw(views, key.child(number))) for number in range(DRAWS)]
 
 
 def _cross_entropy(logits: Tensor, probs: Tensor) -> Tensor:

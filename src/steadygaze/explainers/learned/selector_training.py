@@ -165,13 +165,13 @@ def agreement(
     config: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, chosen_by_selector: bool = True
 ) -> float:
     """Share of inputs whose predicted label the approximator recovers from exactly k units."""
-    hits, chance = 0, RandomKey(0)
+    hits, key = 0, RandomKey(0)
     with inference(nets):
         for step in selector_steps(config, nets, inputs, inputs.once(config.batch_size * 8)):
             if chosen_by_selector:
                 mask = step.selection()
             else:
-                mask = k_subset.random_k_subset(step.views.selectable, config.k, chance, step.views.rows)
+                mask = k_subset.random_k_subset(step.views.selectable, config.k, key, step.views.rows)
             hits += int((step.approximate(mask).argmax(-1) == step.views.probs.argmax(-1)).sum())
     return hits / max(1, len(inputs))
 

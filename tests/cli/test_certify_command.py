@@ -201,6 +201,8 @@ def test_substitutions_in_a_black_box(run: Run, folder: Path, table: Path) -> No
     assert {row["top_k_certified"] for row in output["rows"]} == {None}
     assert {row["certified"] for row in output["rows"]} == {False}
     assert all(row["counterexample"] for row in output["rows"])
+    ended = run(name, "--data", folder / "films.jsonl", *options, "--attention", "rollout")
+    assert "attention='rollout' aggregates the heads and layers of a Hugging Face model" in ended.err
 
 
 def test_one_of_radius_and_substitutions_is_needed(run: Run, folder: Path, table: Path) -> None:

@@ -110,6 +110,8 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert "dull" in ended.out
     printed = json.loads(run(capsys, "word-weights", *model, *options, "--json").out)
     assert {weight["explainer"] for weight in printed["weights"]} == {"leave-one-out", "lime"}
+    ended = run(capsys, "word-weights", *model, *options, "--attention", "rollout")
+    assert "attention='rollout' aggregates the heads and layers of a Hugging Face model" in ended.err
 
 
 def test_a_terminal_shows_all_requested_words():

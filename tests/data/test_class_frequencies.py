@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, fisher_exact
 
 from steadygaze.core.errors import SynonymWarning
 from steadygaze.data.class_frequencies import (
@@ -16,6 +16,7 @@ from steadygaze.data.class_frequencies import (
     class_frequencies,
     exact_p_values,
     false_discoveries,
+    smallest_p_values,
     suspicious_pairs,
     suspicious_pairs_in_groups,
     without_pairs,
@@ -38,7 +39,8 @@ def p_value(first: list[int], second: list[int]) -> float:
     for a, b in zip(first, second, strict=True):
         ways = [comb(a + b, k) * comb(n + m - a - b, n - k) for k in range(n + 1)]
         tails += [sum(ways[: a + 1]), sum(ways[a:])]
-    return min(1.0, 2 * len(first) * min(tails) / comb(n + m, n))
+    tests = len(first) if len(first) > 2 else 1
+    return min(1.0, 2 * tests * min(tails) / comb(n + m, n))
 
 
 COUNTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=2, max_size=4)
@@ -50,6 +52,28 @@ def test_p_values_are_those_of_the_hypergeometric_distribution(counts: list[tupl
     if sum(first) and sum(second):
         found = exact_p_values(np.array([first]), np.array([second]))
         assert found.tolist() == pytest.approx([p_value(first, second)], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [([3, 0], [0, 3]), ([9, 1], [4, 6]), ([5, 5], [5, 5]), ([1, 8], [9, 0]), ([2, 0], [30, 40])]
+)
+def test_p_values_of_two_classes_are_those_of_fisher(first: list[int], second: list[int]) -> None:
+    """Twice the smaller tail, once: the tests of the two classes are the same."""
+    tails = [fisher_exact([first, second], alternative=side).pvalue for side in ("less", "greater")]
+    assert exact_p_values(np.array([first]), np.array([second])) == pytest.approx(min(1, 2 * min(tails)))
+    margins = (sum(first), sum(second), first[0] + second[0])
+    tables = [[[k, margins[0] - k], [margins[2] - k, margins[1] - margins[2] + k]] for k in range(margins[0] + 1)]
+    tables = [table for table in tables if min(map(min, table)) >= 0]
+    smallest = min(fisher_exact(table, alternative=side).pvalue for table in tables for side in ("less", "greater"))
+    assert smallest_p_values(np.array([first]), np.array([second])) == pytest.approx(min(1, 2 * smallest))
+
+
+def test_rare_pairs_do_not_weaken_the_check_of_others() -> None:
+    """2 / C(10, 5) = 0.008 is not rejected among 100 pairs, 99 of which cannot be rejected."""
+    rare = {f"rare{i}": (1, 0) for i in range(99)}
+    frequencies = ClassFrequencies(("0", "1"), {"good": (5, 0), "bad": (0, 5), "film": (1, 1), **rare})
+    pairs = suspicious_pairs({"good": ["bad"], "film": [*rare]}, frequencies)
+    assert [(pair.word, pair.synonym) for pair in pairs] == [("bad", "good")]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
@@ -72,7 +96,7 @@ def test_words_that_define_classes_are_suspicious() -> None:
         ("bad", "good", ((30, 0), (0, 30))),
         ("film", "movie", ((0, 30), (30, 0))),
     ]
-    assert pairs[0].p_value == pytest.approx(4 / comb(60, 30))
+    assert pairs[0].p_value == pytest.approx(2 / comb(60, 30))
     assert without_pairs(TABLE, pairs) == {"good": ["nice"], "nice": ["good"]}
 
 

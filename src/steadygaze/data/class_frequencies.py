@@ -4,12 +4,16 @@ For two words, n_c and m_c are the numbers of training texts of class c with the
 words mean the same, n_c is hypergeometric given n = Σ n_c, m = Σ m_c and n_c + m_c (Fisher's exact test of the class
 against all others).  The p-value of a pair is
 
-    p = min(1, 2 C min_c min(P[X ≤ n_c], P[X ≥ n_c]))         two sides, and C classes by Bonferroni's correction
+    p = min(1, 2 K min_c min(P[X ≤ n_c], P[X ≥ n_c]))         two sides, and K tests by Bonferroni's correction
 
-A pair is suspicious if it is rejected at a nominal false discovery rate of 5 % over all pairs of the table (Benjamini
-and Hochberg 1995, https://doi.org/10.1111/j.2517-6161.1995.tb02031.x), and if the total variation distance of the class
-shares is at least 0.2: in a large corpus every difference is significant.  The rate is nominal because pairs share
-words and texts, so that their p-values are dependent: the actual rate is not guaranteed.
+with K = C for C > 2 classes, and K = 1 for two classes, whose tests are the same.
+
+A pair is suspicious if it is rejected at a nominal false discovery rate of 5 % (Benjamini and Hochberg 1995,
+https://doi.org/10.1111/j.2517-6161.1995.tb02031.x), and if the total variation distance of the class shares is at least
+0.2: in a large corpus every difference is significant.  The tests are those of all pairs of the table that can have
+p ≤ 0.05 given n, m and the sums n_c + m_c; this selection does not depend on the outcome (Tarone 1990,
+https://doi.org/10.2307/2531456).  The rate is nominal because pairs share words and texts, so that their p-values are
+dependent: the actual rate is not guaranteed.
 
 Words in few texts cannot be rejected: the check does not replace a good table.
 """
@@ -77,6 +81,11 @@ def suspicious_pairs(table: Table, frequencies: ClassFrequencies) -> list[Suspic
         return []
     first = np.array([counts[a] for a, _ in pairs], np.int64)
     second = np.array([counts[b] for _, b in pairs], np.int64)
+    testable = smallest_p_values(first, second) <= FALSE_DISCOVERY_RATE
+    if not testable.any():
+        return []
+    pairs = [pair for pair, flag in zip(pairs, testable, strict=True) if flag]
+    first, second = first[testable], second[testable]
     p_values = exact_p_values(first, second)
     shares = [values / values.sum(-1, keepdims=True) for values in (first, second)]
     distance = np.abs(shares[0] - shares[1]).sum(-1) / 2
@@ -110,15 +119,34 @@ def suspicious_pairs_in_groups(groups: Iterable[Sequence[str]], frequencies: Cla
 def exact_p_values(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
     """P-values of equal class frequencies.  (N,C), (N,C) -> (N,)
 
-    >>> exact_p_values(np.array([[3, 0]]), np.array([[0, 3]])).round(3).tolist()  # 2 · 2 · 1/20
-    [0.2]
+    >>> exact_p_values(np.array([[3, 0]]), np.array([[0, 3]])).round(3).tolist()  # 2 · 1/20
+    [0.1]
     """
     from scipy.stats import hypergeom
 
     n, m = first.sum(-1, keepdims=True), second.sum(-1, keepdims=True)
     null = hypergeom(n + m, first + second, n)
     tail = np.minimum(null.cdf(first), null.sf(first - 1))
-    return np.asarray(np.minimum(1.0, 2 * first.shape[-1] * tail.min(-1)), np.float64)
+    return _corrected(tail)
+
+
+def smallest_p_values(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The smallest p-value of any counts with the same sums of rows and columns.  (N,C), (N,C) -> (N,)
+
+    >>> smallest_p_values(np.array([[2, 1]]), np.array([[1, 2]])).round(3).tolist()  # of [3, 0] and [0, 3]
+    [0.1]
+    """
+    from scipy.stats import hypergeom
+
+    n, m, both = first.sum(-1, keepdims=True), second.sum(-1, keepdims=True), first + second
+    null = hypergeom(n + m, both, n)
+    return _corrected(np.minimum(null.pmf(np.maximum(0, both - m)), null.pmf(np.minimum(both, n))))
+
+
+def _corrected(tails: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Two sides and all different tests of the classes.  (N,C) -> (N,)"""
+    tests = tails.shape[-1] if tails.shape[-1] > 2 else 1
+    return np.asarray(np.minimum(1.0, 2 * tests * tails.min(-1)), np.float64)
 
 
 def false_discoveries(p_values: NDArray[np.float64], rate: float = FALSE_DISCOVERY_RATE) -> NDArray[np.bool_]:

@@ -2,8 +2,9 @@
 
     share    texts with a certified label and certified top-k words, under substitution of every word of the table
     attack   greedy and beam search over the table, on every certified text and every text with a counterexample; no
-             certified text may be broken.  With a certificate by sampling, the attack is on the smoothed model: label
-             shares of random samples of each rewrite
+             certified text may be broken.  Positions are found without the code of the certificate.  With a
+             certificate by sampling, the attack is on the smoothed model: label shares of random samples of each
+             rewrite
     time     sampled certificates against forward passes of the same rewrites, in turn on the same texts; the
              preparation of the table, once per call, is measured apart
 
@@ -15,6 +16,7 @@ sample of the test split.  Exits with 1 where an attack succeeds, or the time ex
 """
 
 import argparse
+import re
 import statistics
 import sys
 import time
@@ -29,7 +31,7 @@ import numpy as np
 import steadygaze as sg
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.rewrites import Choices, TextPositions, text_positions
+from steadygaze.audit.rewrites import Choices, TextPositions
 from steadygaze.audit.substitution_plans import model_substitutions, plans
 from steadygaze.core.maths.smoothing_bounds import Floats
 from steadygaze.data.planted.lexicon import SYNONYMS
@@ -37,7 +39,7 @@ from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import fold_word
 from steadygaze.data.synonym_rewriting import cased_alternatives, match_case
 from steadygaze.data.synonym_tables import Table, as_table
-from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.data.word_segmentation import LETTER
 from steadygaze.models import inference
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
@@ -96,9 +98,26 @@ class Target:
         return np.asarray(votes.reshape(len(choices), samples, -1).mean(1))
 
 
+UNSPACED = LETTER.pattern
+URL = re.compile(r"(?:https?://|www\.)\S*")
+WORD = re.compile(
+    rf"(?<![\d_\u00ad\u200c\u200d])(?<!\w['’])(?:(?!{UNSPACED})[^\W\d_])++"
+    r"(?![\d_\u0300-\u036f\u00ad\u200c\u200d])(?!['’](?!(?:s|m|d|re|ve|ll)\b)\w)"
+)
+"""A run of letters: not a part of a contraction, of a word with an apostrophe, or of one with digits."""
+
+
+def target_positions(text: str, words: frozenset[str]) -> TextPositions:
+    """The positions of these words, without the tokenizer and the function of the certificate."""
+    blank = URL.sub(lambda match: "_" * len(match[0]), text)
+    spans = [match.span() for match in WORD.finditer(blank) if fold_word(match[0]) in words]
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    parts = tuple(text[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2))
+    return TextPositions(tuple(text[start:end] for start, end in spans), parts)
+
+
 def target(text: str, network: Substitutions) -> Target:
-    spans = build_word_tokenizer([], max_length=2**31 - 1).place([text]).spans[0]
-    positions = text_positions(text, spans, frozenset(network.nodes))
+    positions = target_positions(text, frozenset(network.nodes))
     options = []
     for form in positions.words:
         name = fold_word(form) or form

@@ -43,8 +43,18 @@ def test_rewrites_keep_everything_but_the_words() -> None:
 
 def test_parts_of_words_are_not_substituted() -> None:
     assert positions("couldn't", "could").words == ()
-    assert positions("电影film", "film").words == ()
     assert positions("film_2", "film").words == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["电影film", "这film片", "映画のfilmです", "カfilmー", "หนังfilmดี", "រឿងfilmល្អ", "中 film中2"]
+)
+def test_words_beside_letters_of_scripts_without_spaces_are_positions(text: str) -> None:
+    found = positions(text, "film")
+    assert found.words == ("film",)
+    assert found.beside_unspaced == [True]
+    before, after = text.split("film")
+    assert found.rewrites([["film", "plot"]], np.array([[1]])) == [f"{before}plot{after}"]
 
 
 def test_a_text_without_positions_has_one_rewrite() -> None:
@@ -58,6 +68,7 @@ def test_rewrites_with_cased_alternatives_keep_the_positions_of_words() -> None:
     words += ["naïve", "été", "ﬁlm", "שלום", "कमल"]
     names = frozenset(name for name in map(fold_word, words) if name is not None)
     glue = [" ", "'", "’", "n't", "-", ".", "/", "@", "_", "'s", "1", "\u200d", "\u0301", "\n", "é", "中", "\u200b"]
+    glue += ["ー", "っ", "ดี", "ั", "។"]
     random, splitter = np.random.default_rng(0), build_word_tokenizer([], max_length=99)
     changed = 0
     for _ in range(800):

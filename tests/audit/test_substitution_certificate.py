@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import steadygaze as sg
 from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted_pair, tiny, transformer_folder
 from steadygaze.audit.substitution_certificate import Outputs, _sampled_claims
-from steadygaze.audit.substitution_plans import Plan, model_substitutions
+from steadygaze.audit.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.core.errors import UserError
 from steadygaze.data.substitutions import Substitutions
+from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
@@ -41,6 +43,26 @@ def all_rewrites(text: str, table: dict[str, list[str]], changes: int | None = N
     rows = product(*([word, *table.get(word, [])] for word in words))
     most = len(words) if changes is None else changes
     return [" ".join(row) for row in rows if sum(a != b for a, b in zip(row, words, strict=True)) <= most]
+
+
+UNSPACED = ["我喜欢", "电影", "这", "とても", "カー", "映画", "หนัง", "ดี", "រឿង"]
+"""Words of scripts without spaces, in which words of other scripts are written without spaces too."""
+
+
+def joined_texts() -> list[tuple[str, list[str]]]:
+    """Texts without spaces, and their parts, of which every second one is a word of the table."""
+    random, texts = np.random.default_rng(0), []
+    for _ in range(24):
+        parts = ["", *random.choice(UNSPACED, 3)]
+        words = random.choice(list(TABLE), random.integers(1, 4))
+        row = [part for pair in zip(parts, words, strict=False) for part in pair] + [str(random.choice(UNSPACED))]
+        texts.append(("".join(row), row))
+    return texts
+
+
+def joined_rewrites(parts: Sequence[str]) -> list[str]:
+    """Every rewrite of such a text, by brute force."""
+    return ["".join(row) for row in product(*([part, *TABLE.get(part, [])] for part in parts))]
 
 
 def top(weights: Sequence[float], k: int) -> frozenset[int]:
@@ -85,6 +107,23 @@ def test_exact_certificates_agree_with_all_rewrites(changes: int | None) -> None
             assert clf.predict([certificate.counterexample])[0] != certificate.label
         assert (certificate.counterexample is None) == certificate.certified
     assert 5 < changed < 35
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "black box", "average"])
+def test_exact_certificates_hold_beside_scripts_without_spaces(encoder: str) -> None:
+    clf = unsure() if encoder != "average" else tiny("average", epochs=3).fit(TEXTS, LABELS)
+    model = sg.load(lambda texts: clf.predict_proba(texts), classes=list(clf.classes_)) if "box" in encoder else clf
+    rows = joined_texts()
+    samples = 2 if encoder == "average" else 10_000  # 2: the worst rewrite is computed
+    certificates = sg.certify(model, [text for text, _ in rows], substitutions=TABLE, samples=samples)
+    for (_, parts), certificate in zip(rows, certificates, strict=True):
+        rewrites = joined_rewrites(parts)
+        labels = clf.predict(rewrites)
+        assert certificate.method == "exact"
+        assert certificate.positions == len(parts) // 2
+        assert certificate.certified == (len(set(labels)) == 1)
+        assert certificate.counterexample is None or certificate.counterexample in rewrites
+    assert 0 < sum(certificate.certified for certificate in certificates) < len(rows)
 
 
 def test_unknown_alternatives_of_unknown_words_change_nothing() -> None:
@@ -296,22 +335,22 @@ def test_violations_over_ten_thousand_texts_are_at_most_as_frequent_as_stated() 
     assert wrong > 0
 
 
-def attack(clf: sg.TextClassifier, text: str, label: str, width: int) -> bool:
+def attack(clf: sg.TextClassifier, words: Sequence[str], label: str, width: int, space: str = " ") -> bool:
     """Beam search for a rewrite with another label; each position is substituted at most once.  Width 1: greedy."""
-    words = text.split()
-    beam = [text]
+    beam = [list(words)]
     for _ in words:
         candidates = [
-            " ".join([*current[:i], name, *current[i + 1 :]])
-            for current in map(str.split, beam)
+            [*current[:i], name, *current[i + 1 :]]
+            for current in beam
             for i, word in enumerate(words)
             if current[i] == word
             for name in TABLE.get(word, [])
         ]
         if not candidates:
             return False
-        values = clf.predict_proba(candidates)[:, list(clf.classes_).index(label)]
-        if (clf.predict(candidates) != label).any():
+        texts = [space.join(row) for row in candidates]
+        values = clf.predict_proba(texts)[:, list(clf.classes_).index(label)]
+        if (clf.predict(texts) != label).any():
             return True
         beam = [candidates[i] for i in np.argsort(values)[:width]]
     return False
@@ -321,7 +360,19 @@ def attack(clf: sg.TextClassifier, text: str, label: str, width: int) -> bool:
 def test_no_attack_changes_a_certified_label(width: int) -> None:
     clf, texts = unsure(), mixed_texts()
     certificates = sg.certify(clf, texts, substitutions=TABLE, samples=10_000)
-    broken = [row.certified for row in certificates if attack(clf, row.text, str(row.label), width)]
+    broken = [row.certified for row in certificates if attack(clf, row.text.split(), str(row.label), width)]
+    assert len(broken) > 5  # the attack works
+    assert not any(broken)
+
+
+def test_no_attack_changes_a_certified_label_beside_scripts_without_spaces() -> None:
+    clf, rows = unsure(), joined_texts()
+    certificates = sg.certify(clf, [text for text, _ in rows], substitutions=TABLE, samples=10_000)
+    broken = [
+        row.certified
+        for row, (_, parts) in zip(certificates, rows, strict=True)
+        if attack(clf, parts, str(row.label), 5, space="")
+    ]
     assert len(broken) > 5  # the attack works
     assert not any(broken)
 
@@ -358,6 +409,19 @@ def test_subword_models_are_certified_by_words(tmp_path: Path) -> None:
         explanations = clf.explain(all_rewrites(row.text, TABLE))
         assert row.certified == (len({item.label for item in explanations}) == 1)
         assert row.top_k_certified == (len({top(item.weights, 2) for item in explanations}) == 1)
+
+
+@pytest.mark.parametrize(("groups", "rewrites"), [(None, 2), (SynonymGroups((("uone", "utwo"),)), 1)])
+def test_word_pieces_that_continue_over_a_letter_are_distinct(groups: SynonymGroups | None, rewrites: int) -> None:
+    """The model reads both words as [UNK], but not within a word that a Thai letter begins."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "ด", "##uone", "##utwo"]
+    engine = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokens = PieceTokenizer(engine, max_length=9, pad_id=0, synonym_groups=groups)
+    network = model_substitutions(tokens, {"uone": ["utwo"]}, 4)
+    joined, apart = plans(tokens, ["ดuone", "ด uone"], network, SubstitutionConfig())
+    assert joined.texts == ["ดuone", "ดutwo"][:rewrites]
+    assert apart.texts == ["ด uone"]
 
 
 def test_black_boxes_have_no_top_words_and_keep_the_case() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from steadygaze.core.types import Span
 from steadygaze.data.synonym_groups import fold_word
+from steadygaze.data.word_segmentation import LETTER
 
 Choices = NDArray[np.int64]
 
@@ -25,6 +26,12 @@ class TextPositions:
     """The words as written."""
     parts: tuple[str, ...]
     """The text before, between and after them."""
+
+    @property
+    def beside_unspaced(self) -> list[bool]:
+        """Whether each word is beside a letter of a script without spaces, as good in 这good片."""
+        edges = zip(self.parts[:-1], self.parts[1:], strict=True)
+        return [bool(LETTER.match(before[-1:]) or LETTER.match(after[:1])) for before, after in edges]
 
     @property
     def starts(self) -> list[int]:
@@ -43,6 +50,8 @@ class TextPositions:
 def text_positions(text: str, spans: Sequence[Span], words: frozenset[str]) -> TextPositions:
     """The positions with one of these words in lower case; a word beside a letter or digit is a part of a word.
 
+    Letters of scripts without spaces are not parts of the word beside them: good in 这good片 is a position.
+
     >>> text_positions("Fine film!", [(0, 4), (5, 9), (9, 10)], frozenset(["film"]))
     TextPositions(words=('film',), parts=('Fine ', '!'))
     """
@@ -50,12 +59,17 @@ def text_positions(text: str, spans: Sequence[Span], words: frozenset[str]) -> T
         (start, end)
         for start, end in spans
         if fold_word(text[start:end]) in words
-        and not text[start - 1 : start].isalnum()
-        and not text[end : end + 1].isalnum()
+        and not _continues(text[start - 1 : start])
+        and not _continues(text[end : end + 1])
     ]
     edges = [0, *(edge for span in chosen for edge in span), len(text)]
     parts = tuple(text[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2))
     return TextPositions(tuple(text[start:end] for start, end in chosen), parts)
+
+
+def _continues(neighbor: str) -> bool:
+    """Whether a word extends over the character beside it."""
+    return neighbor.isalnum() and not LETTER.match(neighbor)
 
 
 def count_rewrites(sizes: Sequence[int], changes: int | None = None) -> int:

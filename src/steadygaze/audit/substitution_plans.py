@@ -1,7 +1,7 @@
 """Which rewrites of a text the certificate of substitutions evaluates: all, the worst, random samples, or none."""
 
 import hashlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from steadygaze.core.maths.smoothing_bounds import product_total_variation
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.substitutions import Substitutions
-from steadygaze.data.synonym_groups import fold_word
+from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.synonym_rewriting import cased_alternatives, match_case
 from steadygaze.data.synonym_tables import Table
 from steadygaze.data.text_tokenizer import Tokens
@@ -94,12 +94,17 @@ def plans(
         ]
         new = [form for form in dict.fromkeys(form for row in forms for form in row) if form not in encodings]
         encodings.update(zip(new, _encodings(tokens, new) if new else [], strict=True))
-        options = [_distinct(alternatives, encodings) for alternatives in forms]
+        joined = [beside and tokens.kind == "pieces" for beside in positions.beside_unspaced]
+        readings = [
+            _joined_readings(tokens, alternatives) if join else {form: encodings[form] for form in alternatives}
+            for join, alternatives in zip(joined, forms, strict=True)
+        ]
+        options = [_distinct(reading) for reading in readings]
         sizes = [len(distinct) for distinct in options]
         rewrites = count_rewrites(sizes, config.max_substitutions)
         alike = [
-            [name for other, name in alternatives.items() if encodings[other] == encodings[form]]
-            for form, alternatives in zip(positions.words, forms, strict=True)
+            [name for other, name in alternatives.items() if reading[other] == reading[form]]
+            for form, alternatives, reading in zip(positions.words, forms, readings, strict=True)
         ]
         counts = {"text": text, "rewrites": min(rewrites, MOST_REWRITES), **_counts(forms, options, alike)}
         if rewrites <= config.samples:
@@ -160,11 +165,21 @@ def _smoothing_plan(
     return Plan("sampling", [text, *samples], total_variation, counts)
 
 
-def _distinct(forms: Iterable[str], encodings: Mapping[str, Hashable]) -> list[str]:
-    """The first form of each encoding, in order."""
+def _joined_readings(tokens: Tokens, forms: Mapping[str, str]) -> dict[str, Hashable]:
+    """What the model reads for forms beside a letter of a script without spaces, over which word pieces may continue.
+
+    The encoding of the form alone does not tell this.  Only members of a synonym group are the same: the text is
+    rewritten before it is split.
+    """
+    groups: SynonymGroups | None = getattr(tokens, "synonym_groups", None)
+    return {form: name if groups is None else groups.representative(name) for form, name in forms.items()}
+
+
+def _distinct(readings: Mapping[str, Hashable]) -> list[str]:
+    """The first form of each reading, in order."""
     first: dict[Hashable, str] = {}
-    for form in forms:
-        first.setdefault(encodings[form], form)
+    for form, reading in readings.items():
+        first.setdefault(reading, form)
     return list(first.values())
 
 

@@ -1,0 +1,41 @@
+"""bench/substitution_certificate.py: the attack finds the positions of the certificate by other means."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steadygaze.audit.rewrites import text_positions
+from steadygaze.data.word_tokenizer import build_word_tokenizer
+
+BENCH = Path(__file__).parent.parent / "bench"
+NAMES = frozenset(["film", "good", "clock", "café"])
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(BENCH))
+    before = set(sys.modules)
+    yield
+    for name in {file.stem for file in BENCH.glob("*.py")} & set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("A GOOD film, a good-film; film's good.", 6),
+        ("o'clock 'good' goodn't film_2 good2 2good films", 1),
+        ("see www.film.com/good and #film @good café.", 3),
+        ("这good片，我喜欢film电影", 2),
+        ("filmはgoodです หนังgoodดี", 3),
+    ],
+)
+def test_the_attack_substitutes_the_positions_of_the_certificate(text: str, count: int) -> None:
+    from substitution_certificate import target_positions
+
+    found = target_positions(text, NAMES)
+    assert len(found.words) == count
+    assert found == text_positions(text, build_word_tokenizer([], max_length=99).place([text]).spans[0], NAMES)

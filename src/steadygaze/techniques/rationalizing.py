@@ -22,7 +22,8 @@ arXiv:2305.13599): a predictor that learns faster than the generator overfits to
 enforced.  The defaults are those of A2R's code, in which the predictor is faster.
 
 Skewed (Yu et al. 2021, arXiv:2110.13880, §5.3): the predictor is trained on the first sentence of each text for
-`skewed` epochs, with a frozen generator.  A generator that then keeps selecting that sentence is interlocked.
+`skewed` epochs, with a frozen generator.  With a shared encoder (FR), only the generator's scoring layer is frozen,
+because the encoder belongs to the predictor.  A generator that then keeps selecting that sentence is interlocked.
 """
 
 import dataclasses

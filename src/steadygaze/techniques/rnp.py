@@ -27,8 +27,8 @@ default of 1, nothing is selected.  Try 0.1 to 0.3.
 
 FR (Liu et al., "FR: Folded Rationalization with a Unified Encoder", NeurIPS 2022, arXiv:2209.08285) is
 `shared_encoder`: generator and predictor share one encoder, so that neither adapts to the other's poor states alone.
-All terms train all parameters at the learning rate of the run.  Departs from the paper: states are max-pooled, and the
-default estimator is REINFORCE; the paper has estimator=gumbel.
+All terms train all parameters at the learning rate of the run.  `skewed` trains the predictor with its encoder, which is
+here also that of the generator: only the generator's scoring layer stays fixed, unlike in RNP.
 
 Cost
 ----
@@ -42,6 +42,9 @@ Departs from the paper
 ----------------------
 From Lei et al., as Yu et al.'s reimplementation: sentences are selected by default, states are max-pooled, the reward
 is −tanh ℓ, there is a baseline, and evaluation is deterministic.
+
+From Liu et al. (FR): states are max-pooled, and the default estimator is REINFORCE; the paper has estimator=gumbel.
+Selections are sampled with `exploration`, 0.2 by default, which all joint techniques here have.
 
 Tested by tests/techniques/test_rnp.py.
 """

@@ -456,6 +456,32 @@ def test_the_summary_counts_methods_and_uncovered_words(tmp_path: Path) -> None:
     assert len(found[:2]) == 2
 
 
+def test_the_summary_counts_vacuous_certificates() -> None:
+    """Without a word of the table, or with at most k words, the certificate holds for any model."""
+    texts = ["a film", "nothing here at all", "i thought a good plot was here", "a bad and dull film , i thought"]
+    found = sg.certify(unsure(), texts, k=2, substitutions=TABLE, samples=10_000)
+    assert [row.words for row in found] == [2, 4, 7, 8]
+    summary = found.to_dict()["summary"]
+    assert (summary["vacuous"], summary["vacuous_top_k"]) == (1, 2)
+    others = [found[0], found[2], found[3]]
+    assert summary["share_certified_not_vacuous"] == pytest.approx(np.mean([row.certified for row in others]))
+    assert found[0].top_k_certified
+    assert found[1].top_k_certified
+    share = np.mean([bool(row.top_k_certified) for row in found[2:]])
+    assert summary["share_top_k_certified_not_vacuous"] == pytest.approx(share)
+    assert summary["share_top_k_certified"] == pytest.approx(0.5 + share / 2)
+    assert "  vacuous: texts without a word that has alternatives in the table: 1 of 4" in str(found)
+    assert "  vacuous: texts without such a word, or with at most 2 words: 2 of 4" in str(found)
+    assert f"  of the other texts: {round(2 * share)} of 2" in str(found)
+    empty = sg.certify(unsure(), texts[1:2], k=2, substitutions=TABLE)
+    assert empty.summary()["share_certified_not_vacuous"] is None
+    assert "of the other texts" not in str(empty)
+    worst = sg.certify(tiny("average", epochs=1).fit(TEXTS, LABELS), texts, k=2, substitutions=TABLE, samples=2)
+    assert [row.words for row in worst] == [2, 4, 7, 8]
+    box = sg.certify(sg.load(unsure().predict_proba, classes=list(unsure().classes_)), texts, substitutions=TABLE)
+    assert box.summary()["vacuous_top_k"] is None
+
+
 def test_the_summary_says_how_many_pairs_of_the_table_are_left_out() -> None:
     table = {"film": ["movie", "movies", "the", "motion picture", "film"], "films": ["movies"], "re": ["about"]}
     certificates = sg.certify(unsure(), ["a film"], substitutions=table)

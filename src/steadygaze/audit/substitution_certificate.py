@@ -67,6 +67,8 @@ class Outputs:
     weights: Floats | None  # (M,L) of each word; None: unknown, or the number of words differs
     explained: bool
     """Whether the model has word weights."""
+    words: int | None = None
+    """Words of the text that the model reads; None: the model has no word weights."""
 
 
 def certify_substitutions(
@@ -127,8 +129,9 @@ def _outputs(
     arrays = [torch.cat(values)[order].numpy() for values in zip(*parts, strict=True)]
     for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         probabilities, words, lengths = (array[end - size : end] for array in arrays)
+        count = int(lengths[0]) if explained else None
         aligned = explained and lengths.min() == lengths.max()
-        yield Outputs(probabilities, words[:, : lengths[0]] if aligned else None, explained)
+        yield Outputs(probabilities, words[:, : lengths[0]] if aligned else None, explained, count)
 
 
 def _word_weights(batch: Batch, weights: Tensor | None, width: int) -> tuple[Tensor, Tensor]:
@@ -154,6 +157,7 @@ def _certificate(
         method=plan.method,
         total_variation=plan.total_variation,
         evaluated=len(plan.texts),
+        words=outputs.words,
         question=question,
         **claims,
         **plan.counts,

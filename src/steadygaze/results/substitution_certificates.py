@@ -5,7 +5,7 @@ Does not import torch.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 Method = Literal["exact", "sampling", "none"]
+Claim = Literal["certified", "top_k_certified"]
 SCOPE = "substitutions by the pairs of the table that are not left out, not other rewrites, inserted or deleted words"
 METHODS: tuple[Method, ...] = get_args(Method)
 LISTED = 8
@@ -63,9 +64,15 @@ class SubstitutionCertificate:
     """Upper bound of the change of a word's weight, or of its mean over samples.  None: not bounded."""
     uncovered: tuple[str, ...]
     """Words with alternatives that the model reads differently."""
+    words: int | None = None
+    """Words of the text that the model reads.  None: the model has no word weights."""
     counterexample: str | None = None
     """A rewrite with another label, if the method "exact" found one."""
     question: str | None = None
+
+    def is_vacuous(self, k: int | None = None) -> bool:
+        """Whether the claim holds for any model: no word has an alternative.  `k`: or at most k words, for top-k."""
+        return not self.positions or (k is not None and self.words is not None and self.words <= k)
 
     def line(self) -> str:
         """Certificate, label and text, separated by tabs."""
@@ -124,17 +131,27 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     def _has_weights(self) -> bool:
         return any(row.top_k_certified is not None for row in self.rows)
 
-    def _count(self, claim: Literal["certified", "top_k_certified"], method: Method) -> int:
+    def _count(self, claim: Claim, method: Method) -> int:
         return sum(row.method == method and bool(getattr(row, claim)) for row in self.rows)
 
-    def _share(self, claim: Literal["certified", "top_k_certified"], method: Method) -> float:
+    def _share(self, claim: Claim, method: Method) -> float:
         return self._count(claim, method) / len(self) if self.rows else 0.0
 
+    def _not_vacuous(self, claim: Claim) -> "SubstitutionCertificates":
+        """The texts for which the claim does not hold for any model."""
+        k = self.config.k if claim == "top_k_certified" else None
+        return replace(self, rows=tuple(row for row in self.rows if not row.is_vacuous(k)))
+
     def summary(self) -> dict[str, Any]:
-        """Counts, shares and means over all texts."""
+        """Counts, shares and means over all texts.
+
+        A certificate is vacuous if it holds for any model: of texts without a word that has an alternative, and of the
+        top-k words of texts with at most k words.  Shares `_not_vacuous` are over the other texts.
+        """
         methods = Counter(row.method for row in self.rows)
         alternatives = sum(row.alternatives for row in self.rows)
         covered = sum(row.covered_alternatives for row in self.rows)
+        others, longer = self._not_vacuous("certified"), self._not_vacuous("top_k_certified")
         return {
             "texts": len(self),
             "certified": self._count("certified", "exact"),
@@ -144,6 +161,12 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
             "smoothed_label_differs": sum(row.label != row.model_label for row in self.rows),
             "share_top_k_certified": self.share_top_k_certified,
             "share_top_k_certified_smoothed": self.share_top_k_certified_smoothed,
+            "vacuous": len(self) - len(others),
+            "share_certified_not_vacuous": others.share_certified if others.rows else None,
+            "share_certified_smoothed_not_vacuous": others.share_certified_smoothed if others.rows else None,
+            "vacuous_top_k": len(self) - len(longer) if self._has_weights else None,
+            "share_top_k_certified_not_vacuous": longer.share_top_k_certified,
+            "share_top_k_certified_smoothed_not_vacuous": longer.share_top_k_certified_smoothed,
             "methods": {name: methods[name] for name in METHODS},
             "counterexamples": sum(row.counterexample is not None for row in self.rows),
             "mean_positions": _mean([row.positions for row in self.rows]),
@@ -184,6 +207,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         most = self.config.max_substitutions
         limit = "any number of" if most is None else f"up to {most:,}"
         lines = [(f"texts whose label cannot change by {limit} substitutions", _share(summary["certified"], total))]
+        lines += self._vacuous_lines("certified", "without a word that has alternatives in the table")
         methods = summary["methods"]
         if methods["sampling"]:
             count, others = summary["certified_smoothed"], summary["smoothed_label_differs"]
@@ -199,6 +223,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         if self.share_top_k_certified is not None:
             words = f"texts whose top {self.config.k} words cannot change"
             lines.append((words, _share(self._count("top_k_certified", "exact"), total)))
+            reason = f"without such a word, or with at most {self.config.k} words"
+            lines += self._vacuous_lines("top_k_certified", reason)
             if methods["sampling"]:
                 count = self._count("top_k_certified", "sampling")
                 lines.append((f"{words} in the smoothed model", _share(count, total)))
@@ -207,6 +233,16 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         lines.append(("pairs of the table that are left out", _share(self.excluded_pairs, self.table_pairs)))
         words = ", ".join(f"{one_line(word, 32)} ({count:,})" for word, count in self.uncovered_words())
         return [*lines, ("words that are most often not covered (texts)", words)] if words else lines
+
+    def _vacuous_lines(self, claim: Claim, reason: str) -> list[tuple[str, str]]:
+        """The number of vacuous certificates, and the exact certificates of the other texts."""
+        others = self._not_vacuous(claim)
+        if len(others) == len(self):
+            return []
+        lines = [(f"  vacuous: texts {reason}", f"{len(self) - len(others):,} of {len(self):,}")]
+        if others.rows:
+            lines.append(("  of the other texts", _share(others._count(claim, "exact"), len(others))))
+        return lines
 
     def __str__(self) -> str:
         numbers = [f"{description}: {value}" for description, value in self.lines()]

@@ -30,6 +30,9 @@ WRITTEN = [  # sentences between "|"; the text has a space for each
     "He holds a Ph.D. in physics.|She does too.",
     "“It works!”|So he said.",
     '"It works." |"It does not." |Who is right?',
+    '5\'9" tall.|He left.|"Yes." |She stayed.',
+    '"I saw District 9" was all.|"Yes." |She stayed.',
+    "„Gut.“|Er ging.|“It works.”|Fine.",
     "(It was cold.)|We went home.",
     "He asked “Why?”) |Nobody knew.",
     "It was slow...|Then it broke…|Why?!",
@@ -46,6 +49,9 @@ APART = [  # known differences: too many sentences in the first two, too few in 
     ("A. Milne wrote it.", ["A.", "Milne wrote it."]),
     ("It was plan B. We failed.", ["It was plan B. We failed."]),
     ("He works for Acme Inc. She does not.", ["He works for Acme Inc. She does not."]),
+    ("We came at 9 p.m. The cast bowed.", ["We came at 9 p.m. The cast bowed."]),
+    ("I saw it in the U.S. The film ran.", ["I saw it in the U.S. The film ran."]),
+    ("He has a Ph.D. She left.", ["He has a Ph.D. She left."]),
 ]
 
 
@@ -79,7 +85,12 @@ def test_known_differences(text, parts):
 
 @pytest.mark.parametrize(
     ("tokens", "kind"),
-    [("dr . who ? yes ##s .", "words"), ("Dr . Ġwho ? ĠDr . Ġdo .", "pieces"), ("dr . ##dr . who . who", "pieces")],
+    [
+        ("dr . who ? yes ##s .", "words"),
+        ("Dr . Ġwho ? ĠDr . Ġdo .", "pieces"),
+        ("dr . ##dr . who . who", "pieces"),
+        ("ĠInc .) Ġso .) ĠNo", "pieces"),
+    ],
 )
 def test_an_abbreviation_is_a_whole_word_of_any_vocabulary(tokens, kind):
     vocabulary = [*dict.fromkeys(tokens.split())]
@@ -91,19 +102,44 @@ def test_an_abbreviation_is_a_whole_word_of_any_vocabulary(tokens, kind):
         "dr . who": [0, 0, 0, 0, 1, 1, 1],
         "Dr . Ġwh": [0, 0, 0, 0, 1, 1, 1, 1],
         "dr . ##d": [0, 0, 0, 0, 1, 1, 2],
+        "ĠInc .) ": [0, 0, 0, 0, 1],
     }
     assert numbers == expected[tokens[:8]]
 
 
 @pytest.mark.parametrize(
-    "token", [".", "!", "?", "...", "!!!", "?!", "…", "Ġ.", "▁?", "##.", "##...", "。", "âĢ¦", "ãĢĤ", "Ġ!âĢ¦"]
+    "token",
+    [
+        ".",
+        "!",
+        "?",
+        "...",
+        "!!!",
+        "?!",
+        "…",
+        "Ġ.",
+        "▁?",
+        "##.",
+        "##...",
+        "。",
+        "âĢ¦",
+        "ãĢĤ",
+        "Ġ!âĢ¦",
+        '."',
+        '?"',
+        ".)",
+        "!)",
+        ".”",
+        ".âĢĿ",
+        "Ġ.'",
+    ],
 )
 def test_a_stop_ends_a_sentence_however_a_vocabulary_marks_it(token):
     assert can_end(torch.from_numpy(sentence_roles([token]))).all()
 
 
 @pytest.mark.parametrize(
-    "token", ["", "u.s.", "a", ",", ";", ":", "-", '"', "3.5", "##", "Ġ", "▁", "Ġa", "<s>", "qqq", ".)"]
+    "token", ["", "u.s.", "a", ",", ";", ":", "-", '"', "3.5", "##", "Ġ", "▁", "Ġa", "<s>", "qqq", '"."', "(."]
 )
 def test_other_tokens_do_not_end_a_sentence(token):
     assert not can_end(torch.from_numpy(sentence_roles([token]))).any()

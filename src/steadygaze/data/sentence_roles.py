@@ -1,8 +1,8 @@
 """The role of each token of a vocabulary at the end of sentences (core/maths/sentence_ends.py).
 
 A sentence ends with a full stop, an exclamation or question mark, an ellipsis, or a run of these, also after the mark
-of a subword: ".", "...", "?!", "Ġ!", "##.".  The signs of other scripts and their byte-level spelling count too:
-"âĢ¦" is "…".
+of a subword: ".", "...", "?!", "Ġ!", "##.".  Closing marks and quotes can follow in the same token: ".)", '?"'.
+The signs of other scripts and their byte-level spelling count too: "âĢ¦" is "…".
 
 A full stop that belongs to a word is part of its token (u.s., 3.5) in our own vocabularies.  Abbreviations that are
 also common words or often end a sentence are not listed: rep, gen, etc.
@@ -29,6 +29,8 @@ WORDS = {role: frozenset(words.split()) for role, words in _WORDS.items()}
 NOT_INITIALS = frozenset("aAiIяЯ")
 """Letters that are words."""
 NUMBER = re.compile(r"\d+|qqq")
+QUOTES = "\"'"
+"""Straight quotation marks, which close a sentence only in one token with its end: '."'."""
 BYTES = ByteLevel(add_prefix_space=False, use_regex=False)
 
 
@@ -39,11 +41,14 @@ def _signs(signs: str) -> str:
 
 
 _MARK = f"(?:{'|'.join([*STARTS, CONTINUES])})*"
+_CLOSING = ")]}”’»」』）】》〉"
 PATTERNS = {
-    SentenceRole.FULL_STOP: re.compile(rf"{_MARK}\."),
-    SentenceRole.END: re.compile(f"{_MARK}{_signs('.!?…‥。．！？｡؟۔।॥')}+"),
-    SentenceRole.CLOSING: re.compile(f"{_MARK}{_signs(')]}”’»」』）】》〉')}+"),
+    SentenceRole.FULL_STOP: re.compile(rf"{_MARK}\.{_signs(_CLOSING)}*"),
+    SentenceRole.END: re.compile(f"{_MARK}{_signs('.!?…‥。．！？｡؟۔।॥')}+{_signs(_CLOSING + QUOTES)}*"),
+    SentenceRole.CLOSING: re.compile(f"{_MARK}{_signs(_CLOSING)}+"),
     SentenceRole.QUOTE: re.compile(f'{_MARK}"'),
+    SentenceRole.LOW_QUOTE: re.compile(f"{_MARK}{_signs('„')}"),
+    SentenceRole.LEFT_QUOTE: re.compile(f"{_MARK}{_signs('“')}"),
 }
 
 
@@ -60,7 +65,7 @@ def sentence_roles(vocabulary: Sequence[str], kind: Kind = "words") -> NDArray[n
 def _role(token: str, name: str, continues: bool) -> SentenceRole:
     for role, pattern in PATTERNS.items():
         if pattern.fullmatch(token):
-            return role
+            return SentenceRole.END_QUOTE if role == SentenceRole.END and token.count('"') % 2 else role
     if continues and not name[:1].isupper():  # at the start of a text, a word has no mark in a byte-level vocabulary
         return SentenceRole.OTHER
     if NUMBER.fullmatch(name):

@@ -194,7 +194,7 @@ def _draw(total: int, limit: int | None, seed: int, adapter: ModelAdapter) -> Te
 def run_audit(request: AuditRequest) -> AuditFindings:
     """Run all protocols.  `sg.audit` and all commands call this function."""
     if request.train is not None:
-        check_train(trainable(request.adapter), request.train)
+        request = replace(request, train=read_train(trainable(request.adapter), request.train))
     if "data" not in request.facts:
         request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
@@ -249,16 +249,21 @@ def trainable(adapter: ModelAdapter) -> TextClassifier:
     return adapter.classifier
 
 
-def check_train(classifier: TextClassifier, train: Any) -> None:
-    """Raise an error if these are not texts with the labels of the model."""
+def read_train(classifier: TextClassifier, train: Any) -> tuple[list[Any], list[Label]]:
+    """Return lists of texts and labels, because generators can be read only once.
+
+    Raise an error if these are not texts with the labels of the model.
+    """
     if not isinstance(train, Sequence) or len(train) != 2:
         raise UserError(f"train must be (texts, labels), found {train!r:.80}")
-    labels, classes = set(read_split(*train).labels), list(classifier.stored_.description.classes)
+    split, classes = read_split(*train), list(classifier.stored_.description.classes)
+    labels = set(split.labels)
     if labels != set(classes):
         raise UserError(
             f"the training texts have the labels {sorted(labels, key=str)}, the model has {classes}: "
             "pass the texts and labels that the model was trained on as train= (--train)"
         )
+    return join_questions(split.texts, split.questions), split.labels
 
 
 def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:

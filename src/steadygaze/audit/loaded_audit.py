@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.two_class_models import two_class_models
-from steadygaze.audit.audit import check_train, run_audit, trainable
+from steadygaze.audit.audit import read_train, run_audit, trainable
 from steadygaze.audit.manifest import POLICY, Manifest
 from steadygaze.audit.prepare_case import AuditRequest, draw_texts, fingerprint
 from steadygaze.core.arguments import option_name, options
@@ -146,9 +146,7 @@ def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tupl
     classifier = trainable(adapter)
     options = {**config.labeled_columns, "rationales": None}
     corpus = load_corpus(config.train or "", **options, data_dir=runtime.data_dir)
-    train = columns(corpus.splits[corpus.choose("train")])
-    check_train(classifier, train)
-    return train
+    return read_train(classifier, columns(corpus.splits[corpus.choose("train")]))
 
 
 def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]:

@@ -113,6 +113,19 @@ def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
             sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
 
 
+def test_training_texts_may_be_generators(monkeypatch):
+    """They are read once, and the protocols get lists."""
+    classifier, seen = fitted("a2r"), []
+    monkeypatch.setattr("steadygaze.audit.audit.prepare_all", lambda request, _: seen.append(request.train) or stop())
+
+    def stop():
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        sg.audit(classifier, TEXTS, LABELS, train=(iter(TEXTS), iter(LABELS)))
+    assert seen == [(TEXTS, LABELS)]
+
+
 @pytest.mark.usefixtures("fewer_protocols")
 def test_classes_that_were_named_otherwise_are_those_of_the_model():
     report = sg.audit(

@@ -7,7 +7,7 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.study.study_data import hold_out_test, load_study_data
+from steadygaze.study.study_data import hold_out_audit_texts, load_study_data
 from study.tiny import order
 
 
@@ -62,11 +62,11 @@ def test_an_empty_split_is_refused():
 
 def test_too_few_texts_to_keep_any_out():
     with pytest.raises(UserError, match="8 texts are too few"):
-        hold_out_test([Example(f"text {i}", "ab"[i % 2]) for i in range(8)])
+        hold_out_audit_texts([Example(f"text {i}", "ab"[i % 2]) for i in range(8)])
 
 
 def test_a_class_of_four_keeps_all_of_them_for_training():
     examples = [Example(f"text {i}", "rare" if i < 4 else "usual") for i in range(24)]
-    trained, audited = hold_out_test(examples)
+    trained, audited = hold_out_audit_texts(examples)
     assert sum(x.label == "rare" for x in trained) == 4
     assert {x.label for x in audited} == {"usual"}

@@ -124,27 +124,20 @@ def _counts(draws: NDArray[np.int64]) -> Values:
 
 
 def _percentile_interval(draws: Values, level: float) -> Interval | None:
-    """The middle `level` of the draws; None without a finite draw."""
+    """The middle `level` of the finite draws; None if there are none."""
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; a confidence lies strictly between 0 and 1")
     finite = draws[np.isfinite(draws)]  # a draw of few texts may contain only NaN
     if not len(finite):
         return None
-    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
+    low, high = percentile_bounds(finite, level)
     return float(low), float(high)
 
 
-PROPORTIONS = frozenset({"accuracy", "label-flip", "first-sentence-pick"})
-"""Measures that are true or false for each text."""
-
-
-def is_proportion(measure: str, values: Sequence[float]) -> bool:
-    """Whether the mean of these values of a measure is a share of texts.
-
-    >>> is_proportion("label-flip/noise", [0.0, 1.0]), is_proportion("jensen-shannon/noise", [0.0, 0.0])
-    (True, False)
-    """
-    return measure.split("/")[0] in PROPORTIONS and {*values} <= {0.0, 1.0}
+def percentile_bounds(draws: Values, level: float = LEVEL) -> tuple[Values, Values]:
+    """The ends of the middle `level` of the draws.  (R,…) -> (…), (…)"""
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
 
 
 def wilson_interval(successes: int, n: int, level: float = LEVEL) -> Interval:

@@ -32,7 +32,7 @@ from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.highlight import page
-from steadygaze.results.intervals import LEVEL, resample_counts
+from steadygaze.results.intervals import percentile_bounds, resample_counts
 from steadygaze.results.row import SavedResult
 
 if TYPE_CHECKING:
@@ -243,6 +243,4 @@ def _interval(
     weighted = np.column_stack([absolute, matrix])
     sums = np.concatenate([counts @ weighted for counts in resample_counts(len(absolute), RESAMPLES, seed)])
     used = sums[:, 0] > 0
-    shares = sums[used, 1:] / sums[used, :1]
-    low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return low, high
+    return percentile_bounds(sums[used, 1:] / sums[used, :1])

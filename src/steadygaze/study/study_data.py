@@ -53,7 +53,7 @@ def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> Stud
         splits["validation"] = corpus.splits["validation"]
     split = config.split or ("test" if "test" in corpus.splits else HELD_OUT)
     if split == HELD_OUT and split not in corpus.splits:
-        splits["train"], audited = hold_out_test(splits["train"])
+        splits["train"], audited = hold_out_audit_texts(splits["train"])
     else:
         audited = _named(corpus, split)
     trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
@@ -66,8 +66,8 @@ def limit_training(examples: list[Example], limit: int | None) -> list[Example]:
     return examples if limit is None else [examples[row] for row in sample_rows(len(examples), limit, 0)]
 
 
-def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
-    """Split into training and held-out texts, stratified, with a fixed seed."""
+def hold_out_audit_texts(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """Split into training texts and texts to audit: one in KEPT_OUT of every class, with a fixed seed."""
     train, held_out = hold_out(len(examples), [example.label for example in examples], interval=KEPT_OUT)
     if not held_out:
         raise UserError(

@@ -53,7 +53,11 @@ def fit_mask_probe(config: SelectorConfig, nets: nn.ModuleDict, inputs: InputSpl
 
 
 def fit_probe(masks: Tensor, labels: Tensor, classes: int, seed: int) -> ProbeClassifier:
-    """Fit a probe with early stopping on held-out masks; it starts at the class frequencies.  (N,D), (N,) long"""
+    """Fit a probe with early stopping on held-out masks; it starts at the class frequencies.  (N,D), (N,) long
+
+    The rows are not those of `data.splits.hold_out`: the generator also draws the batches of the steps, and saved
+    probes and their probe-loss depend on it.
+    """
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(masks), generator=generator)
     held_out_size = max(1, len(masks) // HELD_OUT)

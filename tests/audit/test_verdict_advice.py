@@ -4,7 +4,10 @@ import math
 
 import pytest
 
-from steadygaze.audit.verdict_rules import advise, deciding_texts, verdicts
+from steadygaze.audit.measures.shortcut_measures import FEWEST
+from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
+from steadygaze.audit.protocols.stability import NO_SYNONYMS
+from steadygaze.audit.verdict_rules import FEW_TEXTS_OF_A_CLASS, NO_SYNONYM_TABLE, advise, deciding_texts, verdicts
 from steadygaze.report.audit_page import render
 from steadygaze.report.terminal_tables import text
 from steadygaze.results.report import Report
@@ -50,6 +53,18 @@ def test_the_advice_names_texts_and_options():
     assert unlikely.endswith(", 0.030.")
     assert advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7) == ("Audit more texts: a verdict needs at least 8.")
     assert advise([], LIMITS, 100) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (NO_SYNONYMS, "Build a synonym table with steadygaze synonyms build wordnet"),
+        (ONE_CLASS, f"Audit more texts, with at least {FEWEST} of each predicted class."),
+    ],
+)
+def test_the_reasons_of_the_protocols_have_an_advice(reason, advice):
+    assert advise([], LIMITS, 100, missing=f"not applicable, because {reason}").startswith(advice)
+    assert any(reason.startswith(key) for key in (NO_SYNONYM_TABLE, FEW_TEXTS_OF_A_CLASS))
 
 
 def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():

@@ -101,6 +101,13 @@ def test_a_measure_gives_one_number_per_example_within_its_bounds(name):
 
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
+def test_a_measure_is_a_proportion_if_and_only_if_its_values_are_zero_and_one(name):
+    """Its interval is then Wilson's."""
+    value = MEASURES[name].function(**inputs(name))
+    assert MEASURES[name].proportion == ({*value[~value.isnan()].tolist()} <= {0.0, 1.0})
+
+
+@pytest.mark.parametrize("name", PER_EXAMPLE)
 def test_a_batch_is_its_examples(name):
     given = inputs(name)
     rows = [MEASURES[name].function(**each(given, lambda x, i=i: x[i : i + 1])) for i in range(B)]

@@ -25,7 +25,7 @@ record.json.gz is the record after the move.  All numbers and weights of before.
                     of new features in a comparison; weights of the technique fresh
 Nine entries were recorded again since, on purpose: audit/* and compare.  The other 57 are equal bit for bit, and so is
 the value of every row.  The training settings for fewer than 600 texts change no entry.  The differences:
-    intervals       of accuracy, label-flip and first-sentence-pick: Wilson's instead of the bootstrap's
+    intervals       of accuracy, label-flip, first-sentence and first-sentence-pick: Wilson's, not the bootstrap's
     split           of an audit of training texts: named in words
     answers         `partly` is `undecided`
     new             advice of verdicts, training texts among the audited texts, the digest of the predictions of a black

@@ -4,8 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import binomtest
 
+from steadygaze.audit.audit_case import Finding
+from steadygaze.audit.audit_report import _row
 from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.row import mean_row
@@ -24,15 +27,24 @@ def test_all_right_of_eight_by_hand():
     assert wilson_interval(8, 8)[1] == 1
 
 
-@pytest.mark.parametrize("measure", ["accuracy", "label-flip/noise"])
-def test_a_share_of_texts_has_a_wilson_interval(measure):
-    assert mean_row(measure, [1.0] * 8).interval == wilson_interval(8, 8)
+def test_a_share_of_texts_has_a_wilson_interval():
+    assert mean_row("accuracy", [1.0] * 8, proportion=True).interval == wilson_interval(8, 8)
+
+
+@pytest.mark.parametrize(
+    "measure", ["accuracy", "label-flip/noise", "first-sentence/rationales", "first-sentence-pick"]
+)
+def test_an_audit_has_the_interval_that_its_measure_declares(measure):
+    assert _row(Finding(measure, torch.ones(8)), {}).interval == wilson_interval(8, 8)
+    assert _row(Finding("top-k-overlap/noise", torch.ones(8)), {}).interval == (1, 1)
 
 
 def test_other_measures_keep_their_bootstrap():
     """Zeros of a divergence are not outcomes of a trial."""
     assert mean_row("jensen-shannon/noise", [0.0] * 8).interval == (0, 0)
-    low, high = mean_row("label-flip/seeds", [0.0, 0.5, 1.0] * 3).interval  # means over pairs of models
+    low, high = mean_row(
+        "label-flip/seeds", [0.0, 0.5, 1.0] * 3, proportion=True
+    ).interval  # means over pairs of models
     assert (low, high) != wilson_interval(4, 9)
 
 

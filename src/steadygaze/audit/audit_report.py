@@ -16,7 +16,7 @@ from steadygaze.audit.audit_case import (
     selecting_explainers,
     texts_without_selection,
 )
-from steadygaze.audit.measures import FACTS
+from steadygaze.audit.measures import FACTS, measure_of
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
@@ -161,7 +161,8 @@ def _row(finding: Finding, common_settings: Settings) -> Row:
     note = finding.note or (
         f"of {count_text(len(values), 'text')}: the other {left:,} were not sampled, or have no value" if left else ""
     )
-    return mean_row(finding.measure, values.tolist(), settings, note=note)
+    proportion = measure_of(finding.measure).proportion
+    return mean_row(finding.measure, values.tolist(), settings, note=note, proportion=proportion)
 
 
 def _constant_label(prepared: PreparedCase) -> tuple[str, ...]:

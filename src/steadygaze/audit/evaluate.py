@@ -106,7 +106,9 @@ def evaluate_adapter(
     probabilities = adapter.predict_proba(inputs, batch_size=batch_size)
     settings = _settings(adapter, inputs, check_labels(labels, minimum_classes=1), probabilities, seed)
     probs, label = torch.from_numpy(probabilities), torch.from_numpy(codes)
-    rows = [mean_row("accuracy", correctness_measures.accuracy(probs, label).tolist(), settings, seed=seed)]
+    rows = [
+        mean_row("accuracy", correctness_measures.accuracy(probs, label).tolist(), settings, seed=seed, proportion=True)
+    ]
     for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
         rows.append(Row(measure, value, len(codes), interval, settings))
     evaluation = tabulate(adapter.name, adapter.classes, rows, texts, codes, probabilities, ERRORS)

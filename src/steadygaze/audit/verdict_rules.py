@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from steadygaze.audit.measures import check_name
+from steadygaze.audit.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import explainer_name, measure_noun, number, plain_label, scale, short_number
 from steadygaze.results.leakage_warnings import MARGIN
@@ -31,12 +32,15 @@ MOST = 100_000
 """Numbers of texts above this one are not advised."""
 Limits = Mapping[str, tuple[float, float]]
 """Measure -> thresholds of yes and of no."""
+NO_SYNONYM_TABLE = "there is no synonym table"
+FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
+"""Reasons why a measure is missing; the protocols begin their sentences with them."""
 MISSING = {
-    "there is no synonym table": "build a synonym table with steadygaze synonyms build wordnet --out synonyms.jsonl "
+    NO_SYNONYM_TABLE: "build a synonym table with steadygaze synonyms build wordnet --out synonyms.jsonl "
     "(English; extra wordnet), and pass it with --synonyms (synonyms=)",
-    "the position leak needs": "audit more texts, with at least 20 of each predicted class",
+    FEW_TEXTS_OF_A_CLASS: f"audit more texts, with at least {TEXTS_PER_CLASS} of each predicted class",
 }
-"""Part of the note of a missing measure -> advice."""
+"""Reason in the note of a missing measure -> advice."""
 
 
 @dataclass(frozen=True)

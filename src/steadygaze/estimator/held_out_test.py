@@ -79,5 +79,6 @@ def measure(clf: TextClassifier, inputs: Sequence[Any], labels: Sequence[Any]) -
     index = {label: i for i, label in enumerate(clf.stored_.description.classes)}
     codes = np.array([index[label] for label in read_labels(labels, minimum_classes=1)])
     predicted = clf.predict_proba(inputs).argmax(-1)
-    rows = mean_row("accuracy", (predicted == codes).tolist()), macro_f1_row(codes, predicted, len(index))
+    accuracy = mean_row("accuracy", (predicted == codes).tolist(), proportion=True)
+    rows = accuracy, macro_f1_row(codes, predicted, len(index))
     return {row.measure: HeldOutScore(value=row.value, interval=row.interval, n=row.n) for row in rows}

@@ -13,7 +13,7 @@ from steadygaze.core import arguments
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import write_output
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.intervals import bootstrap_mean, finite_values, is_proportion, wilson_interval
+from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_interval
 
 Answer = Literal["yes", "undecided", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
@@ -290,10 +290,15 @@ def mean_row(
     *,
     note: str = "",
     seed: int = 0,
+    proportion: bool = False,
 ) -> Row:
-    """The mean over examples with its bootstrap interval, or Wilson's for a proportion; one example has no interval."""
+    """The mean over examples with its bootstrap interval; one example has no interval.
+
+    `proportion`: the measure is 0 or 1 for each text.  Its mean is a share of texts and has Wilson's interval, unless
+    the values are differences, or means over several models.
+    """
     sample, interval = finite_values(values), None
-    if len(sample) > 1 and is_proportion(measure, values):
+    if len(sample) > 1 and proportion and {*values} <= {0.0, 1.0}:
         interval = wilson_interval(int(sample.sum()), len(sample))
     elif len(sample) > 1:
         interval = bootstrap_mean(values, seed=seed)

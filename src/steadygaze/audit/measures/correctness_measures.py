@@ -72,6 +72,7 @@ MEASURES = (
         accuracy,
         UNIT,
         "higher",
+        proportion=True,
         probes=("", "uniform", "above-uniform"),
         columns={1: Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False)},
     ),

@@ -73,6 +73,8 @@ class Measure:
     """Whether the first two arguments may be swapped."""
     per_example: bool = True
     """False: one number for a whole set."""
+    proportion: bool = False
+    """Whether each text has 0 or 1, so that the mean is a share of texts, with Wilson's interval."""
     probes: tuple[str, ...] = ("",)
     """Its rows in an audit: a probe or comparison each; '' is the measure itself."""
     columns: Mapping[int, Column] = field(default_factory=dict)

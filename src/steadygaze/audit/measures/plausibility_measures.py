@@ -207,6 +207,7 @@ MEASURES = (
         "neither",
         YU,
         identical=1,
+        proportion=True,
         probes=("", "rationales", "biased", "skewed"),
     ),
     Measure("selected-share", share, UNIT, "neither", YU),

@@ -219,5 +219,5 @@ MEASURES = (
     ),
     Measure("first-sentence-share", first_sentence_share, UNIT, "neither", YU, identical=1),
     Measure("first-sentence-share/above-rationale", first_sentence_above_rationale, SIGNED, "lower", YU),
-    Measure("first-sentence-pick", first_sentence_pick, UNIT, "neither", YU, identical=1),
+    Measure("first-sentence-pick", first_sentence_pick, UNIT, "neither", YU, identical=1, proportion=True),
 )

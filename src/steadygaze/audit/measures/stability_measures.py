@@ -166,6 +166,7 @@ MEASURES = (
         label_flip,
         UNIT,
         "neither",
+        proportion=True,
         probes=(*PERTURBATIONS, *OTHER_MODELS),
         columns={7: Column("label-flip/3-synonyms", "flips", _FLIPS, "lower")},
     ),

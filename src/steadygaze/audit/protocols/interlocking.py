@@ -141,7 +141,7 @@ def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, elsewher
     if len(selections) < FEWEST:
         return "undecided", f"{ANSWERS['undecided']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
     learned = bootstrap_mean(right.tolist())[0] > guessed
-    decision = FIRST_SENTENCE_RULE.decide(mean_row(FIRST, selections.tolist()))
+    decision = FIRST_SENTENCE_RULE.decide(mean_row(FIRST, selections.tolist(), proportion=True))
     answer: Answer = decision if learned or decision == "no" else "undecided"
     share = FIRST_SENTENCE_RULE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
     doubt = f", {'but' if decision == 'yes' else 'and'} it may have learned nothing: "

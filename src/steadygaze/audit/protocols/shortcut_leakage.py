@@ -33,6 +33,7 @@ from steadygaze.audit.measures import shortcut_measures as measure
 from steadygaze.audit.probes.text_perturbations import shuffle_words
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import first_sentence, knows_sentences, sentences
+from steadygaze.audit.verdict_rules import FEW_TEXTS_OF_A_CLASS
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.ragged import RaggedTensor
@@ -46,9 +47,7 @@ FIRST = {
     "first-sentence-pick": measure.first_sentence_pick,
 }
 ABOVE_RATIONALE = "first-sentence-share/above-rationale"
-ONE_CLASS = (
-    f"the position leak needs two classes that are predicted for at least {shortcut_measures.FEWEST} distinct texts"
-)
+ONE_CLASS = f"{FEW_TEXTS_OF_A_CLASS} that are predicted for at least {shortcut_measures.FEWEST} distinct texts"
 NO_BLANKS = "the tokens without content are unknown"
 NO_SENTENCES = "the sentence boundaries are unknown"
 ONE_WORD = "no text has two words"

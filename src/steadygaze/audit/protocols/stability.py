@@ -44,6 +44,7 @@ from steadygaze.audit.audit_case import (
 )
 from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
+from steadygaze.audit.verdict_rules import NO_SYNONYM_TABLE
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.distributions import kendall, normalize
 from steadygaze.core.types import Batch
@@ -56,7 +57,7 @@ OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
 Scores = dict[ValueKey, Tensor]
 TABLE = "pass a synonym table as synonyms= (--synonyms)"
-NO_SYNONYMS = f"there is no synonym table: {TABLE}"
+NO_SYNONYMS = f"{NO_SYNONYM_TABLE}: {TABLE}"
 UNCHANGED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
 """Why a probe of words, or of embeddings, did not change a text."""
 READS_WORDS = "reads words, not embeddings"

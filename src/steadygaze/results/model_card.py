@@ -14,6 +14,7 @@ from typing import Any
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import read_text
+from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.formatting import code, interval, measure_noun, number
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
@@ -197,7 +198,7 @@ def summary_paragraph(report: Report) -> str:
     sentences = [_subject(report), *_answers(report)]
     row = report.find("accuracy")
     if row is not None and row.n:
-        sentences.append(_accuracy(row))
+        sentences += [_accuracy(row), _baseline(report.evaluation)]
     if report.gate is not None:
         sentences.append(f"The gate {report.gate.summary}.")
     return " ".join(filter(None, [*sentences, _consequence(report)]))
@@ -232,6 +233,19 @@ def _accuracy(row: Row) -> str:
         "" if row.interval is None else f" (95 % interval {_percent(row.interval[0])} to {_percent(row.interval[1])} %)"
     )
     return f"The model predicts the right label for {_percent(row.value)} % of the texts{reach}."
+
+
+def _baseline(evaluation: Evaluation | None) -> str:
+    """The share of the most frequent label, which a constant prediction reaches, and the lowest recall."""
+    scores = [] if evaluation is None else [score for score in evaluation.per_class if score.n]
+    if len(scores) < 2:
+        return ""
+    frequent, worst = max(scores, key=lambda score: score.n), min(scores, key=lambda score: score.recall)
+    share = frequent.n / sum(score.n for score in scores)
+    return (
+        f"The most frequent label, {frequent.label}, has {_percent(share)} % of the texts; "
+        f"of the texts with label {worst.label}, the model finds {_percent(worst.recall)} %."
+    )
 
 
 def _percent(share: float) -> str:

@@ -123,6 +123,7 @@ def check(one: Case, recorded: Recorder, states: list[State]) -> None:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", ["train", "train --replace", "fit-explainer", "audit", *LONG_COMMANDS])
 def test_a_command_killed_at_some_disk_operations_ends_in_the_same_bytes(

@@ -23,6 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     pages = ("page.html.jinja", "page.css", "audit.html.jinja", "audit.css")

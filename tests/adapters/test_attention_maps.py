@@ -1,6 +1,7 @@
 """From heads and layers to one weight for each token."""
 
 import numpy as np
+import pytest
 import torch
 
 from steadygaze.adapters.transformer_network import (
@@ -57,6 +58,7 @@ def test_what_is_read_evenly_is_the_mean_of_all_rows():
         torch.testing.assert_close(look(layers, even), torch.stack(rows).mean(0), **CLOSE)
 
 
+@pytest.mark.slow
 def test_both_are_distributions_with_gradients():
     layers = [torch.from_numpy(layer).requires_grad_() for layer in stacks()]
     read = torch.eye(5, dtype=torch.float64)[0].expand(4, 5)

@@ -37,6 +37,7 @@ def fitted() -> TextExplainer:
     return fit_explainer(lexicon, texts(), "l2x", k=2, classes=CLASSES, settings=QUICK)
 
 
+@pytest.mark.slow
 def test_the_words_that_matter_are_selected(fitted: TextExplainer) -> None:
     assert found_words(fitted) > 0.9
 
@@ -106,6 +107,7 @@ def test_cxplain_can_be_fitted() -> None:
 SLOW_MITIGATIONS = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mitigation", ["mask-neutral", *SLOW_MITIGATIONS])
 def test_every_mitigation_can_be_applied(mitigation: str) -> None:
     fitted = fit_explainer(
@@ -114,6 +116,7 @@ def test_every_mitigation_can_be_applied(mitigation: str) -> None:
     assert fitted.rows[0].settings["mitigation"] == mitigation
 
 
+@pytest.mark.slow
 def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
     given = texts()
     pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(given, lexicon(given).argmax(1))
@@ -136,6 +139,7 @@ class Keras:
         return torch.from_numpy(lexicon(given)).float().requires_grad_()
 
 
+@pytest.mark.slow
 def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
     fitted = fit_explainer(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
     assert found_words(fitted) > 0.9

@@ -112,6 +112,7 @@ def test_a_loaded_model_explains(loader, subject):
     assert sg.explain(model, TEXTS[0]).explainer == ("leave-one-out" if loader in LOADERS[2:4] else "attention")
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=2)
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 @pytest.mark.parametrize("loader", SOME_SLOW)
@@ -152,6 +153,7 @@ def named(loader, folder, tmp_path, monkeypatch):
     return names.get(loader, ["our_models:predict", "--classes", "negative,neutral,positive"])
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("loader", ON_THE_COMMAND_LINE)
 def test_commands_take_every_model(loader, named, capsys, short_probe_training):

@@ -156,6 +156,7 @@ def saved(folder):
     return ["--prompt", TEMPLATE, *words]
 
 
+@pytest.mark.slow
 def test_commands_take_a_prompt(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     options = saved("lm")

@@ -303,6 +303,7 @@ def save_models_and_data():
     Path("data.csv").write_text("text,stars,neutral\n" + rows)
 
 
+@pytest.mark.slow
 def test_commands_take_an_output(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     save_models_and_data()

@@ -136,6 +136,7 @@ def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
     assert found.find("comprehensiveness", "leave-one-out").n == len(here.examples)
 
 
+@pytest.mark.slow
 def test_the_model_is_left_bit_for_bit_as_it_was(here):
     asked = subject("honest", here, 0)
     model = asked.model.train()
@@ -279,6 +280,7 @@ def test_the_room_itself_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
     """Two ways to look at one model are two signatures; what is not about attention has one."""
@@ -294,6 +296,7 @@ def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
         audit(folder, TEXTS, device="abacus")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
     quicken(monkeypatch)

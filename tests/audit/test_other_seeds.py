@@ -81,6 +81,7 @@ def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
     assert unlike.failing("jensen-shannon/seeds<=1")
 
 
+@pytest.mark.slow
 def test_trained_models_say_themselves_how_they_were_made():
     shape = {**SMALL, "learning_rate": 0.05}
     two, three = (

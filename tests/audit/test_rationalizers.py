@@ -165,6 +165,7 @@ def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_w
     assert all(report.find(name).n == 24 for name in ("prediction-change/fgm-label", "label-flip/fgm-label"))
 
 
+@pytest.mark.slow
 def test_another_explanation_of_one_that_selects_is_moved_by_a_step_against_the_label():
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["rationale", "gradient"], sample=4)
     assert all(report.find(name, "gradient").n for name in SLOPELESS)
@@ -212,6 +213,7 @@ class Opening(Rationalizer):
         return top_k(looked.scores.detach(), self.sentences(batch) == 0, 2)
 
 
+@pytest.mark.slow
 def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
     clf = copy.deepcopy(fitted("rnp tokens"))
     clf.stored_.model.__class__ = Opening
@@ -289,6 +291,7 @@ def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing
     assert not torch.tensor(report.find("accuracy").value).isnan()
 
 
+@pytest.mark.slow
 def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every_batch(monkeypatch):
     """Those of a rationalizer are two tables side by side: put together anew whenever someone asks."""
     for name in ("ROUNDS", "SEAT_STEPS"):

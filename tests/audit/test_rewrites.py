@@ -62,6 +62,7 @@ def test_a_text_without_positions_has_one_rewrite() -> None:
     assert found.rewrites([], enumerate_choices([])) == ["nothing here"]
 
 
+@pytest.mark.slow
 def test_rewrites_with_cased_alternatives_keep_the_positions_of_words() -> None:
     """Random texts of cased letters, apostrophes and marks: the same positions, in the words of the rewrite."""
     words = ["film", "don", "can", "us", "café", "int", "ŉa", "ǆa", "ıki", "größe", "gross", "σοφός", "σοφοσ", "καλή"]

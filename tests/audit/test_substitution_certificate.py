@@ -238,6 +238,7 @@ def exact_smoothed(predict: Callable[[list[str]], np.ndarray], text: str, networ
     return np.bincount(probabilities.argmax(1), minlength=probabilities.shape[1]) / len(probabilities)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("classes", "set_size", "bias"), [(2, 5, 0.8), (2, 4, 0.97), (3, 5, 0.6), (2, 3, 0.99)])
 def test_certified_labels_of_the_smoothed_model_hold_in_all_rewrites(classes: int, set_size: int, bias: float) -> None:

@@ -44,6 +44,7 @@ def test_another_seed_draws_other_texts():
     assert draw_texts(120, 30, 0).select(TEXTS) != draw_texts(120, 30, 1).select(TEXTS)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_the_audit_of_a_function_says_how_many_texts_it_reads():
     with pytest.warns(SampleWarning, match=f"^this audit reads {SENTENCE}; limit=0 audits all texts$") as caught:
@@ -58,6 +59,7 @@ def test_the_audit_of_a_function_says_how_many_texts_it_reads():
         sg.audit(predict, TEXTS, LABELS, limit=-1, **OPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_the_command_announces_the_draw_and_its_bundle_repeats_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -288,6 +288,7 @@ def sign(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return lambda *more: run(capsys, *words, *more)
 
 
+@pytest.mark.slow
 def test_a_signed_bundle_holds_for_its_signer_alone(here: Path, keys: Path, sign: Command, verify: Command) -> None:
     assert "not signed" in verify().err
     assert "the bundle is not signed" in verify("--signers", keys / "signers").out

@@ -117,6 +117,7 @@ def test_a_training_split_is_named_if_the_training_texts_are_unknown(command, he
     assert [note for note in json.loads(ended.out)["notes"] if note == TRAINING_SPLIT] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_another_model_is_told_from_the_one_of_the_rationales(audit, command, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))

@@ -88,6 +88,7 @@ def test_the_manifest_knows_the_texts_it_was_trained_on_by_the_fingerprint_that_
     assert said.startswith(f"data, train: was '{known}', is '")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_whoever_watches_is_told_of_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
@@ -99,6 +100,7 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
         assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):
     """And has no folder of this machine in it; where it lies elsewhere, it is asked for by its option."""
@@ -127,6 +129,7 @@ def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
     assert audit("--limit", 2).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["attention", "rationale"])
 def test_the_option_accepts_what_the_argument_accepts(name, capsys, tmp_path):

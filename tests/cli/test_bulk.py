@@ -115,6 +115,7 @@ def test_the_files_of_a_folder_are_one_table_by_name(run, model, tmp_path):
     assert not list(tmp_path.glob("other*"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_kill_at_any_disk_operation_loses_and_repeats_no_row(run, model, tmp_path, suffix):

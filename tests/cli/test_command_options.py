@@ -166,6 +166,7 @@ def test_the_saved_options_are_no_other_output_and_no_input(run, tmp_path):
         assert (tmp_path / "saved.toml").read_text() == "# Options of steadygaze explain.\n"
 
 
+@pytest.mark.slow
 def test_every_command_has_both_options(run):
     for name in {*COMMANDS, "synonyms build"} - {"synonyms"}:
         ended = run(*name.split(), "--help")
@@ -173,6 +174,7 @@ def test_every_command_has_both_options(run):
         assert "--save-config" in ended.out, name
 
 
+@pytest.mark.slow
 def test_the_shell_completes_commands_and_options():
     def complete(words, position):
         variables = {"COMP_WORDS": words, "COMP_CWORD": str(position), "_STEADYGAZE_COMPLETE": "complete_bash"}

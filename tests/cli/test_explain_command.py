@@ -60,6 +60,7 @@ def test_attention_is_aggregated_as_requested(explained, bert):
     assert f"audit {bert} --attention rollout --data" in explained(LONG, "--attention", "rollout").err
 
 
+@pytest.mark.slow
 def test_settings_reach_the_explainer(explained):
     few, many = (
         weights(explained(LONG, "--explainer", "integrated-gradients", "--set", f"steps={steps}", "--json"))

@@ -53,6 +53,7 @@ def selected(ended: Ended) -> list[set[str]]:
     return [{t for t, w in zip(one["tokens"], one["weights"], strict=True) if w} for one in found]
 
 
+@pytest.mark.slow
 def test_what_is_fitted_is_a_folder_and_its_numbers_are_said_in_words(made: Path, run: Run, tmp_path: Path) -> None:
     ended = run("fit-explainer", *order(made, tmp_path / "ex"))
     assert ended.code == 0, ended.err
@@ -163,6 +164,7 @@ def test_a_folder_with_other_files_is_not_overwritten(made: Path, run: Run, tmp_
     assert [path.read_text() for path in thesis.iterdir()] == ["precious"]
 
 
+@pytest.mark.slow
 def test_an_explainer_gives_way_only_when_that_is_said(made: Path, run: Run, tmp_path: Path) -> None:
     assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
     before = (tmp_path / "ex" / "config.json").read_bytes()
@@ -188,6 +190,7 @@ def test_an_explainer_that_is_finished_is_done(made: Path, run: Run, tmp_path: P
         assert (ended.code, message in ended.err) == (2, True), ended.err
 
 
+@pytest.mark.slow
 def test_answers_of_another_fit_do_not_block_replace(made: Path, run: Run, tmp_path: Path) -> None:
     assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
     kept = tmp_path / "ex.unfinished" / "train"
@@ -304,6 +307,7 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folders.save("bert", tmp_path_factory.mktemp("somebody") / "bert")
 
 
+@pytest.mark.slow
 def test_a_hugging_face_folder_is_a_black_box(run: Run, somebody: Path, tmp_path: Path) -> None:
     words = ["good", "film", "bad", "cast", "unbelievable", "was", "not"]
     rows = [" ".join(words[(i * j + i) % 7] for j in range(2, 8)) for i in range(40)]

@@ -185,6 +185,7 @@ def test_rows_that_bring_their_text_along_are_read_by_their_columns(tmp_path: Pa
         load_corpus(file, **columns)
 
 
+@pytest.mark.slow
 def test_the_published_reviews_written_as_their_files_are_read_as_the_same(tmp_path: Path, data_dir: Path) -> None:
     """Every tenth review of the test split, with the offsets it was published with."""
     table = parquet.read_table(data_dir / "movie_rationales" / "test.parquet").to_pylist()[::10]

@@ -248,6 +248,7 @@ def test_a_text_that_is_cut_says_where_reading_stopped(transformer):
     assert np.array_equal(*same)
 
 
+@pytest.mark.slow
 def test_a_text_of_a_hundred_thousand_words_is_no_trouble():
     text = "good film , " * 33_334
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

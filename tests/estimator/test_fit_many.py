@@ -59,10 +59,12 @@ def assert_equal_to_own_fits(together: list[sg.TextClassifier | None], tolerance
         assert alone.stored_.description.technique_settings == classifier.stored_.description.technique_settings
 
 
+@pytest.mark.slow
 def test_each_equals_its_own_fit():
     assert_equal_to_own_fits(fit_many([ClassifierFit(c) for c in classifiers()], TEXTS, LABELS), 0.0)
 
 
+@pytest.mark.slow
 def test_each_equals_its_own_fit_in_a_stack(stacks):
     together = fit_many([ClassifierFit(c) for c in classifiers()], TEXTS, LABELS)
     # three of attention-at; both stages of anchored, and each model with another architecture, alone

@@ -1,5 +1,6 @@
 """What determines a model's weights, and with it which teacher may stand for another."""
 
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -8,6 +9,7 @@ from estimator.tiny import LABELS, TEXTS, transformer_folder
 from steadygaze.estimator.fit_plan import stage_identity
 
 
+@pytest.mark.slow
 def test_teachers_of_a_network_with_other_weights_are_other_teachers(tmp_path):
     """Same name, same configuration, other weights: the teacher_cache must not hand over the first one's teacher."""
     one, other = (transformer_folder(tmp_path / place / "network") for place in ("a", "b"))

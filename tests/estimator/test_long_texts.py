@@ -64,6 +64,7 @@ def test_rationales_are_selected_from_whole_texts(encoder):
     assert len(explanation.weights) == len(LONG.split())
 
 
+@pytest.mark.slow
 def test_an_audit_reads_whole_texts(fitted):
     report = sg.audit(fitted, [LONG, *TEXTS[:3]], [LABELS[0], *LABELS[:3]])
     assert report.facts["truncated texts"] == "0 of 4"
@@ -82,6 +83,7 @@ def test_a_certificate_is_about_the_weights_of_all_words(fitted):
     assert certificate.radius == pytest.approx(float(expected), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_training_learns_from_the_end_of_long_texts(encoder):
     """The only word that depends on the label is the 41st; a model of the first 20 tokens predicts one label."""
     texts = ["a cast ending a cast " * 8 + ("good" if i % 2 else "bad") + " a" * (i % 5) for i in range(40)]

@@ -32,6 +32,7 @@ def test_each_model_equals_its_own_fit(technique):
         assert json.dumps(alone.history_) == json.dumps(model.history_)
 
 
+@pytest.mark.slow
 def test_stacked_seeds_are_ordinary_models(monkeypatch, tmp_path):
     monkeypatch.setattr(TrainingJob, "uses_stacks", property(lambda _: True))
     together = classifier(n_seeds=2, technique="consensus").fit(TEXTS, LABELS)

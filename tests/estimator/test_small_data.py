@@ -40,6 +40,7 @@ def is_small(n, **parameters):
     return small_data.resolve(order(**parameters), read_split(*corpus(n))).text.small_data
 
 
+@pytest.mark.slow
 def test_the_number_of_texts_decides():
     assert is_small(small_data.SMALL - 1)
     assert is_small(100)
@@ -85,6 +86,7 @@ def test_installed_vectors_are_used_if_they_have_the_words(monkeypatch):
     assert small_data.resolve(order(settings={"small_data": False}), split).vectors is None
 
 
+@pytest.mark.slow
 def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
     texts, labels = corpus(120)
     texts[0] += " once"

@@ -132,6 +132,7 @@ def groups_and_rewrites(draw: st.DrawFn) -> tuple[SynonymGroups, list[str], list
     return groups, [" ".join(words[::2])], [first], [second]
 
 
+@pytest.mark.slow
 @given(groups_and_rewrites())
 def test_arbitrary_groups_give_the_same_ids_in_any_case_and_punctuation(
     drawn: tuple[SynonymGroups, list[str], list[str], list[str]],

@@ -273,6 +273,7 @@ def test_slopes_are_how_the_loss_changes_while_predictors_hold_still() -> None:
         assert a2r(TOY, share, 0.0).slope == pytest.approx(attention(TOY, share).slope, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_from_the_wrong_corner_selection_locks_and_a2r_ends_where_attention_does() -> None:
     assert descend(partial(selection_slope, TOY), WRONG)[-1] == 0
     between = descend(lambda share: attention(TOY, share).slope, WRONG)[-1]
@@ -282,6 +283,7 @@ def test_from_the_wrong_corner_selection_locks_and_a2r_ends_where_attention_does
         assert found == pytest.approx(between, abs=0.01)
 
 
+@pytest.mark.slow
 def test_too_strong_a_tie_leaves_the_generator_on_the_side_it_came_from() -> None:
     wrong, right = (descend(lambda share: a2r(TOY, share, 5.0).slope, start)[-1] for start in (WRONG, 1 - WRONG))
     assert 0.2 < wrong < 0.4

@@ -61,6 +61,7 @@ def test_no_subset_is_read_twice_and_each_has_its_opposite(words):
     assert (found.share > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("total", "many"), [(7, 5), (7, 7), (20, 6)])
 def test_ranks_are_distinct_and_equally_probable(total, many):

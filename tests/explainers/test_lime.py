@@ -74,6 +74,7 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
     torch.testing.assert_close(found, theirs.double(), rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_words_that_decide_weigh_most_in_a_model_that_is_no_line():
     """The heaviest word of a text is the one whose loss moves the prediction most, as enumeration says."""
     model, words = cached_classifier("average"), random_texts(6, 5)

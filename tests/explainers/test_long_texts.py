@@ -103,6 +103,7 @@ def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
     assert max(sizes) <= 1 << 12
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_long_text_reads_it_once_for_each_segment():
     box = Counted()
     with pytest.warns(UserWarning, match=f"at most {MAX_UNITS:,} {SEGMENTS}"):

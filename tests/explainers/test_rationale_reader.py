@@ -125,6 +125,7 @@ def leaky(reviews: Callable[[int, int], Texts], generator_states: list[Tensor]) 
     return fit
 
 
+@pytest.mark.slow
 def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
     leaky: Fit, reviews: Callable[[int, int], Texts]
 ) -> None:

@@ -36,6 +36,7 @@ def learned():
     return fit()
 
 
+@pytest.mark.slow
 def test_l2x_finds_the_patch_that_decides(learned):
     found = learned.explain(box(), TEST)
     assert np.mean([one.top()[0][0] == PLACE for one in found]) > 0.95
@@ -164,6 +165,7 @@ class Failing:
         return knows(images)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_probe_training")
 def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
     given = read_images(planted(600)[0]), TEST

@@ -39,6 +39,7 @@ def test_what_a_patch_is_worth_is_what_the_prediction_loses():
     assert not found[:, torch.arange(16) != 6].any()
 
 
+@pytest.mark.slow
 def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     found = learned.explain(box(), TEST)
     assert np.mean([one.top()[0][0] == PLACE for one in found]) > 0.95

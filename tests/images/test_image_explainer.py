@@ -50,6 +50,7 @@ def test_the_patch_that_decides_is_found_by_either_kind(fitted: ImageExplainer, 
         assert [each.label for each in explained] == [CLASSES[i] for i in knows(TEST).argmax(1)]
 
 
+@pytest.mark.slow
 def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
     fitted: ImageExplainer, worth: ImageExplainer
 ) -> None:

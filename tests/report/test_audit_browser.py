@@ -17,6 +17,7 @@ def page(tmp_path_factory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_browser_runs_no_script_of_a_text_asks_for_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
     hostile(SCRIPT + IMAGE).to_html(tmp_path / "page.html")
     dom, log = browse(tmp_path / "page.html")

@@ -179,6 +179,7 @@ def opened(tmp_path_factory) -> tuple[str, str]:
     return browse(page)
 
 
+@pytest.mark.slow
 def test_a_browser_runs_no_script_of_a_text(opened):
     dom, _ = opened
     assert "<title>Title &lt;script&gt;" in dom

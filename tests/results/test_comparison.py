@@ -196,6 +196,7 @@ def test_a_narrow_one_has_a_row_for_each_measure():
     assert any(line.startswith("JSD noise ↓") for line in lines)
 
 
+@pytest.mark.slow
 def test_a_browser_runs_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
     full(SCRIPT + "<img src=http://192.0.2.1/x>").to_html(tmp_path / "page.html")
     drawn, log = browse(tmp_path / "page.html")
@@ -212,6 +213,7 @@ ASK = """
   return {scrolled: table.scrollTop, stays, fits: doc.documentElement.scrollWidth <= view.innerWidth};"""
 
 
+@pytest.mark.slow
 def test_the_head_of_a_long_table_stays_in_sight_and_a_narrow_page_is_not_wider_than_the_screen(tmp_path: Path):
     columns = tuple(Column(f"{NOISE}{i}", f"JSD {i}", "how far", "lower") for i in range(20))
     standings = tuple(

@@ -50,6 +50,7 @@ def direct_reads(source: Path) -> Iterator[tuple[str, str]]:
                 yield path.name, called
 
 
+@pytest.mark.slow
 def test_files_of_users_are_opened_in_one_place() -> None:
     assert set(direct_reads(SOURCE)) == ALLOWED
 

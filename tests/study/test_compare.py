@@ -56,6 +56,7 @@ class Stopping:
         return partial(self, loop)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
@@ -101,6 +102,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
     assert found.to_json() == (whole / "comparison.json").read_text()
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
     for name in ("cells.train", "cells.audit", "cells.pairwise_divergence"):
         monkeypatch.setattr(f"steadygaze.study.{name}", lambda *_, **__: pytest.fail("done again"))
@@ -294,6 +296,7 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
     assert np.array_equal(pairs[0, 1], pairs[2, 3])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path, tmp_path: Path, monkeypatch):
     """On a CPU a stack trains its models one after another; the first cell of a technique trains all of them."""
@@ -304,6 +307,7 @@ def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path,
     assert (tmp_path / "out" / "comparison.json").read_bytes() == (done / "comparison.json").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("settings", "small"), [({}, True), ({"small_data": False}, False)])
 def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path, settings, small):
@@ -323,6 +327,7 @@ def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path,
     assert student.stored_.description.references == [fingerprint(vanilla.stored_.model)]
 
 
+@pytest.mark.slow
 def test_all_models_of_a_comparison_have_the_synonym_groups(tmp_path: Path, quick: None):
     run(tmp_path / "out", order(synonym_groups=SYNONYMS))
     for folder in (tmp_path / "out" / "cells").iterdir():

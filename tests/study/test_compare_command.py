@@ -20,6 +20,7 @@ def command(capsys: pytest.CaptureFixture[str]):
     return partial(commands.run, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_table_for_people_and_json_for_programs(command, tmp_path: Path):
     ended = command(*ASKED, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.5")

@@ -115,6 +115,7 @@ def test_a_record_of_other_inputs_does_not_count(tmp_path: Path):
     assert count_runs(tmp_path) == {"square-3": 2}
 
 
+@pytest.mark.slow
 def test_a_cell_whose_worker_is_killed_runs_again_and_the_others_do_not(tmp_path: Path):
     cells = [Cell("mortal", "mortal", {}, partial(die, 2)), *(square_cell(number) for number in range(3))]
     with pytest.warns(RecoveryWarning, match="runs again") as warned:
@@ -124,6 +125,7 @@ def test_a_cell_whose_worker_is_killed_runs_again_and_the_others_do_not(tmp_path
     assert count_runs(tmp_path) == {"mortal": 3, "square-0": 1, "square-1": 1, "square-2": 1}
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_every_worker_is_recorded_as_failed(tmp_path: Path):
     cells = [Cell("deadly", "deadly", {}, partial(die, 99)), square_cell(2)]
     with pytest.warns(RecoveryWarning, match="runs again"):
@@ -144,6 +146,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_or_interrupted_driver_takes_its_workers_along_and_can_be_resumed(tmp_path: Path, stop):
     driver = start_driver(tmp_path, 2, 4, 1.0)
@@ -166,6 +169,7 @@ def test_a_worker_imports_no_torch_for_a_cell_without_it():
     assert run.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_two_drivers_share_the_cells(tmp_path: Path):
     drivers = [start_driver(tmp_path, 2, 6, 0.2) for _ in range(2)]
     answers = [driver.communicate(timeout=60) for driver in drivers]

@@ -188,6 +188,7 @@ def test_corpora_without_training_texts_are_missing(tmp_path: Path) -> None:
     assert missing_data(find_table("a2r/table2"), tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command) -> None:
     options = ReproduceOptions(seeds=2, epochs=1, settings=FEW)
@@ -237,6 +238,7 @@ def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "| Beer | Mean | weak | F1 | 71 | not run |" not in partial_table.out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_validation_scores_choose_settings(tmp_path: Path) -> None:
     searched = Counterpart(name="word-at", search={"epsilon": [0.1, 0.5]})

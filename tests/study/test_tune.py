@@ -81,6 +81,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_search_ends_with_a_model_a_page_and_a_journal(whole: Path):
     found = json.loads((whole / "tuning.json").read_text())
     states = [trial["state"] for trial in found["trials"]]
@@ -102,6 +103,7 @@ def test_a_search_ends_with_a_model_a_page_and_a_journal(whole: Path):
     assert "<svg" in page
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("at", [14, 5, 2])
 def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_path: Path, monkeypatch, at: int):
@@ -139,6 +141,7 @@ def use_stacks(patch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+@pytest.mark.slow
 def test_trials_in_a_stack_end_as_alone(stacked: Path, tmp_path: Path, monkeypatch):
     """Pruned trials leave the stack without an effect on the others."""
     sizes = use_stacks(monkeypatch)
@@ -151,6 +154,7 @@ def test_trials_in_a_stack_end_as_alone(stacked: Path, tmp_path: Path, monkeypat
     assert not list(stacked.glob("cells/*/*.unfinished"))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("function", "at"), [("checkpoint.Checkpoint.save", 8), ("stacked_loop.StackedLoop.train_epoch", 5)]
@@ -194,6 +198,7 @@ def test_the_number_of_workers_does_not_matter(whole: Path, tmp_path: Path):
     assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_search_can_be_extended_but_not_changed(whole: Path, tmp_path: Path, monkeypatch):
     run(tmp_path / "out", search(trials=4))
     with monkeypatch.context() as patch:
@@ -273,6 +278,7 @@ def test_the_pareto_front_by_hand_and_against_optuna():
     assert [trial.number for trial in tuning_of(values).front] == [trial.number for trial in study.best_trials]
 
 
+@pytest.mark.slow
 def test_two_objectives_give_a_front(tmp_path: Path):
     config = search(objectives=("macro-f1", "jensen-shannon/noise"), trials=3, limit=10)
     tuning = run(tmp_path / "out", config)

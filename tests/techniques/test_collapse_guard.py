@@ -29,6 +29,7 @@ def seen(model) -> SplitOutputs:
     return split_outputs(model, trained()[1])
 
 
+@pytest.mark.slow
 def test_vanilla_is_not_flagged():
     model, _, history = trained()
     read = seen(model)

@@ -102,6 +102,7 @@ def test_each_stage_trains_its_own_part_alone(saliency: Saliency):
     assert [record["stage"] for record in run.history] == ["scorer"] * 2 + ["skewed"] + ["train"] * 2
 
 
+@pytest.mark.slow
 def test_the_scorers_own_validation_scores_select_its_epoch():
     """The predictor is untrained then: it predicts one label for every text."""
     technique = Fresh()
@@ -150,6 +151,7 @@ def test_the_loss_reads_the_selection_of_the_scorer_cached_or_not():
     assert heard == {"predictor"}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_and_resumed_ends_with_the_same_weights(tmp_path: Path):
     technique = Fresh(share=0.4, spans=1)
     make = partial(model_for, technique, "bigru", dropout=0.0)
@@ -188,6 +190,7 @@ def test_a_trained_vanilla_model_can_be_the_scorer():
         fresh().fit(TEXTS, LABELS, reference=own)
 
 
+@pytest.mark.slow
 def test_it_is_saved_with_its_scorer_and_certificates_are_refused(tmp_path: Path):
     clf = fresh(share=0.3).fit(TEXTS, LABELS)
     clf.save(tmp_path / "model")

@@ -97,6 +97,7 @@ def test_one_piece_is_always_allowed():
     assert_close(HardKuma()._breaks_penalty(changes, mask), torch.tensor([0.0, 0.2, 1.152, 0.0], dtype=torch.float64))
 
 
+@pytest.mark.slow
 def test_the_gradient_is_that_of_the_expected_loss():
     """One token: E ℓ = P(0) ℓ(0) + P(1) ℓ(1) + ∫ ℓ(z) f, by quadrature; its slope by differences of the two scores.
 

@@ -29,6 +29,7 @@ def uninterrupted() -> dict[str, tuple[dict[str, bytes], str]]:
     return {name: outcome(make_run(technique)) for name, technique in TOYS.items()}
 
 
+@pytest.mark.slow
 def test_every_toy_has_the_epochs_that_the_interruptions_below_assume(uninterrupted: Any) -> None:
     assert {name: len(json.loads(history)) - 1 for name, (_, history) in uninterrupted.items()} == EPOCHS
 

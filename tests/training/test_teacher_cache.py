@@ -103,6 +103,7 @@ def test_a_teacher_made_otherwise_is_another_entry(changed: dict[str, Any], two:
     assert len(list(teacher_cache.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_another_seed_of_the_run_is_another_entry_unless_the_teacher_has_its_own(tmp_path: Path) -> None:
     for technique, entries in ((Distil(), 2), (distil(seed=5), 3)):
         for seed in (0, 1):
@@ -157,6 +158,7 @@ def test_a_teacher_that_is_taught_twice_is_not_taken_for_the_one_taught_once(tmp
     assert outcome(make_run(Distil(), teacher_cache=tmp_path)) == alone("distil")
 
 
+@pytest.mark.slow
 def test_a_teacher_whose_own_network_goes_on_from_an_earlier_one_is_not_kept(tmp_path: Path) -> None:
     """Two teachers of one technique with an auxiliary network: the second's starts where the first's ended."""
 

@@ -68,6 +68,7 @@ def test_it_is_trained_as_the_model_was_with_its_seed_and_by_its_technique():
     assert not all(value.equal(weighed[name]) for name, value in one.items())
 
 
+@pytest.mark.slow
 def test_the_users_model_is_left_alone():
     clf = model().fit(*SPLIT)
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}
@@ -81,6 +82,7 @@ def test_what_mass_means_is_said_where_hidden_states_know_their_neighbors(said):
     assert {one.note for one in found(model("average", epochs=1)).values()} == {""}
 
 
+@pytest.mark.slow
 def test_pairs_class_weights_and_pieces_too(tmp_path):
     assert found(model(epochs=1), (PAIRS, LABELS))["class-gap/default-tokens"].n == 21
     assert found(model(epochs=1, class_weight="balanced"))["class-gap/default-tokens"].n == 21

@@ -171,6 +171,7 @@ def test_who_deletes_single_words_is_not_asked_of_texts_that_lose_one_word_at_ev
     assert {name for name, kind in EXPLAINERS.items() if kind.deletes_words} == {"leave-one-out", "lime", "kernel-shap"}
 
 
+@pytest.mark.slow
 def test_random_words_lose_the_reason_as_often_as_chance_has_it():
     """One of ten words is the reason, ½ is lost with it: of 1, 1, 1, 2 and 5 words it is one by 1/10 … 5/10.
 

@@ -129,6 +129,7 @@ def test_a_real_model_turns_with_more_words_sooner():
     assert found.min() > SMALLEST
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_what_is_found_does_not_depend_on_padding_or_on_the_texts_beside_it():
     model, given = cached_classifier("transformer"), batch(split(["sww", "wwwwww", "swwwwwws"]))

@@ -38,6 +38,7 @@ def report():
     return sg.audit(fitted("a2r"), TEXTS, LABELS, rationales=RATIONALES, train=SPLIT, skewed_epochs=2, sample=4)
 
 
+@pytest.mark.slow
 def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
     rows = {
         name: report.find(name, "rationale")
@@ -126,6 +127,7 @@ def test_training_texts_may_be_generators(monkeypatch):
     assert seen == [(TEXTS, LABELS)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_classes_that_were_named_otherwise_are_those_of_the_model():
     report = sg.audit(

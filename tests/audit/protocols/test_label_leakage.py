@@ -21,6 +21,7 @@ def audited(fitted: TextExplainer) -> Report:
     return sg.audit(fitted.black_box, texts(40, seed=3), explainers=[fitted.explainer])
 
 
+@pytest.mark.slow
 def test_a_selection_that_carries_the_label_has_no_gap(fitted: TextExplainer) -> None:
     report = audited(fitted)
     found = {row.measure: row for row in report.rows if row.measure in NAMES}
@@ -49,6 +50,7 @@ def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, 
     assert "more often than an independent reader" in verdict.why
 
 
+@pytest.mark.slow
 def test_where_nothing_selects_or_no_reader_was_trained_the_reason_is_given(fitted: TextExplainer) -> None:
     report = sg.audit(fitted.black_box, texts(12, seed=3), explainers=["leave-one-out"])
     assert all("selects words" in report.find(name).note for name in NAMES)

@@ -183,6 +183,7 @@ def of_selection(measure: str) -> bool:
     return measure in OF_SELECTION or measure.endswith("/selected")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_searches")
 def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_selected():
     report = asked(Idle, list(range(12)))

@@ -238,6 +238,7 @@ def test_the_leak_is_that_of_the_shares_of_the_weights_whatever_their_sign():
     assert abs(position_leak(share, case.model.label, whole.mask, torch.arange(120)) - expected.mean()) < 0.02
 
 
+@pytest.mark.slow
 def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
     case, order = many("coded"), np.random.default_rng(1).permutation(120)
     written, at = case.explainers["written"].weights, torch.from_numpy(order)

@@ -46,6 +46,7 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 # --- one number per text and question, each text by itself
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @PAIR
 @MODEL

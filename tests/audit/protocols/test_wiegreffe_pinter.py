@@ -30,6 +30,7 @@ def clf() -> TextClassifier:
     return model().fit(*SPLIT, validation=SPLIT)
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_two_models_trained_by_hand(clf):
     """With λ = ½, that the adversary may be told from a copy; one text of a single word has no other attention."""
     asked = [*TEXTS[:3], TEXTS[-1], "good"], [*LABELS[:3], "pos", "pos"]  # the fourth label is wrong

@@ -47,10 +47,12 @@ def opinions(example: Example) -> Counter[str]:
     return Counter(sides()[word] for word in example.text.split() if word in sides())
 
 
+@pytest.mark.slow
 def test_all_opinions_of_the_splits_are_known_from_their_rationales() -> None:
     assert Counter(sides().values()) == dict.fromkeys(CODE_LABELS, OPINIONS)
 
 
+@pytest.mark.slow
 def test_the_label_is_what_most_of_five_opinions_say() -> None:
     for example in (*full()["test"], *mixed()["test"]):
         count = opinions(example)

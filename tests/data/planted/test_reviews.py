@@ -50,11 +50,13 @@ def test_texts_are_all_distinct_and_use_many_words(corpus, size, request):
     assert len(set(WORD.findall(" ".join(texts).lower()))) >= 1_200
 
 
+@pytest.mark.slow
 def test_there_are_three_splits_of_the_documented_sizes(reviews):
     sizes = {split: len(examples) for split, examples in reviews.items()}
     assert sizes == {"train": 10_000, "validation": 1_000, "test": 2_000}
 
 
+@pytest.mark.slow
 def test_sentiments_are_balanced_and_aspects_independent(by_aspect):
     labels = [[example.label == "positive" for example in by_aspect[aspect]["train"]] for aspect in ASPECTS]
     positive = np.array(labels, dtype=float)

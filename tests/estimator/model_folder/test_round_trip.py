@@ -47,6 +47,7 @@ def test_a_transformer_needs_its_folder_no_more_once_it_is_saved(network, X, tmp
     assert_same(clf, load(tmp_path / "model"), X)
 
 
+@pytest.mark.slow
 @given(
     architecture=st.fixed_dictionaries(
         {

@@ -29,6 +29,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path, config):
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
 
 
+@pytest.mark.slow
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "model").write_text("a file")
     with pytest.raises(UserError, match="model is a file"):

@@ -76,6 +76,7 @@ def fitted():
     return fit, fit.execute()
 
 
+@pytest.mark.slow
 def test_members_come_to_the_entropy_of_what_they_learn(fitted):
     """The word that matters is worth nearly all: KL falls from about ln 6 to nearly 0, and it is found in new texts."""
     fit, nets = fitted

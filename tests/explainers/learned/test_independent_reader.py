@@ -57,6 +57,7 @@ def reader() -> nn.Module:
     return ReaderFit(Linear, uniform_subsets(K), Inputs(0), Inputs(1), CPU).execute()
 
 
+@pytest.mark.slow
 def test_a_selection_that_carries_the_label_is_read_and_one_that_encodes_it_is_not(reader: nn.Module) -> None:
     """Both tell a partner everything: by what the first unit is, or by which of two other units is shown."""
     inputs = Inputs(2)

@@ -67,6 +67,7 @@ def inputs() -> Inputs:
     return Inputs(x=torch.rand(MANY, UNITS, generator=chance), probs=torch.stack([1 - likely, likely], -1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("told", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
 def test_the_probe_recovers_an_encoded_label_and_nothing_otherwise(inputs, told, least, most) -> None:
     how = L2X(k=1, conditioned=True)

@@ -149,6 +149,7 @@ def row_outputs(output: Forward, row: int, length: int) -> list[torch.Tensor]:
 lengths_of_texts = st.lists(st.integers(0, 60), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @given(lengths=lengths_of_texts, cut=st.sampled_from(CUTS), random=st.randoms(use_true_random=False))
 @settings(max_examples=25, deadline=None)
 def test_outputs_and_gradients_do_not_depend_on_padding_order_or_batches(lengths, cut, random):
@@ -164,6 +165,7 @@ def test_outputs_and_gradients_do_not_depend_on_padding_order_or_batches(lengths
     assert_close(other_gradients, gradients)
 
 
+@pytest.mark.slow
 @given(lengths=lengths_of_texts, cut=st.sampled_from(CUTS))
 @settings(max_examples=25, deadline=None)
 def test_a_text_of_one_window_has_the_outputs_of_a_model_without_windows(lengths, cut):

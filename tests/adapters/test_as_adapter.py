@@ -124,6 +124,7 @@ def test_load_expands_the_home_folder(tmp_path, monkeypatch):
         sg.load("~/img", classes=["a", "b"])
 
 
+@pytest.mark.slow
 def test_classes_are_the_models_own_or_those_given(folder):
     assert as_adapter(folder("bert"), device="cpu").classes == LABELS
     named = as_adapter(folder("bert"), device="cpu", classes=[2, 0, 1])

@@ -26,6 +26,7 @@ def fitted() -> TextExplainer:
     return fit_explainer(lexicon, texts(60), "l2x", k=2, classes=CLASSES, settings={**QUICK, "epochs": 1})
 
 
+@pytest.mark.slow
 def test_an_explainer_read_from_its_folder_says_the_same(fitted: TextExplainer, tmp_path: Path) -> None:
     fitted.save(tmp_path / "l2x")
     again = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES)

@@ -227,6 +227,7 @@ def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
     assert unmarked.find("first-sentence-share/above-rationale").note == f"not applicable, because {NO_RATIONALES}"
 
 
+@pytest.mark.slow
 def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, radius=5.0, sample=24)
     assert report.shifts
@@ -250,6 +251,7 @@ def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_non
     assert "attention" not in re.sub(r"\b[\w/-]+-attention\b", "", page), "beside names of numbers"
 
 
+@pytest.mark.slow
 def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
     run, file = partial(commands.run, capsys), tmp_path / "films.csv"
     rows = "".join(f'"{text}",{label},"[""{word}""]"\n' for text, label, word in zip(TEXTS, LABELS, WORDS, strict=True))

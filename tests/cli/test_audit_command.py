@@ -245,6 +245,7 @@ def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
     assert f"replaced: {page}" in audit("--html", str(page), "--replace").err
 
 
+@pytest.mark.slow
 def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_path):
     for rule, passed in (("accuracy>=0.9", True), ("accuracy>=0.99", False)):
         out = tmp_path / str(passed)

@@ -106,6 +106,7 @@ def test_train_reports_the_share_of_training_tokens_with_a_vector(run: Run, csv:
     assert json.loads(again.out)["token_coverage"] == share
 
 
+@pytest.mark.slow
 def test_json_is_all_there_is_on_standard_output(run: Run, csv: Path, model: Path, tmp_path: Path) -> None:
     trained = json.loads(run("train", csv, "--out", tmp_path / "m", *QUICK, "--json").out)
     assert trained["classes"] == ["bad", "good"]

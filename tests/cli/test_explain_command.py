@@ -40,6 +40,7 @@ def weights(ended: Ended) -> list[float]:
     return json.loads(ended.out)["weights"]
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("explainer", ["lime", "kernel-shap", "random"])
 def test_the_seed_reaches_what_draws_and_is_the_same_again_by_default(explained, explainer):

@@ -182,6 +182,7 @@ def test_a_demonstration_that_is_finished_trains_nothing_again(tmp_path: Path, m
 SMALL: dict[str, Any] = {"epochs": 1, "hidden": 8, "dimension": 6}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) -> None:
     own, other = (tiny("bilstm", seed=seed).fit(TEXTS, LABELS) for seed in (0, 1))

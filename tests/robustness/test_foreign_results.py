@@ -412,6 +412,7 @@ def test_a_tampered_identity_of_a_cache_is_refused(damage: str, tmp_path: Path) 
         AnswerCache(tmp_path / "kept", {"texts": "a"})
 
 
+@pytest.mark.slow
 def test_a_tampered_file_of_the_teacher_cache_counts_as_not_there(tmp_path: Path) -> None:
     plain = make_run(TOYS["distil"], teacher_cache=tmp_path / "teacher_cache").execute().state_dict()
     (file,) = (tmp_path / "teacher_cache").glob("*.safetensors")

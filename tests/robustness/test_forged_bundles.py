@@ -154,6 +154,7 @@ def reported(action: Callable[[], list[str]]) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once: one sentence for each."""
     monkeypatch.setattr(reproduction, "MAX_DIFFERENCES", 10**6)

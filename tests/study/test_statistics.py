@@ -126,6 +126,7 @@ def test_what_each_model_adds_to_the_distance_between_models():
     assert by_model({(0, 1): np.array([4.0, 5.0])}, 2).tolist() == [[4.0, 5.0]]
 
 
+@pytest.mark.slow
 def test_groups_of_models_alike_are_seldom_called_different_by_the_distances_within_them():
     """Each of 5 + 5 models is its own amount away from all others, whatever the text; 400 times at 5 %."""
     chance, places, wrong = np.random.default_rng(5), list(combinations(range(5), 2)), 0

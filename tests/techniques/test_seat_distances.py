@@ -112,6 +112,7 @@ def test_for_two_classes_pairs_and_exact_are_the_highest_of_all_corners(encoder,
     assert_close(found, highest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_a_search_never_finds_more_for_two_classes_and_comes_near(norm):
     model, batch = binary()
@@ -238,6 +239,7 @@ def test_kl_and_its_gradient_vanish_with_the_radius(make, solver):
     assert gradient(worst(model, batch, radius=1e-8, solver=solver), model).norm() > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_a_search_never_finds_a_higher_kl_than_the_closed_form_for_two_classes(norm):
     model, batch = binary()

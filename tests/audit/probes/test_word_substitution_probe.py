@@ -98,6 +98,7 @@ def test_the_order_belongs_to_the_text_whatever_its_batch():
     assert shuffle_words(littered(texts), RandomKey(1)).ids[texts.present].equal(whole[texts.present])
 
 
+@pytest.mark.slow
 def test_every_order_of_three_words_comes_as_often_as_any_other():
     """Six orders of 900 draws, 150 each: 20.5 is what χ² of five exceeds once in a thousand."""
     text = batch(split(["swwws"]))

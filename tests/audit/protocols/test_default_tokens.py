@@ -36,6 +36,7 @@ def said():
     return found(model())
 
 
+@pytest.mark.slow
 def test_two_numbers_of_the_texts_it_was_trained_on(said):
     """24 texts, three of them set aside."""
     assert list(said) == ["default-mass/default-tokens", "class-gap/default-tokens"]
@@ -57,6 +58,7 @@ def test_they_are_those_of_a_model_looked_at_by_hand(said):
     assert class_gap(weights, label, mask) == pytest.approx(float(apart), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_it_is_trained_as_the_model_was_with_its_seed_and_by_its_technique():
     one, again, other = (
         retrain_with_default_tokens(model(seed=seed), read_split(*SPLIT))[0].state_dict() for seed in (0, 0, 1)

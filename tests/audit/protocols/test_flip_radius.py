@@ -194,6 +194,7 @@ def test_random_words_are_those_of_the_explainer_called_random_where_there_is_on
     assert ("flip-radius/above-random", "random") not in found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
     weights = torch.rand(12, 12, dtype=torch.float64)

@@ -198,6 +198,7 @@ def test_the_whole_interval_decides(taken, answer, begins):
     assert said.startswith(begins)
 
 
+@pytest.mark.slow
 def test_more_texts_turn_a_doubt_into_an_answer():
     """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
     every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)

@@ -183,6 +183,7 @@ def test_a_move_by_two_synonyms_counts_only_where_two_words_were_exchanged():
 # --- other explanations, other models
 
 
+@pytest.mark.slow
 def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
     """One that reads words is not given vectors, which is said, and attention is asked of every text all the same."""
     data = split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])

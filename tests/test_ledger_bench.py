@@ -1,7 +1,6 @@
 """The claims ledger: the page is current, its numbers are those of the records, and a changed page is noticed."""
 
 import re
-import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -22,13 +21,8 @@ CLAIMS = [
 
 
 @pytest.fixture
-def ledger(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCH))
-    before = set(sys.modules)
-    yield import_module("ledger")
-    for name in set(sys.modules) - before:
-        if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+def ledger(bench: None) -> Any:
+    return import_module("ledger")
 
 
 def test_the_page_is_current(ledger: Any) -> None:

@@ -1,7 +1,5 @@
 """The pages of published tables: made from the records, whose means are those of their models."""
 
-import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from statistics import mean
@@ -19,13 +17,8 @@ RECORDS = sorted((BENCH / "records").glob("*-table*.gz")) + sorted((BENCH / "rec
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(str(BENCH))
-    before = set(sys.modules)
-    yield import_module("published_page")
-    for name in set(sys.modules) - before:
-        if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+def page(bench: None) -> Any:
+    return import_module("published_page")
 
 
 @pytest.mark.parametrize("name", ["seat", "kitada"])

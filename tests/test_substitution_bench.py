@@ -1,7 +1,5 @@
 """bench/substitution_certificate.py: the attack finds the positions of the certificate by other means."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,6 @@ from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 BENCH = Path(__file__).parent.parent / "bench"
 NAMES = frozenset(["film", "good", "clock", "café"])
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.syspath_prepend(str(BENCH))
-    before = set(sys.modules)
-    yield
-    for name in {file.stem for file in BENCH.glob("*.py")} & set(sys.modules) - before:
-        del sys.modules[name]
 
 
 @pytest.mark.usefixtures("bench")

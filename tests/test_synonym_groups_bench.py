@@ -1,8 +1,6 @@
 """bench/synonym_groups.py: teachers of students, the order of jobs, equal entropy and confidence, and tables."""
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,6 @@ import torch
 from steadygaze.core.maths.distributions import entropy
 
 BENCH = Path(__file__).parent.parent / "bench"
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.syspath_prepend(str(BENCH))
-    before = set(sys.modules)
-    yield
-    for name in {file.stem for file in BENCH.glob("*.py")} & set(sys.modules) - before:
-        del sys.modules[name]
 
 
 @pytest.mark.usefixtures("bench")

@@ -30,20 +30,23 @@ SEEDS = 5
 PACKED = (".json", ".safetensors")
 Choice = dict[str, object]
 PATIENT = {"patience": 8}
+BF16 = {"precision": "bf16"}
 PLANS: dict[str, list[tuple[str, Choice]]] = {
     "seat": [("seat/table1", {"only": ("bilstm", "rnn")})],
     "kitada": [
         ("kitada/table2", {"only": ("sst2", "newsgroups_sport", "babi_3", "snli"), "limit": 2000}),
         ("kitada/table2", {"only": ("ag_news",), "limit": 2000, "train_limit": 10_000}),
         ("kitada/table2", {"only": ("babi_1", "babi_2"), "limit": 2000, "seeds": 3, "epochs": 40, "settings": PATIENT}),
-        ("kitada/table2", {"only": ("multinli",), "limit": 2000}),
         ("kitada/table2", {"only": ("imdb",), "limit": 1000, "train_limit": 5_000}),
     ],
-    "figure4": [
-        ("kitada/figure4", {"only": ("sst2",), "seeds": 3}),
-        ("kitada/figure4", {"only": ("multinli",), "seeds": 3, "limit": 2000}),
+    "figure4": [("kitada/figure4", {"only": ("sst2",), "seeds": 3})],
+    "seat-minilm": [
+        ("seat/table1", {"only": ("minilm", "sst2", "rotten_tomatoes"), "vectors": None, "epochs": 3, "settings": BF16})
     ],
-    "seat-more": [("seat/figure2", {}), ("seat/table4", {"only": ("bilstm", "rnn")})],
+    "seat-figure2": [("seat/figure2", {})],
+    "seat-table4": [("seat/table4", {"only": ("bilstm", "rnn")})],
+    "multinli": [("kitada/table2", {"only": ("multinli",)})],
+    "multinli-figure4": [("kitada/figure4", {"only": ("multinli",), "seeds": 3})],
 }
 """The largest sets have a limit, which the records name."""
 TINY: Choice = {"limit": 24, "train_limit": 64, "epochs": 1, "seeds": 2, "settings": {"hidden": 4}}

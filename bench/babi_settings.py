@@ -1,0 +1,102 @@
+"""Which settings make vanilla attention learn bAbI: validation macro-F1 of every epoch.
+
+    python bench/babi_settings.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--epochs 50]
+    python bench/job_queue.py DIR/records > bench/records/babi_settings.jsonl
+
+The rows of CONFIGURATIONS start from the default settings and end at those of Jain & Wallace 2019 (arXiv:1902.10186),
+which Kitada & Iyatomi 2021 follow: word vectors of size 50 without pre-training, 32 hidden units per direction,
+batches of 50, an MLP decoder, word vectors from N(0, 1).  Training does not stop early.
+"""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import job_queue
+
+JAIN_WALLACE = {"dimension": 50, "hidden": 32, "batch_size": 50}
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "default": {"vectors": "glove"},
+    "default-mlp": {"vectors": "glove", "decoder": "mlp"},
+    "default-rate-3": {"vectors": "glove", "learning_rate": 3e-3},
+    "small": JAIN_WALLACE,
+    "small-mlp": {**JAIN_WALLACE, "decoder": "mlp"},
+    "small-mlp-unit": {**JAIN_WALLACE, "decoder": "mlp", "vectors": "unit"},
+    "small-mlp-unit-rate-3": {**JAIN_WALLACE, "decoder": "mlp", "vectors": "unit", "learning_rate": 3e-3},
+}
+"""Settings of TextClassifier.  Vectors: `unit` has entries from N(0, 1), the default N(0, 1/50)."""
+TASKS = {"babi_1": (tuple(CONFIGURATIONS), 2), "babi_2": (("small-mlp", "small-mlp-unit"), 1)}
+"""Corpus -> configurations and number of seeds."""
+
+
+@dataclass(frozen=True)
+class Job:
+    corpus: str
+    configuration: str
+    seed: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.corpus}.{self.configuration}.s{self.seed}"
+
+
+def plan() -> list[Job]:
+    """The slowest first."""
+    jobs = [Job(c, name, seed) for c, (names, seeds) in TASKS.items() for name in names for seed in range(seeds)]
+    return sorted(jobs, key=lambda job: job.corpus, reverse=True)
+
+
+class Study:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.corpora: dict[str, Any] = {}
+
+    def do(self, job: Job) -> dict[str, Any]:
+        from steadygaze.data.corpora import load_corpus
+        from steadygaze.estimator.text_classifier import TextClassifier
+
+        splits = self.corpora.setdefault(job.corpus, load_corpus(job.corpus, data_dir=self.options.data_dir)).splits
+        parts = {name: splits[name][: self.options.limit] for name in ("train", "validation")}
+        settings: dict[str, Any] = {"patience": self.options.epochs, **CONFIGURATIONS[job.configuration]}
+        batch_size, vectors = settings.pop("batch_size", None), settings.pop("vectors", None)
+        clf = TextClassifier(
+            "bilstm",
+            seed=job.seed,
+            epochs=self.options.epochs,
+            batch_size=batch_size,
+            vectors={None: None, "glove": self.options.glove, "unit": self._unit(splits, job)}[vectors],
+            settings=settings,
+            device=self.options.device,
+            verbose=False,
+        )
+        pairs = {name: ([(e.text, e.question) for e in some], [e.label for e in some]) for name, some in parts.items()}
+        clf.fit(*pairs["train"], validation=pairs["validation"])
+        return {"validation": [round(epoch["macro-f1"], 4) for epoch in clf.history_]}
+
+    def _unit(self, splits: Any, job: Job) -> Path:
+        """A file of word vectors with entries from N(0, 1)."""
+        import numpy as np
+
+        words = {w.strip(".?").lower() for e in splits["train"] for w in f"{e.text} {e.question}".split()}
+        drawn = np.random.default_rng(job.seed)
+        file: Path = self.options.out / f"{job.id}.txt"
+        lines = [f"{word} {' '.join(f'{x:.4f}' for x in drawn.normal(size=50))}" for word in [*sorted(words), ".", "?"]]
+        file.write_text("\n".join(lines) + "\n")
+        return file
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--glove", type=Path)
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
+    job_queue.options(parser)
+    options = parser.parse_args()
+    study = Study(options)
+    job_queue.run(options, plan, study.do)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,6 @@ from typing import Any, TypeVar, get_type_hints
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit_case import (
     AuditCase,
     Finding,
@@ -26,7 +25,7 @@ from steadygaze.audit.prepare_case import (
     AuditRequest,
     TextDraw,
     choose_explainers,
-    draw_texts,
+    compose_request,
     fingerprint,
     prepare_all,
     training_difference,
@@ -55,10 +54,10 @@ from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRA
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import SampleWarning, UserError
 from steadygaze.core.settings import build
-from steadygaze.core.types import Example, Label, texts_of
+from steadygaze.core.types import Example, Label, Task, texts_of
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import join_questions, read_split, read_texts
+from steadygaze.estimator.inputs import join_questions, list_labels, read_split, read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES, selects
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
@@ -173,22 +172,21 @@ def audit(
     >>> report.find("accuracy").value
     1.0
     """
-    config, runtime = build(ProbeConfig, settings), Runtime(device=device, batch_size=batch_size)
+    probe_settings, runtime = vars(build(ProbeConfig, settings)), Runtime(device=device, batch_size=batch_size)
     models = (model, *(list(other_seeds) or getattr(model, "other_seeds_", [])))
     adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in models]
-    texts = join_questions(*read_texts(texts))  # a generator can be read only once
-    draw = _draw(len(texts), limit, config.seed, adapters[0])
-    (adapter, *others), convert = two_class_models(adapters, draw.select(texts), target, threshold)
-    examples = draw.select(examples_of(texts, labels if labels is None else convert(labels), rationales))
-    request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime, draw=draw)
+    listed = None if labels is None else list_labels(labels, adapters[0].outputs)
+    examples = examples_of(texts, listed, rationales, adapters[0].task)
+    output = None if target is None else str(target)
+    config = AuditConfig(
+        model=adapters[0].name, data="", limit=limit, target=output, threshold=threshold, **probe_settings
+    )
+    request = compose_request(
+        adapters, examples, config, runtime, explainers=explainers, synonyms=synonyms, train=train
+    )
+    if request.draw is not None and request.draw.by_default:
+        warnings.warn(f"this audit reads {request.draw}; limit=0 audits all texts", SampleWarning, stacklevel=4)
     return replace(run_audit(request).report(), date=now())
-
-
-def _draw(total: int, limit: int | None, seed: int, adapter: ModelAdapter) -> TextDraw:
-    draw = draw_texts(total, limit, seed, adapter)
-    if draw.by_default:
-        warnings.warn(f"this audit reads {draw}; limit=0 audits all texts", SampleWarning, stacklevel=5)
-    return draw
 
 
 def run_audit(request: AuditRequest) -> AuditFindings:
@@ -334,14 +332,17 @@ def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tup
     return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.watch)
 
 
-def examples_of(texts: Any, labels: Any, rationales: Any) -> list[Example]:
-    """The texts with their labels and rationales, if there are any."""
+def examples_of(texts: Any, labels: Any, rationales: Any, task: Task = "classification") -> list[Example]:
+    """The texts with their labels and rationales, if there are any.
+
+    The labels of a multi-label or regression model are checked later, when the audited output is known.
+    """
     strings, questions = read_texts(texts)
     missing = [None] * len(strings)
     for name, column in (("labels", labels), ("rationales", rationales)):
         if column is not None and len(column) != len(strings):
             raise UserError(f"found {len(strings)} texts and {len(column)} {name}; the numbers must be equal")
-    if labels is not None:
+    if labels is not None and task == "classification":
         labels = check_labels(labels, minimum_classes=1)
     columns = (missing if column is None else column for column in (labels, questions, rationales))
     return [

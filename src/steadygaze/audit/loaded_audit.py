@@ -9,7 +9,7 @@ that do not change the numbers (--bundle, --html, --device) are left out.
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit import read_train, run_audit, trainable
 from steadygaze.audit.manifest import POLICY, Manifest
-from steadygaze.audit.prepare_case import AuditRequest, draw_texts, fingerprint
+from steadygaze.audit.prepare_case import AuditRequest, compose_request, fingerprint
 from steadygaze.core.arguments import option_name, options
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Example, Label, texts_of
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.data.corpora import CORPORA, divided, load_corpus
 from steadygaze.data.corpus import Corpus
@@ -102,22 +100,19 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     others = [load(name) for name in config.other_seeds]
     corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, task=adapter.task)
     split = corpus.choose(config.split)
-    draw = draw_texts(len(corpus.splits[split]), config.limit, config.seed, adapter)
-    examples = draw.select(corpus.splits[split])
-    (adapter, *others), examples = one_output([adapter, *others], examples, config.target, config.threshold)
-    request = AuditRequest(
-        adapter,
-        examples,
+    request = compose_request(
+        [adapter, *others],
+        corpus.splits[split],
         config,
-        config.explainers,
-        others,
-        config.synonyms,
-        train,
-        notes=_notes(adapter, corpus, split),
-        runtime=runtime,
-        draw=draw,
+        runtime,
+        explainers=config.explainers,
+        synonyms=config.synonyms,
+        train=train,
     )
-    return LoadedAudit(request, corpus, split, replace(config, limit=draw.size) if draw.by_default else config)
+    request = replace(request, notes=_notes(adapter, corpus, split))
+    if request.draw is not None and request.draw.by_default:
+        config = replace(config, limit=request.draw.size)
+    return LoadedAudit(request, corpus, split, config)
 
 
 def _prompt(config: AuditConfig) -> "Prompt | None":
@@ -126,19 +121,6 @@ def _prompt(config: AuditConfig) -> "Prompt | None":
     from steadygaze.adapters.prompt import parse_label_words, read_prompt  # for language models
 
     return read_prompt(config.prompt, parse_label_words(config.label_words))
-
-
-def one_output(
-    adapters: Sequence[ModelAdapter], examples: list[Example], target: Label | None, threshold: float | None
-) -> tuple[list[ModelAdapter], list[Example]]:
-    """The models and texts for one output of a multi-label or regression model."""
-    if adapters[0].task == "classification" and target is None and threshold is None:
-        return list(adapters), examples
-    models, convert = two_class_models(adapters, texts_of(examples), target, threshold)
-    if any(example.label is None for example in examples):
-        return models, examples
-    labels = convert(example.label for example in examples)
-    return models, [replace(example, label=label) for example, label in zip(examples, labels, strict=True)]
 
 
 def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tuple[Any, Any]:

@@ -1,5 +1,7 @@
 """AuditRequest, TextDraw and PreparedCase: draw the texts, choose the explainers and build the AuditCase.
 
+`compose_request` is the one place that makes the request of an audit, for `sg.audit`, the command and the server.
+
 An audit of a model that steadygaze did not train takes seconds per text on a CPU.  Without a limit, it reads
 DEFAULT_LIMIT texts.  The limit 0 reads all texts.
 """
@@ -18,17 +20,19 @@ from torch import Tensor
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.types import Example, Span
+from steadygaze.core.types import Example, Span, texts_of
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import sample_rows
+from steadygaze.data.text_checks import check_labels
 from steadygaze.data.token_alignment import grade_tokens, mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, check_distinct, missing_capability
 from steadygaze.explainers.resolve_explainer import resolve_explainer
-from steadygaze.results.audit_config import ProbeConfig, Runtime
+from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.formatting import count_text
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
@@ -104,6 +108,38 @@ class AuditRequest:
     """How the examples were drawn; None: they are all texts."""
     measures: frozenset[str] = frozenset()
     """Names of the rows that are needed; other protocols and probes are left out if possible.  Empty: all."""
+
+
+def compose_request(
+    adapters: Sequence[ModelAdapter],
+    examples: Sequence[Example],
+    config: AuditConfig,
+    runtime: Runtime,
+    *,
+    explainers: Sequence[Any] = (),
+    synonyms: Any = None,
+    train: tuple[Any, Any] | None = None,
+) -> AuditRequest:
+    """Draw the texts, and choose one output of a multi-label or regression model.
+
+    `adapters`: the audited model, then the models of other seeds.  `examples`: all texts, with the labels of the data.
+    """
+    draw = draw_texts(len(examples), config.limit, config.seed, adapters[0])
+    (adapter, *others), drawn = _one_output(adapters, examples, draw, config)
+    return AuditRequest(adapter, drawn, config, explainers, others, synonyms, train, runtime=runtime, draw=draw)
+
+
+def _one_output(
+    adapters: Sequence[ModelAdapter], examples: Sequence[Example], draw: TextDraw, config: AuditConfig
+) -> tuple[list[ModelAdapter], list[Example]]:
+    """The models as models of two classes, and the drawn texts with labels of these classes."""
+    drawn = draw.select(examples)
+    models, convert = two_class_models(adapters, texts_of(drawn), config.target, config.threshold)
+    if adapters[0].task == "classification" or all(example.label is None for example in examples):
+        return models, drawn
+    labels = check_labels(convert([example.label for example in examples]), minimum_classes=1)
+    pairs = zip(drawn, draw.select(labels), strict=True)
+    return models, [replace(example, label=label) for example, label in pairs]
 
 
 def fingerprint(examples: Sequence[Example]) -> str:

@@ -38,7 +38,7 @@ class ProbeConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditConfig(ProbeConfig, DataConfig):
-    """The settings of the command, which a bundle stores; models and data by name."""
+    """The settings of an audit, which a bundle of the command stores; models and data by name."""
 
     model: str
     synonyms: Annotated[str | None, Option("Data", "Synonym table (.parquet, .jsonl).", "FILE")] = None

@@ -12,12 +12,10 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_case import Finding
 from steadygaze.audit.audit_report import AuditFindings
-from steadygaze.audit.loaded_audit import one_output
-from steadygaze.audit.prepare_case import AuditRequest, draw_texts
+from steadygaze.audit.prepare_case import compose_request
 from steadygaze.core.errors import UserError
-from steadygaze.core.settings import build
 from steadygaze.core.types import Example
-from steadygaze.results.audit_config import ProbeConfig, Runtime
+from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report, now
 from steadygaze.serve.jobs import Job
 
@@ -25,18 +23,6 @@ ERRORS = "errors"
 """Order: wrong predictions first, the most confident one first."""
 ORDER = "order"
 """Order of the data."""
-
-
-@dataclass(frozen=True)
-class AuditOptions:
-    """What an audit of the server depends on, besides model and texts."""
-
-    explainers: Sequence[str] = ()
-    limit: int | None = None
-    target: str | None = None
-    threshold: float | None = None
-    settings: Mapping[str, Any] | None = None
-    """Fields of ProbeConfig."""
 
 
 @dataclass(frozen=True)
@@ -127,20 +113,17 @@ def own_copy(adapter: ModelAdapter) -> ModelAdapter:
 
 
 def run_audit_job(
-    job: Job, adapter: ModelAdapter, examples: Sequence[Example], synonyms: Any, corpus: str, options: AuditOptions
+    job: Job, adapter: ModelAdapter, examples: Sequence[Example], synonyms: Any, config: AuditConfig
 ) -> AuditResult:
-    """The report of `sg.audit` with these texts and options; also written as result.json and result.html."""
-    config = build(ProbeConfig, dict(options.settings or {}))
-    draw = draw_texts(len(examples), options.limit, config.seed, adapter)
-    (adapter,), drawn = one_output([own_copy(adapter)], draw.select(examples), options.target, options.threshold)
-    runtime = Runtime(watch=job.watch)
-    request = AuditRequest(
-        adapter, drawn, config, options.explainers, synonyms=synonyms or None, runtime=runtime, draw=draw
+    """The report of `sg.audit` with these texts and settings; also written as result.json and result.html."""
+    model, runtime = own_copy(adapter), Runtime(watch=job.watch)
+    request = compose_request(
+        [model], examples, config, runtime, explainers=config.explainers, synonyms=synonyms or None
     )
     findings = run_audit(request)
     job.watch("writing the report", job.total, job.total)
     report = replace(findings.report(), date=now())
-    result = AuditResult(report, list(_texts(findings)), corpus)
+    result = AuditResult(report, list(_texts(findings)), config.data)
     report.to_html(job.folder / "result.html")
     report.to_json(job.folder / "result.json")
     return result

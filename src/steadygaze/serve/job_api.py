@@ -12,7 +12,9 @@ from pydantic import Field, StringConstraints
 from steadygaze.adapters.bulk import BulkTask, Source
 from steadygaze.audit.audit import examples_of
 from steadygaze.core.errors import UserError
+from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Removal
+from steadygaze.results.audit_config import AuditConfig
 from steadygaze.serve.api import (
     PROBLEM_ANSWERS,
     WHOLE,
@@ -26,7 +28,7 @@ from steadygaze.serve.api import (
     checked_inputs,
     models_of,
 )
-from steadygaze.serve.audit_job import AuditOptions, AuditResult, run_audit_job
+from steadygaze.serve.audit_job import AuditResult, run_audit_job
 from steadygaze.serve.batching import Busy
 from steadygaze.serve.file_job import check_upload, explain_file, upload_path
 from steadygaze.serve.jobs import FINISHED, Job, Jobs
@@ -36,6 +38,8 @@ MOST_AUDITED = 5000
 """Texts of an audit in one request."""
 MOST_ROWS = 200
 """Texts of one answer."""
+CHOICES = ("explainers", "limit", "sample", "k", "radius", "removal", "seed", "target", "threshold")
+"""Fields of a request that are settings of an audit."""
 MEDIA = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
@@ -84,17 +88,10 @@ async def audit(body: AuditBody, request: Request) -> Answer:
     examples, corpus = _examples(body, model, models)
     for name in body.explainers:
         model.check_explainer(name)
-    options = AuditOptions(
-        body.explainers,
-        body.limit,
-        body.target,
-        body.threshold,
-        {name: getattr(body, name) for name in ("sample", "k", "radius", "removal", "seed")},
-    )
+    chosen = {name: getattr(body, name) for name in CHOICES}
+    config = build(AuditConfig, {"model": model.name, "data": corpus, **chosen})
     job = jobs.create("audit", corpus, model.name)
-    work = partial(
-        run_audit_job, adapter=model.adapter, examples=examples, synonyms=model.table, corpus=corpus, options=options
-    )
+    work = partial(run_audit_job, adapter=model.adapter, examples=examples, synonyms=model.table, config=config)
     jobs.start(job, work)
     return job.facts
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import job_queue
 
-JAIN_WALLACE = {"dimension": 50, "hidden": 32, "batch_size": 50}
+SIZE = 50
+JAIN_WALLACE = {"dimension": SIZE, "hidden": 32, "batch_size": 50}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "default": {"vectors": "glove"},
     "default-mlp": {"vectors": "glove", "decoder": "mlp"},
@@ -65,7 +66,7 @@ class Study:
             seed=job.seed,
             epochs=self.options.epochs,
             batch_size=batch_size,
-            vectors={None: None, "glove": self.options.glove, "unit": self._unit(splits, job)}[vectors],
+            vectors={None: None, "glove": self.options.glove, "unit": self._unit(job)}[vectors],
             settings=settings,
             device=self.options.device,
             verbose=False,
@@ -74,16 +75,25 @@ class Study:
         clf.fit(*pairs["train"], validation=pairs["validation"])
         return {"validation": [round(epoch["macro-f1"], 4) for epoch in clf.history_]}
 
-    def _unit(self, splits: Any, job: Job) -> Path:
-        """A file of word vectors with entries from N(0, 1)."""
-        import numpy as np
-
-        words = {w.strip(".?").lower() for e in splits["train"] for w in f"{e.text} {e.question}".split()}
-        drawn = np.random.default_rng(job.seed)
+    def _unit(self, job: Job) -> Path:
         file: Path = self.options.out / f"{job.id}.txt"
-        lines = [f"{word} {' '.join(f'{x:.4f}' for x in drawn.normal(size=50))}" for word in [*sorted(words), ".", "?"]]
-        file.write_text("\n".join(lines) + "\n")
+        file.write_text(unit_vectors(self.options.data_dir, job.seed))
         return file
+
+
+def unit_vectors(data_dir: Path | None, seed: int = 0) -> str:
+    """The lines of a file of word vectors with entries from N(0, 1), for the words of the three tasks."""
+    import numpy as np
+
+    from steadygaze.data.corpora import load_corpus
+
+    words = {"."}
+    for task in ("babi_1", "babi_2", "babi_3"):
+        for example in load_corpus(task, data_dir=data_dir).splits["train"]:
+            words |= set(f"{example.text} {example.question}".lower().replace(".", "").replace("?", " ?").split())
+    drawn = np.random.default_rng(seed)
+    lines = [f"{word} {' '.join(f'{x:.4f}' for x in drawn.normal(size=SIZE))}" for word in sorted(words)]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:

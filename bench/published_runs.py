@@ -22,7 +22,7 @@ from babi_settings import unit_vectors
 from steadygaze.core.errors import UserError
 from steadygaze.study.compare import StudyRuntime, begin
 from steadygaze.study.engine import run_round
-from steadygaze.study.local_processes import LocalProcesses
+from steadygaze.study.executor import LocalProcesses
 from steadygaze.study.published_tables import find_table
 from steadygaze.study.reproduce import TableRun, run_missing
 from steadygaze.study.table_blocks import ReproduceOptions, blocks

@@ -20,8 +20,7 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.study.cell_record import Cell, Output, Watch
 from steadygaze.study.engine import choose_executor, run_round
-from steadygaze.study.executor import Executor
-from steadygaze.study.local_processes import LocalProcesses
+from steadygaze.study.executor import Executor, LocalProcesses
 
 DATA = "planted-reviews:sizes=[{},100,100]"
 

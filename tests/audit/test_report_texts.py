@@ -6,7 +6,7 @@ import torch
 
 import steadygaze as sg
 from steadygaze.audit import report_texts
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanations
 from steadygaze.results.report import Report
 
 TEXTS = ["a good film", "bad bad film", "nothing to say", "good , but bad"]

@@ -16,10 +16,9 @@ from estimator.tiny import LABELS, TEXTS, fitted
 from report.audited import full_report
 from steadygaze import cli
 from steadygaze.audit import bundle
-from steadygaze.audit.bundle import AuditBundle, gate, read, render
+from steadygaze.audit.bundle import AuditBundle, discrepancies, gate, read, render
 from steadygaze.audit.loaded_audit import rerun_command as repeating
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
-from steadygaze.audit.reproduction import discrepancies
 from steadygaze.cli import audit_and_verify
 from steadygaze.results.audit_config import AuditConfig
 from steadygaze.results.policy import Policy, as_policy

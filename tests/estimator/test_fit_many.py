@@ -11,8 +11,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import resumable_training
-from steadygaze.estimator.fit_many import ClassifierFit, fit_many
-from steadygaze.estimator.resumable_training import ModelTraining, train_many
+from steadygaze.estimator.resumable_training import ClassifierFit, ModelTraining, fit_many, train_many
 from steadygaze.training import stacked_stages
 from steadygaze.training.stacked_loop import StackedLoop
 from steadygaze.training.technique_loop import TrainingJob

@@ -9,8 +9,7 @@ from functools import cache
 from steadygaze.audit.measures import FACTS
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
-from steadygaze.results.explanation import Explanation
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Shift, Verdict
 

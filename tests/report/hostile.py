@@ -5,7 +5,7 @@ import math
 
 from report.audited import explanation
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanations
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from report.browser import Outline, browse, measure, plain_text
-from steadygaze.report.comparison_page import KEY, MARKS, card, scale
+from steadygaze.report.study_pages import KEY, MARKS, card, scale
 from steadygaze.report.terminal_tables import ComparisonTable
 from steadygaze.results.comparison import Column, Comparison, ComparisonCell, Difference, TechniqueResult
 from steadygaze.results.row import Row

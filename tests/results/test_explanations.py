@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from results.test_explanation import Reader, explain
-from steadygaze.results.explanations import MOST_SHOWN, Explanations
+from steadygaze.results.explanation import MOST_SHOWN, Explanations
 
 
 @pytest.fixture

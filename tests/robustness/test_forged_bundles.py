@@ -15,10 +15,9 @@ import pytest
 from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
 from steadygaze.audit import bundle as bundle
-from steadygaze.audit import loaded_audit, reproduction
-from steadygaze.audit.bundle import AuditBundle
+from steadygaze.audit import loaded_audit
+from steadygaze.audit.bundle import AuditBundle, discrepancies
 from steadygaze.audit.manifest import MANIFEST, Manifest
-from steadygaze.audit.reproduction import discrepancies
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
@@ -142,7 +141,7 @@ def forged(rerun: Rerun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     for name in ("model", "held.csv"):
         (tmp_path / "work" / name).symlink_to(rerun.place / name)
     names = ("report.html", "report.json", "rows.jsonl", "policy.toml")
-    monkeypatch.setattr(reproduction, "render_files", lambda *_: {one: (folder / one).read_bytes() for one in names})
+    monkeypatch.setattr(bundle, "render_files", lambda *_: {one: (folder / one).read_bytes() for one in names})
     return folder
 
 
@@ -157,7 +156,7 @@ def reported(action: Callable[[], list[str]]) -> bool:
 @pytest.mark.slow
 def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once: one sentence for each."""
-    monkeypatch.setattr(reproduction, "MAX_DIFFERENCES", 10**6)
+    monkeypatch.setattr(bundle, "MAX_DIFFERENCES", 10**6)
     values = json.loads((rerun.bundle / "report.json").read_bytes())
     total = 0
     for path, value in leaves(values):
@@ -166,7 +165,7 @@ def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.Mo
             inner = inner[key]
         inner[path[-1]] = forgeries(value)[0]
         total += 1
-    found = reproduction._report(json.dumps(values).encode(), rerun.report, all_parts=True)
+    found = bundle._report(json.dumps(values).encode(), rerun.report, all_parts=True)
     assert total > 1000
     assert len(found) == total
 

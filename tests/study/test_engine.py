@@ -15,8 +15,7 @@ from disk import room_for
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.study.cell_record import Cell, read_record
 from steadygaze.study.engine import check_finished, choose_executor, run_cells
-from steadygaze.study.executor import InProcess
-from steadygaze.study.local_processes import LocalProcesses
+from steadygaze.study.executor import InProcess, LocalProcesses
 from study.toy_cells import die, fail_until, runs, square_cell, study, warn_of_something, write_much
 
 SUM = 0 + 1 + 4 + 9
@@ -164,7 +163,7 @@ def test_a_killed_or_interrupted_driver_takes_its_workers_along_and_can_be_resum
 
 
 def test_a_worker_imports_no_torch_for_a_cell_without_it():
-    script = "import sys, study.toy_cells, steadygaze.study.local_processes; print('torch' in sys.modules)"
+    script = "import sys, study.toy_cells, steadygaze.study.executor; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())
     assert run.stdout == "False\n"
 

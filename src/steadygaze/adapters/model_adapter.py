@@ -1,4 +1,7 @@
-"""ModelAdapter: any model with `predict`, `predict_proba`, `score` and `explain`."""
+"""ModelAdapter: any model with `predict`, `predict_proba`, `score` and `explain`.
+
+SingleOutput: one output of a multi-label or regression model as a model of two classes, for explainers and audits.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -6,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from steadygaze.adapters.output_labels import label_matrix, numbers
-from steadygaze.adapters.single_output import SingleOutput
 from steadygaze.core.arguments import choice, integer, validated
 from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.types import Label, Task
+from steadygaze.core.types import Batch, Label, Task
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import UnmatchedLabel, check_label_order, check_labels, positions
 from steadygaze.data.text_tokenizer import Tokens as Tokens
@@ -22,7 +26,7 @@ from steadygaze.estimator.inputs import check_label_count, is_single_text, join_
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanations
 
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
@@ -318,3 +322,44 @@ class ModelAdapter:
 def _names(noun: str, names: Sequence[Label]) -> str:
     """The first names of a list, as "classes are 'negative', 'positive'"."""
     return f"{noun} are {', '.join(map(repr, names[:MAX_NAMES]))}" + (" …" if len(names) > MAX_NAMES else "")
+
+
+class SingleOutput(Model):
+    """The output at `index` of a model, as two classes.
+
+    multi-label   logits (0, z_k)           p(label k) = sigmoid(z_k)
+    regression    logits (0, v)             to explain: the logit of the second class is the value
+                  logits (0, (v − t) / s)   to audit: is the value above t?  t: threshold, s: scale
+    """
+
+    def __init__(self, model: Model, index: int, threshold: float = 0.0, scale: float = 1.0) -> None:
+        super().__init__()
+        self.model = model
+        self.capabilities = model.capabilities
+        self.padding = model.padding
+        self._index, self._threshold, self._scale = index, threshold, scale
+
+    @property
+    def vectors(self) -> Tensor:
+        return self.model.vectors
+
+    def embed(self, batch: Batch) -> Tensor:
+        return self.model.embed(batch)
+
+    def embed_question(self, batch: Batch) -> Tensor | None:
+        return self.model.embed_question(batch)
+
+    def clear_cache(self) -> None:
+        self.model.clear_cache()
+
+    def forward(self, batch: Batch, *vectors: Tensor | None) -> Any:
+        output = self.model(batch, *vectors)
+        return replace(output, logits=self._two_classes(output.logits))
+
+    def logits(self, batch: Batch, *vectors: Tensor | None) -> Tensor:
+        return self._two_classes(self.model.logits(batch, *vectors))
+
+    def _two_classes(self, logits: Tensor) -> Tensor:
+        """(B,K) -> (B,2)"""
+        value = (logits[:, self._index] - self._threshold) / self._scale
+        return torch.stack([torch.zeros_like(value), value], 1)

@@ -16,8 +16,7 @@ from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator.explain_texts import rationale_spans
 from steadygaze.results.evaluation import Evaluation, tabulate
-from steadygaze.results.explanation import Explanation
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.row import Row, Shift
 
 EVALUATED = ("accuracy", "macro-f1", "expected-calibration-error")

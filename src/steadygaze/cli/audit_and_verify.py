@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import bundle
 from steadygaze.audit.audit import AuditInterrupted
-from steadygaze.audit.bundle import AuditBundle, sign
+from steadygaze.audit.bundle import UNVERIFIED, AuditBundle, discrepancies, sign
 from steadygaze.audit.loaded_audit import (
     LoadedAudit,
     canonical,
@@ -21,7 +21,6 @@ from steadygaze.audit.loaded_audit import (
     restored_settings,
 )
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
-from steadygaze.audit.reproduction import UNVERIFIED, discrepancies
 from steadygaze.audit.verdict_rules import check_policy
 from steadygaze.cli.application import Common, stderr_console, stdout_console
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show

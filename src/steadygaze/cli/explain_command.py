@@ -140,7 +140,7 @@ def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Pa
 def _write_page(
     html: Path, explanations: "Iterator[Explanation]", model: str, notes: "Sequence[str]", replace: bool
 ) -> dict[str, int]:
-    from steadygaze.report.explanations_page import write_explanations
+    from steadygaze.report.page import write_explanations
 
     return write_explanations(html, explanations, model, notes, replace)
 

@@ -23,8 +23,7 @@ from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights,
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer, with_output
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
-from steadygaze.results.explanation import Explanation
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanation, Explanations
 
 
 @dataclass(frozen=True)

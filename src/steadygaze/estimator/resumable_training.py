@@ -1,4 +1,4 @@
-"""Training that can be resumed: fit and save, with an unfinished run in a separate folder."""
+"""Training that can be resumed: fit and save classifiers, with an unfinished run in a separate folder."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,8 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_separate
 from steadygaze.core.types import Example, Label, texts_of
 from steadygaze.data.corpus import Corpus
-from steadygaze.estimator.fit import check_same_run
-from steadygaze.estimator.fit_many import ClassifierFit, fit_many
+from steadygaze.estimator.fit import CheckpointConfig, FitRequest, check_same_run, fit_models
 from steadygaze.estimator.held_out_test import measure
 from steadygaze.estimator.inputs import read_split, read_validation, validation_size
 from steadygaze.estimator.model_folder import check_free_folder, check_model_folder
@@ -22,6 +21,52 @@ from steadygaze.estimator.train_config import train_config
 from steadygaze.training.checkpoint import has_run
 from steadygaze.training.progress import OnEpoch
 from steadygaze.training.teacher_cache import check_teacher_cache
+
+
+@dataclass(frozen=True)
+class ClassifierFit:
+    """A classifier to fit, with the arguments of its own `fit`."""
+
+    classifier: TextClassifier
+    reference: Sequence[TextClassifier] = ()
+    checkpoint: Path | None = None
+    resume: bool = False
+    teacher_cache: Path | None = None
+    on_epoch: OnEpoch | None = None
+
+
+def fit_many(
+    fits: Sequence[ClassifierFit],
+    X: Any,
+    y: Any,
+    *,
+    validation: tuple[Any, Any] | None = None,
+) -> list[TextClassifier | None]:
+    """Fit classifiers in place; each equals its own fit, to rounding on a GPU.
+
+    On a GPU, one program trains the classifiers of one technique and architecture.  They may differ in seed, in
+    learning rate, clipping and weight decay, and in the numbers of the technique that its `stacked_settings` name.
+
+    Returns
+    -------
+    list
+        The classifiers in order; None for a model that diverged, if another did not, or that its `on_epoch` stopped.
+    """
+    for item in fits:
+        if item.classifier.n_seeds != 1:
+            raise UserError("fit_many takes classifiers with n_seeds=1: pass one classifier for each seed")
+    requests = [
+        FitRequest(
+            train_config(item.classifier.get_params(deep=False)),
+            CheckpointConfig(item.checkpoint, item.resume, item.teacher_cache),
+            references(item.reference),
+            item.on_epoch,
+        )
+        for item in fits
+    ]
+    held_out = None if validation is None else read_validation(validation)
+    models = fit_models(requests, read_split(X, y), held_out, fits[0].classifier._watcher())
+    return [None if model is None else item.classifier._take(model) for item, model in zip(fits, models, strict=True)]
 
 
 def unfinished_folder(out: Path) -> Path:

@@ -89,7 +89,7 @@ class TechniqueResult:
 
 @dataclass(frozen=True)
 class Comparison(SavedResult):
-    renderer: ClassVar[str] = "steadygaze.report.comparison_page:render"
+    renderer: ClassVar[str] = "steadygaze.report.study_pages:render_comparison"
 
     columns: tuple[Column, ...]
     standings: tuple[TechniqueResult, ...]

@@ -1,5 +1,7 @@
 """Explanation: a text, its prediction and the weights of its words, for a notebook, a page or a terminal.
 
+Explanations: a list of them, also as a table of pandas.
+
 Drawn by steadygaze/results/highlight.py.  Does not import torch.
 """
 
@@ -10,7 +12,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from steadygaze.core.arguments import argument_error, integer, optional, validated
 from steadygaze.core.errors import UserError, one_line, printable
@@ -19,10 +21,15 @@ from steadygaze.core.types import Label, Picked, Span
 from steadygaze.results.highlight import UNREAD, highlight_html, highlight_rich, is_truncated, legend, page
 
 if TYPE_CHECKING:
+    from typing import SupportsIndex
+
     from pandas import DataFrame
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
     from rich.text import Text
 
-
+MOST_SHOWN = 100
+"""Explanations that a notebook shows."""
 LABEL = 80
 """Longest label in a terminal, in characters."""
 TOP_WORDS = 5
@@ -300,3 +307,47 @@ class Explanation:
         if is_truncated(self):
             lines.append(f"{UNREAD} (from character {self.read_to} of {len(self.text)})")
         return lines
+
+
+class Explanations(list[Explanation]):
+    """A list of explanations; slices are Explanations, too."""
+
+    @overload
+    def __getitem__(self, index: "SupportsIndex") -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Explanations": ...
+    def __getitem__(self, index: Any) -> Any:
+        items = super().__getitem__(index)
+        return Explanations(items) if isinstance(index, slice) else items
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Read the explanations of a saved report."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(cls, handler.generate_schema(list[Explanation]))
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per text and token: text (its position), label, target, explainer, token, start, end, weight.
+
+        `label` is the predicted class, `target` the explained one.  Bounds of the weights are low and high, if known.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
+        rows = [
+            (i, e.label, e.explained_label, e.explainer, token, *span, weight, *bounds)
+            for i, e in enumerate(self)
+            for token, span, weight, bounds in zip(
+                e.tokens, e.spans, e.weights, e.bounds or [(None, None)] * len(e), strict=True
+            )
+        ]
+        names = ("text", "label", "target", "explainer", "token", "start", "end", "weight", "low", "high")
+        table = pandas.DataFrame(rows, columns=names)
+        return table if any(e.bounds is not None for e in self) else table.drop(columns=["low", "high"])
+
+    def _repr_html_(self) -> str:
+        more = len(self) - MOST_SHOWN
+        note = f"<div>… and {more:,} more</div>" if more > 0 else ""
+        return "".join(e._repr_html_() for e in self[:MOST_SHOWN]) + note

@@ -19,7 +19,7 @@ from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.results.evaluation import Evaluation, data_frame
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report

@@ -12,8 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
 from steadygaze.results.evaluation import WrongPrediction
-from steadygaze.results.explanation import Explanation
-from steadygaze.results.explanations import Explanations
+from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.row import SCHEMA, Row, Shift
 
 R = TypeVar("R")

@@ -15,7 +15,7 @@ from steadygaze.adapters.bulk import BulkRun, BulkTask, Parts, Row, Source, expl
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import foreign_error
 from steadygaze.data.tables import READERS
-from steadygaze.report.explanations_page import DRAWN, write_explanations
+from steadygaze.report.page import DRAWN, write_explanations
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.jobs import Job
 

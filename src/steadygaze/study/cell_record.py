@@ -1,4 +1,4 @@
-"""A cell, the unit of work of a study, and its record on disk.
+"""A cell, the unit of work of a study: run it, and keep its record on disk.
 
     cells/<name>/record.json      key, status, result, error, duration, digests of the output files; written last
     cells/<name>/...              the output files of the cell
@@ -8,6 +8,7 @@ and `code_version`.  A record counts only if its key is the cell's key and its d
 """
 
 import json
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,10 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from steadygaze.core.atomic_files import write_text
+from steadygaze.core.atomic_files import try_lock, write_text
 from steadygaze.core.errors import RecoveryWarning, UserError, one_line
 from steadygaze.core.settings import Field, build, settings
 from steadygaze.core.untrusted_files import digest_file, digest_json, read_object
+from steadygaze.results.audit_config import silent
 
 RECORD = "record.json"
 Watch = Callable[[str, int, int], None]
@@ -119,3 +121,45 @@ def read_record(folder: Path, key: str) -> CellRecord | None:
         warnings.warn(RecoveryWarning(f"{error}; the cell runs again"), stacklevel=3)
         return None
     return record
+
+
+def cell_folder(root: Path, name: str) -> Path:
+    """The folder of a cell: name -> root/cells/name, study/name -> root/study/cells/name."""
+    study, _, cell = name.rpartition("/")
+    return root / study / "cells" / cell
+
+
+def run_cell(cell: Cell, root: Path, watch: Watch = silent) -> CellRecord | None:
+    """Run a cell in this process and write its record; None: another process runs it."""
+    folder = cell_folder(root, cell.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with try_lock(folder) as lock:
+        if lock == "busy":
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecoveryWarning)  # the driver has shown it
+            record = read_record(folder, cell.key)
+        if record is not None and record.is_finished:  # by another driver
+            return record
+        start = time.monotonic()
+        try:
+            output = cell.work(folder, watch)
+        except Exception as error:
+            return write_record(folder, failure(cell, error, time.monotonic() - start))
+        record = CellRecord(
+            key=cell.key,
+            label=cell.label,
+            status="finished",
+            result=output.result,
+            files=dict.fromkeys(output.files, ""),
+            seconds=time.monotonic() - start,
+        )
+        return write_record(folder, record)
+
+
+def run_cell_in_worker(cell: Cell, root: Path) -> tuple[CellRecord | None, list[Warning]]:
+    """The same in a worker process, which returns its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        record = run_cell(cell, root)
+    return record, [item.message for item in caught if isinstance(item.message, UserWarning)]

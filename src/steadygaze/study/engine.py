@@ -22,10 +22,8 @@ import psutil
 
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.results.audit_config import silent
-from steadygaze.study.cell_record import Cell, CellRecord, Watch, failure, read_record, write_record
-from steadygaze.study.executor import CellFuture, Executor, InProcess, cores
-from steadygaze.study.local_processes import LocalProcesses
-from steadygaze.study.run_cell import cell_folder
+from steadygaze.study.cell_record import Cell, CellRecord, Watch, cell_folder, failure, read_record, write_record
+from steadygaze.study.executor import CellFuture, Executor, InProcess, LocalProcesses, cores
 
 POLL = 0.5
 """Seconds between two looks at a cell that another process runs."""

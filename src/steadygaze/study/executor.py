@@ -1,13 +1,21 @@
 """Executors: where cells run.  This process, processes of this machine, or a Ray cluster."""
 
 import os
-from concurrent.futures import Future
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Protocol, Self
 
-from steadygaze.study.cell_record import Cell, CellRecord, Watch
-from steadygaze.study.run_cell import run_cell
+from steadygaze.study.cell_record import Cell, CellRecord, Watch, run_cell, run_cell_in_worker
 
 CellFuture = Future[tuple[CellRecord | None, list[Warning]]]
 """The record of a cell, or None if another process runs it, and the warnings of a worker."""
@@ -63,3 +71,85 @@ def cores() -> int:
     """The CPU cores that this process may use."""
     affinity: Any = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@dataclass
+class _Lane:
+    """One worker process, and its last cell."""
+
+    pool: ProcessPoolExecutor
+    future: CellFuture | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.future is None or self.future.done()
+
+
+class LocalProcesses:
+    """Worker processes with one thread each.
+
+    Every worker is a pool of its own: a killed worker ends one cell, and the others go on.
+    """
+
+    retries, link = RETRIES, ""
+
+    def __init__(self, workers: int) -> None:
+        self.slots = workers
+        self._lanes: list[_Lane] = []
+
+    def submit(self, cell: Cell, root: Path, watch: Watch) -> CellFuture:
+        lane = self._free_lane()
+        with _without_main():
+            lane.future = lane.pool.submit(run_cell_in_worker, cell, root)
+        return lane.future
+
+    def is_loss(self, error: BaseException) -> bool:
+        return isinstance(error, BrokenProcessPool)
+
+    def _free_lane(self) -> _Lane:
+        for lane in [lane for lane in self._lanes if lane.is_free]:
+            if lane.future is None or not isinstance(lane.future.exception(), BrokenProcessPool):
+                return lane
+            lane.pool.shutdown(wait=False)
+            self._lanes.remove(lane)
+        pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_start_worker)
+        self._lanes.append(_Lane(pool))
+        return self._lanes[-1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the workers; after an error or an interruption, in the middle of their cells, which can be resumed."""
+        for lane in self._lanes:
+            processes = list((getattr(lane.pool, "_processes", None) or {}).values())
+            lane.pool.shutdown(wait=kind is None, cancel_futures=True)
+            for process in processes if kind is not None else ():
+                process.terminate()
+                process.join()
+
+
+def _start_worker() -> None:
+    """Prepare a worker: one thread; it ignores Ctrl-C, and ends with the driver, even if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    driver = parent_process()
+    assert driver is not None
+    threading.Thread(target=_exit_after, args=(driver,), daemon=True).start()
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # torch reads them when a cell imports it
+        os.environ[name] = "1"
+
+
+def _exit_after(driver: BaseProcess) -> None:
+    driver.join()
+    os._exit(1)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the main module: a new worker would run the user's script again, with its call of this function."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from steadygaze.core.errors import UserError
-from steadygaze.study.cell_record import Cell, CellRecord, Watch
+from steadygaze.study.cell_record import Cell, CellRecord, Watch, run_cell_in_worker
 from steadygaze.study.executor import RETRIES, CellFuture, cores
-from steadygaze.study.run_cell import run_cell_in_worker
 
 INSTALL = "the Ray engine needs the package ray: pip install 'steadygaze[scale]'"
 

@@ -25,8 +25,7 @@ from steadygaze.estimator import resumable_training
 from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.audit_config import Runtime
-from steadygaze.study.cell_record import Output, Watch
-from steadygaze.study.run_cell import cell_folder
+from steadygaze.study.cell_record import Output, Watch, cell_folder
 from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
 from steadygaze.training.progress import TrainingStopped
 

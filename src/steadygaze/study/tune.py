@@ -36,11 +36,10 @@ from steadygaze.data.splits import hold_out
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
-from steadygaze.study.cell_record import Cell, CellRecord, read_record
+from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, read_record
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.engine import choose_executor, run_round
 from steadygaze.study.executor import InProcess
-from steadygaze.study.run_cell import cell_folder
 from steadygaze.study.study_data import file_digest, training_inputs
 from steadygaze.study.study_folder import StudyFolder
 from steadygaze.study.track_study import track_search

@@ -18,18 +18,31 @@ PAGES = ROOT / "docs" / "results"
 VERDICTS = ("holds", "holds in part", "does not hold", "cannot be decided here")
 SETTINGS = ["emotion-bilstm", "hate-bilstm", "rt-bilstm", "sst2-bilstm"]
 NUMBER = re.compile(r"\{(\w+) ([\w-]+) ([\w/-]+)\}")
+RECOMMENDATION = """\
+**Recommendation.** The claims on leakage and on rationales mostly hold: rely on random pretraining and on A2R. Do not
+rely on SEAT or Attention AT for stability or better scores. Repeat the command of a claim on your own data.
+
+**Caveat.** A verdict is about our code, data and settings, which depart from those of the papers. "Does not hold" does
+not show that a paper is wrong.
+"""
 INTRODUCTION = """\
-Each claim of four papers is one sentence with a verdict, the numbers that decide it and the command that repeats them.
-`steadygaze reproduce list` lists the tables of the papers.
+## How to read the verdicts
 
-- A verdict is about our code, data and settings, which depart from those of the papers.
-- *Does not hold*: not seen with these settings, although the measurement would show an effect of the published size.
-- *Cannot be decided here*: there is no measurement, or it is too uncertain; the command would make it.
-- Numbers in brackets are 95 % intervals over seeds. Those of a row without a link are of four data sets with a BiLSTM,
-  from `bench/records/stability.jsonl`, made by `bench/stability.py`. Other numbers are from the linked page.
-- A ratio below 1 is more stable than vanilla.
+- **holds**: we see the claimed effect.
+- **holds in part**: we see it for some of the claimed data, variants or measures only; the numbers say for which.
+- **does not hold**: not seen with these settings, although the measurement would show an effect of the published size.
+- **cannot be decided here**: there is no measurement, or it is too uncertain; the command would make it.
 
-`python bench/ledger.py` makes this page from `bench/ledger.toml`; a test compares the two.
+Numbers in brackets are 95 % intervals over seeds. A ratio below 1 is more stable than vanilla, which is training with
+cross-entropy alone. The [glossary](../concepts/glossary.md#names-in-the-results) explains the names.
+"""
+SOURCES = """\
+## Sources
+
+Where a row links a page, its numbers are from that page. The numbers of all other rows are from the
+[stability study](stability.md): four data sets with a BiLSTM, records `bench/records/stability.jsonl`.
+`steadygaze reproduce list` lists the tables of the papers. `python bench/ledger.py` makes this page from
+`bench/ledger.toml`; a test compares the two.
 """
 
 
@@ -41,18 +54,42 @@ def page() -> str:
     papers = tomllib.loads((ROOT / "bench" / "ledger.toml").read_text(encoding="utf-8"))["papers"]
     rows = rows_of(read(ROOT / "bench" / "records" / "stability.jsonl")[1])
     claims = [claim for paper in papers for claim in paper["claims"]]
-    counts = Counter(claim["verdict"] for claim in claims)
     parts = [
         "# Claims ledger\n",
-        f"Of {len(claims)} claims, {counts['holds']} hold, {counts['holds in part']} hold in part, "
-        f"{counts['does not hold']} do not hold, and {counts['cannot be decided here']} cannot be decided here.\n",
+        f"**Finding.** {summary(claims)}\n",
+        _counts(papers) + "\n",
+        RECOMMENDATION,
         INTRODUCTION,
     ]
     for paper in papers:
         lines = [_line(claim, rows) for claim in paper["claims"]]
         head = "| claim | verdict | deciding numbers | command |\n|---|---|---|---|"
         parts.append("\n".join([f"## {paper['name']}\n", head, *lines]) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, SOURCES])
+
+
+def summary(claims: list[dict[str, Any]]) -> str:
+    counts = Counter(claim["verdict"] for claim in claims)
+    return (
+        f"Of {len(claims)} claims of four papers that we tried to repeat, {counts['holds']} hold, "
+        f"{counts['holds in part']} hold in part, {counts['does not hold']} do not hold, "
+        f"and {counts['cannot be decided here']} cannot be decided here."
+    )
+
+
+def _counts(papers: list[dict[str, Any]]) -> str:
+    """Claims by paper and verdict."""
+    lines = ["| paper | about | " + " | ".join(VERDICTS) + " |", "|---|---|" + "---|" * len(VERDICTS)]
+    for paper in papers:
+        counts = Counter(claim["verdict"] for claim in paper["claims"])
+        cells = [f"[{paper['name']}](#{_slug(paper['name'])})", paper["about"], *(str(counts[v]) for v in VERDICTS)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _slug(name: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
 
 
 def _line(claim: dict[str, Any], rows: Rows) -> str:
@@ -76,7 +113,7 @@ def _number(rows: Rows, statistic: str, row: str, measure: str) -> str:
         estimate = _compared({"ratio": ratio, "difference": difference}[statistic], rows, row, measure, SETTINGS)
     if estimate is None:
         raise SystemExit(f"the records have no {measure} of {row}")
-    return _shown(estimate, form)
+    return re.sub(r"[+-](0\.0+)\b", r"\1", _shown(estimate, form))  # zero has no sign
 
 
 if __name__ == "__main__":

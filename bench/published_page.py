@@ -36,8 +36,14 @@ JSD, TVD, F1, ACCURACY, CORRELATION = (
 )
 ONE_BY_ONE = ("word-at", "word-iat", "attention-rp", "attention-at")
 """Techniques that one worker ran."""
-LEARNED = ("sst2_bilstm", "imdb_bilstm", "newsgroups_sport_bilstm", "ag_news_bilstm", "snli_bilstm")
-"""Blocks of Kitada's Table 2 whose models learn the task."""
+LEARNED = {
+    "sst2_bilstm": "SST",
+    "imdb_bilstm": "IMDB",
+    "newsgroups_sport_bilstm": "20News",
+    "ag_news_bilstm": "AGNews",
+    "snli_bilstm": "SNLI",
+}
+"""Blocks of Kitada's Table 2 whose models learn the task -> name in the paper."""
 
 
 def template(name: str) -> str:
@@ -80,7 +86,13 @@ def _first(table: str, technique: str, measures: Sequence[str], blocks: Sequence
 
 
 def shown(estimate: Estimate, form: str) -> str:
-    return "{} [{}, {}]".format(*(format(number, form) for number in estimate))
+    return "{} [{}, {}]".format(*(signed(number, form) for number in estimate))
+
+
+def signed(number: float, form: str = "+.3f") -> str:
+    """The number; zero has no sign."""
+    text = format(number, form)
+    return text if float(text) else text.lstrip("+-")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -102,31 +114,39 @@ def beside(reproduction: Reproduction, rows: Sequence[int], column_of: Callable[
     return table([*(names[i] for i in rows), *heads], lines)
 
 
+def less(ratio: float) -> str:
+    return f"{100 * (1 - ratio):.0f} %"
+
+
+def power(ratio: float) -> str:
+    """8.2e-06 as 8 × 10⁻⁶."""
+    digit, exponent = f"{ratio:.0e}".split("e-")
+    return f"{digit} × 10⁻{exponent.lstrip('0').translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
 def bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
 def seat() -> str:
-    jsd = {name: _both(paired, name, JSD, ".2f") for name in TECHNIQUES}
-    rows = []
+    rows, jsd = [], {}
     for technique, label in TECHNIQUES.items():
         for encoder in ("rnn", "bilstm"):
             blocks = blocks_of("seat-table1", encoder)
             ratios = [against_vanilla(paired, "seat-table1", technique, [measure], blocks) for measure in (JSD, TVD)]
             f1 = against_vanilla(paired_difference, "seat-table1", technique, [F1], blocks)
             paper = paper_ratio(technique, encoder)
+            jsd[technique, encoder] = ratios[0].value
             rows.append([label, encoder, *(shown(ratio, ".2f") for ratio in ratios), f"{paper:.2g}", shown(f1, "+.3f")])
     reproduction, cells = records("seat-table1")
     one, among, many = throughput()
     return template("seat").format(
         models=len(cells),
-        word_at_rnn=jsd["word-at"][0],
-        word_at_bilstm=jsd["word-at"][1],
-        iat_rnn=jsd["attention-iat"][0],
-        iat_bilstm=jsd["attention-iat"][1],
-        seat_bilstm=jsd["seat"][1],
-        seat_f1=shown(against_vanilla(paired_difference, "seat-table1", "seat", [F1]), "+.3f"),
-        paper_seat=f"{paper_ratio('seat', 'bilstm'):.1g}",
+        seat=f"{jsd['seat', 'bilstm']:.2f}",
+        paper_rnn=power(paper_ratio("seat", "rnn")),
+        paper_bilstm=power(paper_ratio("seat", "bilstm")),
+        word_at_rnn=less(jsd["word-at", "rnn"]),
+        word_at_bilstm=less(jsd["word-at", "bilstm"]),
         differences=table(
             ["technique", "encoder", "JSD, ratio", "TVD, ratio", "JSD, ratio in the paper", "macro-F1"], rows
         ),
@@ -148,19 +168,19 @@ def kitada() -> str:
     techniques = [name for name in TECHNIQUES if name != "seat"]
     for technique in techniques:
         for block in (*LEARNED, ""):
-            blocks = [block] if block else LEARNED
+            blocks = [block] if block else list(LEARNED)
             score = against_vanilla(paired_difference, "kitada-table2", technique, [F1, ACCURACY], blocks)
             corr = against_vanilla(paired_difference, "kitada-table2", technique, [CORRELATION], blocks)
             data = block.removesuffix("_bilstm") or "**mean of the five**"
             rows.append([TECHNIQUES[technique], data, shown(score, "+.3f"), shown(corr, "+.3f")])
     reproduction, cells = records("kitada-table2")
     curves, more = records("kitada-figure4")
-    overall = {row[0]: row for row in rows if row[1].startswith("**")}
     return template("kitada").format(
         models=len(cells) + len(more),
         searched=sum(fact.count("epsilon = ") - 1 for name, fact in reproduction.facts.items() if ", " in name),
-        **{f"{name.replace('-', '_')}_score": overall[TECHNIQUES[name]][2] for name in techniques},
-        **{f"{name.replace('-', '_')}_corr": overall[TECHNIQUES[name]][3] for name in techniques},
+        **{f"{name.replace('-', '_')}_score": signed(over_five(name, [F1, ACCURACY]).value) for name in techniques},
+        **{f"{name.replace('-', '_')}_corr": signed(over_five(name, [CORRELATION]).value) for name in techniques},
+        **{f"{name.replace('-', '_')}_paper": signed(paper_difference(name)) for name in techniques},
         differences=table(["technique", "data", "score", "correlation"], rows),
         beside=beside(reproduction, (0, 2), _column),
         curves=beside(curves, (2,), _variant),
@@ -172,12 +192,19 @@ def kitada() -> str:
     )
 
 
-def _both(statistic: Callable[[Values, Values], Estimate], technique: str, measure: str, form: str) -> list[str]:
-    """For rnn and bilstm."""
-    return [
-        shown(against_vanilla(statistic, "seat-table1", technique, [measure], blocks_of("seat-table1", encoder)), form)
-        for encoder in ("rnn", "bilstm")
-    ]
+def over_five(technique: str, measures: Sequence[str]) -> Estimate:
+    """Difference from vanilla in Table 2 of Kitada & Iyatomi, mean over the data sets that the models learn."""
+    return against_vanilla(paired_difference, "kitada-table2", technique, measures, list(LEARNED))
+
+
+def paper_difference(technique: str, correlation: bool = False) -> float:
+    """The same of the printed numbers."""
+    found = {
+        value.labels[::2][:2]: value.paper / (1 if correlation else 100)
+        for value in records("kitada-table2")[0].values
+        if (value.labels[4] == "Corr") is correlation and value.paper is not None
+    }
+    return mean(found[data, TECHNIQUES[technique]] - found[data, "Vanilla"] for data in LEARNED.values())
 
 
 def blocks_of(name: str, encoder: str) -> list[str]:

@@ -2,19 +2,21 @@
 
     python bench/result_plots.py docs/figures/results
 
-    stability-forest.svg     shift of attention, ratio to vanilla: bench/records/stability.jsonl
+    stability-forest.svg     shift of attention of the main rows, ratio to vanilla: bench/records/stability.jsonl
     stability-accuracy.svg   the same against macro-F1, with the cost of each technique
     synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl
     leakage-fidelity.svg     post-hoc accuracy against fidelity: bench/records/independent_reader.jsonl
+    rationales.svg           right sentence on palate: the table of docs/results/rationales.md; movies.jsonl
     interlocking.svg         X1 against skew and bias: the table of docs/results/rationales.md
     movie-rationales.svg     F1 with human rationales: bench/records/movies.jsonl
     image-fills.svg          post-hoc accuracy by explainer and fill: the tables of docs/results/shortcuts.md
     small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
     long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
     published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: bench/records/seat-table1-*
+    published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: bench/records/kitada-table2-*
     published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
 
-Three plots are from tables of a page: the records of these studies are not in the repository.
+Four plots are from tables of a page: the records of these studies are not in the repository.
 """
 
 import argparse
@@ -40,6 +42,7 @@ from stability_page import LABELS
 from stability_records import read
 from stability_statistics import difference, ratio
 from stability_table import Rows, _compared, rows_of, with_first_seeds
+from synonym_table import BASE
 from synonym_table import Records as SynonymRecords
 
 ROOT = Path(__file__).parents[1]
@@ -72,10 +75,22 @@ COSTS = {
 """Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
 TEMPERED = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
 FOREST = {
-    "three synonyms of the training table": "jensen-shannon/3-synonyms",
+    "three synonyms, training table": "jensen-shannon/3-synonyms",
     "three held-out synonyms": "jensen-shannon/3-held-out",
     "PGD on the word vectors": "jensen-shannon/pgd-attention",
 }
+FOREST_ROWS = (
+    "consensus-word-at",
+    "consensus",
+    "synonym-augmentation",
+    "word-at",
+    "seat-joint-kl",
+    "attention-rp-by-f1",
+    "attention-at-by-f1",
+    "attention-iat-word-by-f1",
+    "tempered-3.0",
+)
+"""The recommended rows, those of published techniques, and the control."""
 
 
 def stability_rows() -> tuple[Rows, list[str]]:
@@ -91,23 +106,22 @@ def plain(row: str) -> str:
 def stability_forest() -> Chart:
     rows, settings = stability_rows()
     lines = []
-    for row in (*COSTS, *TEMPERED):
+    for row in FOREST_ROWS:
+        label = f"control: {plain(row)}" if row in TEMPERED else plain(row)
         for panel, key in FOREST.items():
             found = _compared(ratio, rows, row, key, settings)
-            kind = "vanilla, changed" if row in TEMPERED or row.startswith("vanilla") else "technique"
-            lines.append({"row": plain(row), "panel": panel, "kind": kind, **rounded(found._asdict())})
+            kind = "control" if row in TEMPERED else "technique"
+            lines.append({"row": label, "panel": panel, "kind": kind, **rounded(found._asdict())})
     frame = pd.DataFrame(lines)
-    first = frame[frame["panel"] == next(iter(FOREST))].sort_values("value")
-    base = alt.Chart(frame).encode(
-        y=alt.Y("row:N", title=None, sort=list(first["row"])),
-        color=alt.Color("kind:N", scale=alt.Scale(range=[COLORS[0], GRAY]), title=None, legend=below()),
-    )
+    color = alt.Color("kind:N", scale=alt.Scale(domain=["technique", "control"], range=[COLORS[0], GRAY]), legend=None)
+    base = alt.Chart(frame).encode(y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(frame["row"]))), color=color)
     scale = alt.Scale(type="log", domain=[0.03, 2], nice=False)
-    low = alt.X("low:Q", scale=scale, axis=alt.Axis(values=[0.03, 0.1, 0.3, 1, 2]), title="ratio to vanilla")
-    one = alt.Chart(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
+    axis = alt.Axis(values=[0.03, 0.1, 0.3, 1, 2])
+    low = alt.X("low:Q", scale=scale, axis=axis, title="← more stable; ratio to vanilla")
+    one = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
-    points = base.mark_point(filled=True, size=50, opacity=1).encode(x=alt.X("value:Q", scale=scale))
-    return (one + bars + points).properties(width=205, height=300).facet(panels(FOREST), columns=3)
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q", scale=scale))
+    return (one + bars + points).properties(width=165, height=205).facet(panels(FOREST), columns=3)
 
 
 LABELED_LEFT = ("word-at", "word-iat", "synonym augmentation", "anchored", "consensus", "attention-rp", "seat (joint)")
@@ -143,11 +157,15 @@ def stability_accuracy() -> Chart:
     base = alt.Chart(pd.DataFrame(lines)).encode(
         x=alt.X(
             "f1:Q",
-            title="macro-F1, difference from vanilla",
+            title="macro-F1, difference from vanilla (right: better) →",
             axis=alt.Axis(format="+.2f", values=[-0.01, 0, 0.01, 0.02, 0.03]),
             scale=alt.Scale(domain=[-0.01, 0.03]),
         ),
-        y=alt.Y("shift:Q", title="shift under three synonyms, ratio to vanilla", scale=alt.Scale(domain=[0, 1.6])),
+        y=alt.Y(
+            "shift:Q",
+            title="← more stable; shift under three synonyms, ratio to vanilla",
+            scale=alt.Scale(domain=[0, 1.6]),
+        ),
     )
     colors = alt.Scale(domain=["technique", "vanilla, scores divided"], range=[COLORS[0], GRAY])
     curve = base.transform_filter("datum.kind != 'technique'").mark_line(color=GRAY, strokeDash=[4, 4])
@@ -173,39 +191,44 @@ def stability_accuracy() -> Chart:
 
 # Synonym groups
 
-GROUPED = {"vanilla": "vanilla", "word-at": "word-at", "4-4-t2-e2": "consensus, two short teachers"}
+GROUPED = {"vanilla": "vanilla", "word-at": "word-at", "4-4-t2-e2": "consensus with two short teachers"}
 GROUPS = {
     "none": "no groups",
-    "cf": "counter-fitted",
+    "cf": "counter-fitted table",
     "wn": "WordNet",
     "both": "both tables",
-    "linked": "both, linked",
+    "linked": "both tables, linked",
 }
-TABLES = {"cf3": "three counter-fitted neighbors", "wn3": "three WordNet synonyms"}
+TABLES = {"cf3": "3 substitutions, counter-fitted table", "wn3": "3 substitutions, WordNet"}
 
 
 def synonym_flips() -> Chart:
     records = SynonymRecords([str(RECORDS / "synonym_groups_five_seeds.jsonl")], "test", [])
-    lines = [
-        {
-            "technique": technique,
-            "groups": groups,
-            "panel": panel,
-            "flips": records.ratio((row, group), f"label-flip/{probe}"),
-        }
-        for row, technique in GROUPED.items()
-        for group, groups in GROUPS.items()
-        for probe, panel in TABLES.items()
-    ]
+    lines = []
+    for row, technique in GROUPED.items():
+        for group, groups in GROUPS.items():
+            for probe, panel in TABLES.items():
+                key = f"label-flip/{probe}"
+                ours, plain_values = (
+                    {c: [cell[key] for cell in records.cells[c, one]] for c in records.corpora}
+                    for one in ((row, group), BASE)
+                )
+                found = ratio(ours, plain_values)
+                assert abs(found.value - records.ratio((row, group), key)) < 1e-9, (row, group, probe)
+                if (row, group) == BASE:
+                    found = type(found)(1.0, 1.0, 1.0)  # the denominator
+                lines.append({"technique": technique, "groups": groups, "panel": panel, **found._asdict()})
     names = list(GROUPED.values())
     base = alt.Chart(pd.DataFrame([rounded(line) for line in lines])).encode(
-        x=alt.X("flips:Q", title="label flips, ratio to vanilla", scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("groups:N", sort=list(GROUPS.values()), title="groups from"),
-        color=alt.Color("technique:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), title=None),
-        shape=alt.Shape("technique:N", sort=names, scale=alt.Scale(domain=names), title=None),
+        yOffset=alt.YOffset("technique:N", sort=names),
+        color=alt.Color("technique:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), **wide()),
     )
-    points = base.mark_point(filled=True, size=70, opacity=0.9).properties(width=230, height=150)
-    return points.facet(panels(TABLES.values()), columns=2)
+    x = alt.X("low:Q", title="← fewer label flips; ratio to vanilla", scale=alt.Scale(domain=[0, 1.05], nice=False))
+    bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
+    shape = alt.Shape("technique:N", sort=names, scale=alt.Scale(domain=names), **wide())
+    points = base.mark_point(filled=True, size=45, opacity=1).encode(x="value:Q", shape=shape)
+    return (bars + points).properties(width=250, height=170).facet(panels(TABLES.values()), columns=2)
 
 
 # Label leakage
@@ -214,9 +237,9 @@ SELECTORS = {
     "l2x": "L2X",
     "l2x-y": "L2X with ŷ",
     "pretrained-y": "… random pretraining",
-    "neutral-y": "… mask-neutral",
+    "neutral-y": "… mask-neutral (IMDB only)",
 }
-CORPORA = {"imdb": "IMDB", "planted": "planted corpus", "yelp": "Yelp", "reviews600": "600 reviews"}
+CORPORA = {"imdb": "IMDB", "yelp": "Yelp", "planted": "planted corpus"}
 
 
 def leakage_fidelity() -> Chart:
@@ -230,7 +253,7 @@ def leakage_fidelity() -> Chart:
                 "accuracy": record["post-hoc-accuracy"],
             }
             for record in lines
-            if record["row"] in SELECTORS
+            if record["row"] in SELECTORS and record["corpus"] in CORPORA
         ]
     )
     x, y = alt.Scale(domain=[0.5, 1]), alt.Scale(domain=[0.4, 1])
@@ -239,15 +262,20 @@ def leakage_fidelity() -> Chart:
         alt.Chart(frame)
         .mark_point(filled=True, size=60, opacity=0.8)
         .encode(
-            x=alt.X("fidelity:Q", title="fidelity of the explainer's own network", scale=x),
-            y=alt.Y("accuracy:Q", title="post-hoc accuracy", scale=y),
-            color=alt.Color("selector:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), title=None),
-            shape=alt.Shape("selector:N", sort=names, scale=alt.Scale(domain=names), title=None),
+            x=alt.X("fidelity:Q", title="fidelity of the own network", scale=x, axis=alt.Axis(format="%")),
+            y=alt.Y("accuracy:Q", title="post-hoc accuracy (higher: better) →", scale=y, axis=alt.Axis(format="%")),
+            color=alt.Color("selector:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), **wide()),
+            shape=alt.Shape("selector:N", sort=names, scale=alt.Scale(domain=names), **wide()),
         )
     )
-    line = alt.Chart(frame).mark_rule(color=GRAY, strokeDash=[4, 4])
+    line = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4])
     diagonal = line.encode(x=alt.XDatum(0.5, scale=x), y=alt.YDatum(0.5, scale=y), x2=alt.datum(1), y2=alt.datum(1))
-    return (diagonal + points).properties(width=230, height=200).facet(panels(CORPORA.values(), "corpus"), columns=2)
+    note = once(frame).mark_text(color=INK, fontSize=11, lineBreak="|", align="center")
+    leaks = note.encode(
+        x=alt.XDatum(0.72, scale=x), y=alt.YDatum(0.52, scale=y), text=alt.value("far below the line:|label leakage")
+    )
+    plot = (diagonal + points + leaks).properties(width=195, height=195)
+    return plot.facet(panels(CORPORA.values(), "corpus"), columns=3)
 
 
 def image_fills() -> Chart:
@@ -268,7 +296,9 @@ def image_fills() -> Chart:
         y=alt.Y("explainer:N", sort=list(dict.fromkeys(frame["explainer"])), title=None),
     )
     scale = alt.Scale(scheme="viridis", domain=[0, 1])
-    cells = base.mark_rect().encode(color=alt.Color("accuracy:Q", scale=scale, title="post-hoc accuracy"))
+    cells = base.mark_rect().encode(
+        color=alt.Color("accuracy:Q", scale=scale, title="post-hoc accuracy (higher: better)")
+    )
     ink = alt.when("datum.accuracy > 0.62").then(alt.value("#111111")).otherwise(alt.value("#fefefe"))
     text = base.mark_text(fontSize=11).encode(text=alt.Text("accuracy:Q", format=".2f"), color=ink)
     both = (cells + text).properties(width=180, height=290)
@@ -278,48 +308,102 @@ def image_fills() -> Chart:
 # Rationales
 
 STEPS = {"skewed": ("none", "10", "15", "20"), "biased": ("none", "0.7", "0.75", "0.8")}
-TITLES = {"skewed": "skew: epochs on first sentences", "biased": "bias: share of reviews with the token"}
+TITLES = {"skewed": "skew: epochs on first sentences", "biased": "bias: token agrees with label"}
 
 
-def interlocking() -> Chart:
+def _planted(column: str) -> pd.DataFrame:
+    """F1 or X1 of RNP and A2R, ours with standard deviations and the paper's."""
     page = (PAGES / "rationales.md").read_text(encoding="utf-8")
     cells = {
         (row["aspect"], row["setting"]): row
         for row in markdown_rows(page, "| aspect | setting |")
         if row["aspect"] != "appearance"
     }
+    head = "paper X1" if column == "X1" else "paper F1, RNP / A2R"
     lines = []
     for kind, steps in STEPS.items():
         for aspect in ("palate", "aroma"):
             for step in steps:
                 row = cells[aspect, "standard" if step == "none" else f"{kind} {step}"]
-                theirs = numbers(row["paper X1"])
+                theirs = numbers(row[head])
                 for place, model in enumerate(("RNP", "A2R")):
-                    value, deviation = numbers(row[f"{model} X1"])
+                    value, deviation = numbers(row[f"{model} {column}"])
                     bounds = {"low": max(0, value - deviation), "high": min(100, value + deviation)}
                     shared = {"kind": kind, "aspect": aspect, "step": step}
-                    lines.append({**shared, "model": model, "x1": value, **bounds})
+                    lines.append({**shared, "model": model, "value": value, **bounds})
                     if theirs:
-                        lines.append({**shared, "model": f"{model}, paper", "x1": theirs[place]})
-    return alt.hconcat(*(_interlocking(pd.DataFrame(lines), kind) for kind in STEPS))
+                        lines.append({**shared, "model": f"{model}, paper", "value": theirs[place]})
+    return pd.DataFrame(lines)
 
 
-def _interlocking(frame: pd.DataFrame, kind: str) -> Chart:
+def interlocking() -> Chart:
+    frame = _planted("X1")
+    title = "← better; X1, %"
+    charts = [_curves(frame[frame["kind"] == kind], kind, title, 245, 130) for kind in STEPS]
+    row = alt.Row("aspect:N", sort=["palate", "aroma"], title=None, header=head())
+    return alt.hconcat(*(chart.facet(row=row) for chart in charts))
+
+
+def _curves(frame: pd.DataFrame, kind: str, title: str, width: int, height: int) -> alt.LayerChart:
+    """One measure against skew or bias."""
     models = ["RNP", "A2R", "RNP, paper", "A2R, paper"]
-    base = alt.Chart(frame[frame["kind"] == kind]).encode(
+    legend = alt.Legend(orient="bottom", symbolType="stroke", symbolSize=400, symbolStrokeWidth=2.5, labelLimit=300)
+    base = alt.Chart(frame).encode(
         x=alt.X("step:O", sort=list(STEPS[kind]), title=TITLES[kind], axis=alt.Axis(labelAngle=0)),
-        color=alt.Color("model:N", scale=alt.Scale(domain=models, range=[COLORS[1], COLORS[0]] * 2), title=None),
+        color=alt.Color(
+            "model:N", scale=alt.Scale(domain=models, range=[COLORS[1], COLORS[0]] * 2), title=None, legend=legend
+        ),
     )
-    dashes = alt.Scale(domain=models, range=[[1, 0], [1, 0], [2, 4], [2, 4]])
-    y = alt.Y("x1:Q", title="first sentence selected (X1), %", scale=alt.Scale(domain=[0, 100]))
-    line = base.mark_line(point=True, strokeWidth=2.5).encode(
-        y=y, strokeDash=alt.StrokeDash("model:N", scale=dashes, title=None)
+    dashes = alt.Scale(domain=models, range=[[1, 0], [1, 0], [3, 3], [3, 3]])
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(values=[0, 25, 50, 75, 100]))
+    line = base.mark_line(strokeWidth=2.5).encode(
+        y=y, strokeDash=alt.StrokeDash("model:N", scale=dashes, title=None, legend=legend)
     )
+    points = base.mark_point(filled=True, size=35, opacity=1).encode(y=alt.Y("value:Q"))
     bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
-    both = (bars + line).properties(width=245, height=170)
-    return both.facet(row=alt.Row("aspect:N", sort=["palate", "aroma"], title=None, header=head()))
+    return (bars + line + points).properties(width=width, height=height)
 
 
+def rationales() -> Chart:
+    """The right sentence of planted reviews on palate, and F1 on movie reviews."""
+    frame = _planted("F1")
+    palate = frame[frame["aspect"] == "palate"]
+    first, second = (
+        _curves(palate[palate["kind"] == kind], kind, title, 150, 170).properties(title=name)
+        for kind, title, name in (
+            ("skewed", "right sentence, % (higher: better) →", "planted reviews, skewed"),
+            ("biased", "", "planted reviews, biased"),
+        )
+    )
+    found, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    lines = [
+        {"row": label, **rounded(t_interval([100 * record["chosen"]["test"]["f1"] for record in found[row]]))}
+        for row, label in MOVIES.items()
+        if row in FIRST_MOVIES
+    ]
+    last = {"row": BASELINES["last"], "value": 100 * found["last"][0]["chosen"]["test"]["f1"]}
+    movies = pd.DataFrame([*lines, rounded(last)]).sort_values("value", ascending=False)
+    base = alt.Chart(movies).encode(
+        y=alt.Y("row:N", sort=list(movies["row"]), title=None),
+        color=alt.condition("datum.row == 'A2R'", alt.value(COLORS[0]), alt.value(GRAY)),
+    )
+    x = alt.X("low:Q", title="F1 with human rationales, % →", scale=alt.Scale(domain=[20, 45], nice=False))
+    bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(x="value:Q")
+    third = (bars + points).properties(width=120, height=170, title="movie reviews")
+    return alt.hconcat(alt.hconcat(first, second), third)
+
+
+FIRST_MOVIES = (
+    "rnp-straight-through",
+    "three-player",
+    "hardkuma-tuned",
+    "attention",
+    "a2r",
+    "a2r-minilm",
+    "attention-minilm",
+)
+"""Rows of the first plot of the page."""
 MOVIES = {
     "rnp": "RNP, REINFORCE",
     "rnp-straight-through": "RNP, straight-through",
@@ -355,7 +439,7 @@ def movie_rationales() -> Chart:
         .encode(x="value:Q", color=alt.Color("baseline:N", scale=colors, title=None, legend=below()))
     )
     models = alt.Chart(frame).transform_filter("isValid(datum.row)").encode(y=alt.Y("row:N", sort=order, title=None))
-    x = alt.X("low:Q", title="F1 with human rationales, %", scale=alt.Scale(domain=[0, 50]))
+    x = alt.X("low:Q", title="F1 with human rationales, % (right: better) →", scale=alt.Scale(domain=[0, 50]))
     bars = models.mark_rule(strokeWidth=2, color=COLORS[0]).encode(x=x, x2="high:Q")
     points = models.mark_point(filled=True, size=50, color=COLORS[0], opacity=1).encode(x="value:Q")
     both = (rules + bars + points).properties(width=250, height=250)
@@ -368,10 +452,10 @@ def movie_rationales() -> Chart:
 def small_data() -> Chart:
     page = (PAGES / "small-data.md").read_text(encoding="utf-8")
     names = {
-        "TF-IDF": "TF-IDF",
-        "TF-IDF, balanced": "TF-IDF, balanced",
-        "default, no extra": "steadygaze",
-        "default, extra `glove`": "steadygaze, extra glove",
+        "TF-IDF": "TF-IDF regression, scikit-learn's settings",
+        "C = 10, balanced": "TF-IDF regression, C = 10, balanced classes",
+        "default, no extra": "steadygaze, defaults",
+        "default, extra `glove`": "steadygaze, defaults with GloVe vectors",
     }
     lines = []
     for row in markdown_rows(page, "| corpus | texts | TF-IDF | TF-IDF, balanced"):
@@ -387,17 +471,18 @@ def small_data() -> Chart:
         x=alt.X("texts:O", sort=["200", "500", "1,000"], title="training texts", axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("model:N", sort=models),
         color=alt.Color(
-            "model:N", scale=alt.Scale(domain=models, range=[GRAY, COLORS[1], COLORS[0], COLORS[2]]), title=None
+            "model:N", scale=alt.Scale(domain=models, range=[GRAY, COLORS[1], COLORS[0], COLORS[2]]), **wide(2)
         ),
     )
-    y = alt.Y("low:Q", title="macro-F1", scale=alt.Scale(domain=[0.3, 0.9]))
-    points = base.mark_point(filled=True, size=50, opacity=1).encode(y="f1:Q")
-    both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=170, height=220)
+    y = alt.Y("low:Q", title="macro-F1 (higher: better) →", scale=alt.Scale(domain=[0.3, 0.9]))
+    shape = alt.Shape("model:N", scale=alt.Scale(domain=models), **wide(2))
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(y="f1:Q", shape=shape)
+    both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=190, height=180)
     return both.facet(panels(dict.fromkeys(frame["corpus"]), "corpus"), columns=3)
 
 
 READINGS = {"truncated256": "first 256 pieces", "truncated509": "first 509 pieces", "windows": "windows of 256"}
-SHARES = {"accuracy, long": "accuracy on long reviews", "coverage, long": "words of long reviews with a weight"}
+SHARES = {"accuracy": "accuracy", "coverage": "words with a weight"}
 
 
 def long_texts() -> Chart:
@@ -412,11 +497,17 @@ def long_texts() -> Chart:
         alt.Chart(frame)
         .mark_point(filled=True, size=60, opacity=0.8, color=COLORS[0])
         .encode(
-            x=alt.X("value:Q", title="%", scale=alt.Scale(domain=[50, 100])),
+            x=alt.X(
+                "value:Q",
+                title="%, all test reviews (right: better) →",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(tickCount=5),
+            ),
             y=alt.Y("reading:N", sort=list(READINGS.values()), title=None),
         )
     )
-    return chart.properties(width=260, height=90).facet(panels(SHARES.values(), "measure"), columns=2)
+    panel = chart.properties(width=270, height=90).facet(panels(SHARES.values(), "measure"), columns=2)
+    return panel.resolve_scale(x="independent")
 
 
 # Published tables
@@ -430,21 +521,60 @@ def published_seat() -> Chart:
             ours = published.against_vanilla(published.paired, "seat-table1", technique, [published.JSD], blocks)
             paper = published.paper_ratio(technique, encoder)
             shared = {"row": label, "panel": name}
-            lines.append({**shared, "kind": "ours, with 95 % interval", **rounded(ours._asdict())})
+            lines.append({**shared, "kind": OURS, **rounded(ours._asdict())})
             lines.append({**shared, "kind": "paper", **rounded({"value": paper, "low": paper, "high": paper})})
-    frame = pd.DataFrame(lines)
+    frame, kinds = pd.DataFrame(lines), [OURS, "paper"]
+    scale = alt.Scale(type="log", domain=[5e-7, 20])
+    axis = alt.Axis(values=[1e-6, 1e-4, 1e-2, 1], format="~f")
+    one = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
+    points = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=60, opacity=1)
+        .encode(
+            x=alt.X("value:Q", scale=scale, axis=axis, title="← more stable; shift under noise, ratio to vanilla"),
+            y=alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values())),
+            color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=COLORS[:2]), **wide()),
+            shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide()),
+        )
+    )
+    return (one + points).properties(width=280, height=150).facet(panels(("RNN", "BiLSTM")), columns=2)
+
+
+OURS = "ours; the 95 % intervals are narrower than the marks"
+
+
+def published_kitada() -> Chart:
+    lines = []
+    for technique in list(published.TECHNIQUES)[:-1]:
+        for panel, measures in KITADA.items():
+            ours = published.over_five(technique, measures)
+            paper = published.paper_difference(technique, measures == [published.CORRELATION])
+            shared = {"row": published.TECHNIQUES[technique], "panel": panel}
+            lines.append({**shared, "kind": "ours, with 95 % interval", **rounded(ours._asdict())})
+            lines.append({**shared, "kind": "paper", **rounded({"value": paper})})
+    return alt.hconcat(*(_differences(pd.DataFrame(lines), panel) for panel in KITADA))
+
+
+def _differences(frame: pd.DataFrame, panel: str) -> alt.LayerChart:
+    first, kinds = panel == next(iter(KITADA)), ["ours, with 95 % interval", "paper"]
+    frame = frame[frame["panel"] == panel]
     base = alt.Chart(frame).encode(
-        y=alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values())),
-        color=alt.Color("kind:N", scale=alt.Scale(range=[COLORS[0], COLORS[1]]), title=None, legend=below()),
+        y=alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values()), axis=alt.Axis(labels=first)),
+        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=COLORS[:2]), **wide()),
     )
-    scale, axis = alt.Scale(type="log", domain=[5e-7, 20]), alt.Axis(values=[1e-6, 1e-4, 1e-2, 1], format=".0e")
-    low = alt.X("low:Q", scale=scale, axis=axis, title="JSD under noise, ratio to vanilla")
-    one = alt.Chart(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
-    bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("value:Q", scale=scale), shape=alt.Shape("kind:N", legend=None)
-    )
-    return (one + bars + points).properties(width=280, height=170).facet(panels(("RNN", "BiLSTM")), columns=2)
+    axis = alt.Axis(format="+.3f" if first else "+.2f", tickCount=5)
+    x = alt.X("low:Q", title="difference from vanilla (right: better) →", axis=axis)
+    zero = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(0))
+    bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
+    shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide())
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q", shape=shape)
+    return (zero + bars + points).properties(width=265, height=140, title=panel)
+
+
+KITADA = {
+    "macro-F1 (SNLI: accuracy), five data sets": [published.F1, published.ACCURACY],
+    "correlation of attention with gradients": [published.CORRELATION],
+}
 
 
 def published_epsilon() -> Chart:
@@ -457,11 +587,11 @@ def published_epsilon() -> Chart:
             lines.append({"technique": technique, "epsilon": size, **rounded(numbers_of)})
     base = alt.Chart(pd.DataFrame(lines)).encode(
         x=alt.X("epsilon:Q", title="size of the perturbation, ε", axis=alt.Axis(values=[0, 1, 5, 15, 30])),
-        color=alt.Color("technique:N", scale=alt.Scale(range=[GRAY, *COLORS]), title=None, sort=list(EPSILON)),
+        color=alt.Color("technique:N", scale=alt.Scale(domain=EPSILON, range=[GRAY, *COLORS]), **wide()),
     )
     scale = alt.Scale(domain=[0.3, 0.9])
-    curves = base.mark_line().encode(y=alt.Y("value:Q", title="test macro-F1", scale=scale))
-    shape = alt.Shape("technique:N", legend=None, sort=list(EPSILON))
+    curves = base.mark_line().encode(y=alt.Y("value:Q", title="test macro-F1 on SST-2 (higher: better) →", scale=scale))
+    shape = alt.Shape("technique:N", scale=alt.Scale(domain=EPSILON), **wide())
     points = base.mark_point(filled=True, size=50, opacity=1).encode(y=alt.Y("value:Q", scale=scale), shape=shape)
     bars = base.mark_rule().encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     return (curves + bars + points).properties(width=480, height=280)
@@ -498,6 +628,11 @@ def table_lines(lines: list[str]) -> Iterable[str]:
     return takewhile(lambda line: line.startswith("|"), lines)
 
 
+def once(frame: pd.DataFrame) -> alt.Chart:
+    """For a mark that is drawn once in each panel."""
+    return alt.Chart(frame).transform_aggregate(count="count()")
+
+
 def panels(names: Iterable[str], field: str = "panel") -> alt.Facet:
     return alt.Facet(f"{field}:N", sort=list(names), title=None, header=head())
 
@@ -510,6 +645,11 @@ def below() -> alt.Legend:
     return alt.Legend(orient="bottom")
 
 
+def wide(columns: int = 0) -> dict[str, Any]:
+    """A legend below the plot whose labels are not cut off."""
+    return {"title": None, "legend": alt.Legend(orient="bottom", labelLimit=400, columns=columns or alt.Undefined)}
+
+
 PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "stability-forest": (stability_forest, "Forest plot of the shift of attention relative to vanilla, by technique."),
     "stability-accuracy": (stability_accuracy, "Shift of attention against macro-F1; larger points cost more."),
@@ -517,10 +657,15 @@ PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "leakage-fidelity": (leakage_fidelity, "Post-hoc accuracy against fidelity of selectors on four data sets."),
     "image-fills": (image_fills, "Heat map of post-hoc accuracy by explainer and fill."),
     "interlocking": (interlocking, "Share of reviews whose first sentence is selected, by skew and bias."),
+    "rationales": (rationales, "Right sentence of planted reviews by skew and bias, and F1 on movie reviews."),
     "movie-rationales": (movie_rationales, "F1 with human rationales on movie reviews, with two baselines."),
     "small-data": (small_data, "Macro-F1 with 200 to 1,000 training texts on three corpora."),
     "long-texts": (long_texts, "Accuracy and coverage of three ways to read long reviews."),
     "published-seat": (published_seat, "Shift of attention under noise relative to vanilla, ours and the paper's."),
+    "published-kitada": (
+        published_kitada,
+        "Score and correlation with gradients against vanilla, ours and the paper's.",
+    ),
     "published-epsilon": (published_epsilon, "Macro-F1 on SST-2 against the size of the perturbation."),
 }
 """File -> function, and title."""
@@ -542,6 +687,7 @@ def svg(name: str) -> str:
         .configure_axis(**axis, gridColor=GRID, domainColor=GRAY, tickColor=GRAY, labelLimit=260)
         .configure_legend(labelFontSize=12, titleFontSize=12, labelColor=INK, titleColor=INK, titleFontWeight="normal")
         .configure_view(stroke=GRID)
+        .configure_title(color=INK, fontSize=13)
     )
     drawn = vl_convert.vegalite_to_svg(styled.to_dict())
     extra = f"<title>{escape(title)}</title><metadata>{fingerprint(chart)}</metadata>"

@@ -10,10 +10,13 @@ import pandas as pd
 import pytest
 
 import steadygaze as sg
+from estimator.tiny import fitted
 from serve.serving import DATA, SYNONYMS, cheerful, client_of, finished, served
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.results.report import Report
 from steadygaze.serve import jobs as jobs_module
 from steadygaze.serve.jobs import Jobs
+from steadygaze.serve.served_models import ServedModel
 
 CSV = b'id,text\n1,a good film\n2,a dull film\n3,"a good, long film"\n'
 
@@ -125,7 +128,6 @@ def test_the_number_and_the_size_of_jobs_are_limited():
         (CSV, "reviews.exe", {}, "the file name must end with"),
         (CSV, "csv", {}, "no suffix"),
         (CSV, "reviews.csv", {"text": "review"}, "no column 'review'; its columns: id, text"),
-        (CSV, "reviews.csv", {"text": ["id", "text"]}, "one text column"),
         (CSV, "reviews.csv", {"model": "x"}, "there is no model"),
         (CSV, "reviews.csv", {"explainer": "attention"}, "does not support the explainer"),
         (b"", "reviews.csv", {}, "empty"),
@@ -142,6 +144,20 @@ def test_a_wrong_upload_is_refused_and_leaves_no_job(content, name, options, mes
     assert answer.status_code in (400, 422)
     assert message in answer.json()["error"]["message"]
     assert left.json() == {"jobs": []}
+
+
+def test_the_number_of_text_columns_is_that_of_the_model():
+    """A black box reads texts and pairs."""
+    words = ServedModel("words", as_adapter(fitted()), {})
+
+    async def work():
+        async with client_of(served(function=lambda pairs: [[0.1, 0.9]] * len(pairs)), words) as client:
+            refused = await upload(client, text=["id", "text"], model="words")
+            return refused, await finished(client, (await upload(client, text=["text", "id"])).json())
+
+    refused, job = run(work())
+    assert "the model needs one text column; found 2" in refused.json()["error"]["message"]
+    assert job["total"] == 3
 
 
 @pytest.mark.parametrize(

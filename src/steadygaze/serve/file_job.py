@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from steadygaze.adapters.bulk import BulkRun, BulkTask, Parts, Row, Source, explanation_columns
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import foreign_error
 from steadygaze.data.tables import READERS
 from steadygaze.report.page import DRAWN, write_explanations
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.jobs import Job
+from steadygaze.serve.upload_size import check_size
 
 BATCH = 32
 """Texts that a job sends to the model at a time."""
 MOST_CHARACTERS = 20_000
 """Of one text."""
-MOST_EXPANDED = 1 << 30
-"""Bytes of a parquet file without compression."""
+MOST_WRITTEN = 2 << 30
+"""Bytes of the files of one job."""
 
 Explain = Callable[[Sequence[Any]], list[Explanation]]
 
@@ -63,6 +62,9 @@ class Tables:
     def write(self, part: int, rows: Sequence[Row]) -> None:
         for table in self.parts:
             table.write(part, rows)
+        written = sum(path.stat().st_size for path in self.parts[0].folder.parent.rglob("*") if path.is_file())
+        if written > MOST_WRITTEN:
+            raise UserError(f"the results exceed {MOST_WRITTEN >> 20:,} MiB: split the file")
 
     def merge(self) -> None:
         for table in self.parts:
@@ -77,20 +79,15 @@ def upload_path(folder: Path, name: str) -> Path:
     return folder / f"upload{suffix}"
 
 
-def check_upload(source: Source, pair: bool) -> None:
-    """Refuse a file without rows or without the text columns."""
-    if len(source.text) != 1 + pair:
+def check_upload(source: Source, pair: bool | None) -> None:
+    """Refuse a file without rows, without the text columns, or that would need much more memory than its size."""
+    if pair is not None and len(source.text) != 1 + pair:
         wanted = "two text columns: text and question" if pair else "one text column"
         raise UserError(f"the model needs {wanted}; found {len(source.text)}")
     path = source.files[0]
     if not path.stat().st_size:
         raise UserError("the file is empty")
-    if path.suffix == ".parquet":
-        with foreign_error("the file cannot be read as parquet"):
-            metadata = parquet.read_metadata(path)
-        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        if size > MOST_EXPANDED:
-            raise UserError(f"the file has {size >> 20:,} MiB without compression; the limit is {MOST_EXPANDED >> 20}")
+    check_size(path)
     columns = list(source.types)
     if missing := [name for name in source.text if name not in columns]:
         raise UserError(f"the file has no column {missing[0]!r:.80}; its columns: {', '.join(columns):.300}")

@@ -1,6 +1,7 @@
 """The part of the REST API that works in the background: files, audits and their jobs."""
 
 import asyncio
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,7 +32,7 @@ from steadygaze.serve.api import (
 from steadygaze.serve.audit_job import AuditResult, run_audit_job
 from steadygaze.serve.batching import Busy
 from steadygaze.serve.file_job import check_upload, explain_file, upload_path
-from steadygaze.serve.jobs import FINISHED, Job, Jobs
+from steadygaze.serve.jobs import FINISHED, Job, Jobs, TooManyJobs
 from steadygaze.serve.served_models import ServedModel
 
 MOST_AUDITED = 5000
@@ -137,7 +138,7 @@ async def explain_upload(
         path = upload_path(job.folder, name)
         await _store(request, path)
         source = Source(path, tuple(text), drop_empty)
-        await asyncio.to_thread(check_upload, source, bool(served.adapter.pair))
+        await asyncio.to_thread(check_upload, source, served.adapter.pair)
     except BaseException:
         jobs.remove(job)
         raise
@@ -152,6 +153,13 @@ async def explain_upload(
 
 
 async def _store(request: Request, path: Path) -> None:
+    try:
+        await _write(request, path)
+    except OSError as error:
+        raise TooManyJobs(f"the server cannot store the file: {os.strerror(error.errno or 0)}; delete a job") from None
+
+
+async def _write(request: Request, path: Path) -> None:
     with path.open("xb") as file:
         async for chunk in request.stream():
             file.write(chunk)

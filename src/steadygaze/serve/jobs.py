@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steadygaze.core.errors import UserError, one_line
+from steadygaze.serve.server_log import LOGGER
 
 MOST_JOBS = 20
 """Jobs that are kept, finished ones included."""
@@ -77,19 +78,33 @@ class Job:
 
     def run(self, work: "Work") -> None:
         if self.stop.is_set():
-            self.state = "canceled"
+            self._end("canceled")
             return
         self.state = "running"
         try:
             self.result = work(self)
             self.state = "done"
         except Canceled:
-            self.state = "canceled"
+            self._end("canceled")
         except UserError as error:
-            self.state, self.message = "failed", str(error)
+            self._end("failed", str(error))
         except BaseException:
-            self.state, self.message = "failed", INTERNAL
-            raise
+            LOGGER.exception("job %s failed", self.id)
+            self._end("failed", INTERNAL)
+
+    def _end(self, state: State, message: str = "") -> None:
+        """End without a result."""
+        remove_files(self.folder)
+        self.state, self.message = state, message
+
+
+def remove_files(folder: Path) -> None:
+    """Empty the folder of a job that has no result."""
+    for path in folder.glob("*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 Work = Callable[[Job], Any]

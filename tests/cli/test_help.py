@@ -26,7 +26,7 @@ PANELS = {
     "synonyms check": {"Data", "Output", "Runtime"},
     "tune": {"Data", "Model", "Training", "Output", "Runtime"},
     "reproduce": {"Data", "Model", "Training", "Output", "Runtime"},
-    "serve": {"Data", "Output", "Runtime"},
+    "serve": {"Data", "Model", "Output", "Runtime"},
     "list": {"Data", "Output", "Runtime"},
     "demo": {"Data", "Output", "Runtime"},
 }

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -63,18 +65,30 @@ async def finished(client: httpx.AsyncClient, job: dict, *, state: str = "done")
 
 
 @contextlib.contextmanager
-def live_server(*models: ServedModel, data: ServedData | None = None, rate: float = 1e9) -> Iterator[str]:
+def live_server(
+    *models: ServedModel, data: ServedData | None = None, rate: float = 1e9, token: str | None = None
+) -> Iterator[str]:
     """The address of a server in a thread."""
     with free_socket("127.0.0.1", 0) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        access = Access(frozenset([address]), rate=rate, burst=rate)
-        server = uvicorn_server(application(models or [served()], access, data))
+        access = Access(frozenset([address]), token, rate=rate, burst=rate)
+        with running(application(models or [served()], access, data), listener):
+            yield f"http://{address}"
+
+
+@contextlib.contextmanager
+def running(app: Any, listener: socket.socket | None = None) -> Iterator[tuple[str, int]]:
+    """Host and port of an application in a thread."""
+    listener = listener or free_socket("127.0.0.1", 0)
+    server = uvicorn_server(app)
+    with listener:
+        place = listener.getsockname()
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.005)
         try:
-            yield f"http://{address}"
+            yield place
         finally:
             server.should_exit = True
             thread.join(20)

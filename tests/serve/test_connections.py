@@ -1,5 +1,6 @@
 """Connections of a real server: slow clients, half-sent bodies and many connections, all from this machine."""
 
+import contextlib
 import json
 import socket
 import time
@@ -8,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from serve.serving import live_server, served
+from serve.serving import live_server, running, served
 from steadygaze.serve import connections, security
 
 BODY = json.dumps({"texts": ["a good film"]}).encode()
@@ -71,6 +72,25 @@ def test_a_connection_without_a_complete_request_is_closed(address, connect, sta
     one.sendall(start)
     assert is_closed(one)
     assert answers(address)
+
+
+def test_a_client_that_does_not_read_its_answer_is_closed(monkeypatch):
+    monkeypatch.setattr(connections, "STALL_SECONDS", 0.2)
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(100):
+            await send({"type": "http.response.body", "body": b"x" * (1 << 20), "more_body": True})
+        await send({"type": "http.response.body", "body": b"end"})
+
+    with running(app) as place, socket.create_connection(place, timeout=5) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        time.sleep(0.5)
+        size = 0
+        with contextlib.suppress(ConnectionError):
+            while part := one.recv(1 << 20):
+                size += len(part)
+    assert size < 100 << 20
 
 
 def test_a_second_request_that_stays_incomplete_closes_the_connection(address, connect):

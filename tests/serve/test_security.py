@@ -12,9 +12,11 @@ import httpx
 import pytest
 
 from estimator.tiny import PAIRS, fitted_pair, write_csv
-from serve.serving import DATA, HOST, client_of, finished, served
+from serve.serving import DATA, HOST, client_of, finished, live_server, served
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.serve import application
+from steadygaze.cli.serve_command import check_exposure, host_names
+from steadygaze.core.errors import UserError
+from steadygaze.serve import application, security, served_models
 from steadygaze.serve.security import Access
 from steadygaze.serve.served_models import ServedModel
 
@@ -37,8 +39,6 @@ PATHS = [
 MODEL = """
 def predict(texts):
     return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
-
-predict.classes_ = ["neg", "pos"]
 """
 
 
@@ -126,6 +126,106 @@ def test_no_answer_allows_other_origins_to_read_it():
     assert preflight.status_code == 405
 
 
+def test_the_names_of_the_server_are_those_that_browsers_send():
+    assert "127.0.0.1" not in host_names("127.0.0.1", 8000, ())
+    assert host_names("127.0.0.1", 80, ()) >= {"127.0.0.1", "localhost", "127.0.0.1:80"}
+    assert host_names("2001:db8::1", 8000, ["a.example"]) >= {"[2001:db8::1]:8000", "a.example", "[::1]:8000"}
+
+
+@pytest.mark.parametrize("token", ["ключ" * 5, "two words " * 3, "line\nbreak" * 3, "\x00" * 20])
+def test_a_token_that_no_header_can_have_is_refused(token):
+    with pytest.raises(UserError, match="characters that a header cannot have"):
+        check_exposure("127.0.0.1", token)
+
+
+def test_a_header_does_not_choose_the_client_whose_rate_is_limited():
+    with live_server(served(), rate=1) as address:
+        headers = [{"x-forwarded-for": f"10.0.0.{i}"} for i in range(4)]
+        assert 429 in [httpx.get(f"{address}/healthz", headers=one).status_code for one in headers]
+
+
+def test_bodies_of_all_requests_together_are_limited(monkeypatch):
+    monkeypatch.setattr(security, "MOST_IN_FLIGHT", 100)
+    app = application.application([served()], Access(frozenset([HOST])))
+
+    async def work():
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+            bodies = {"texts": ["a" * 200]}, {"texts": ["a good film"]}
+            return [await client.post(f"/v1/{path}", json=body) for path in ("predict", "certify") for body in bodies]
+
+    answers = run(work())
+    assert [answer.status_code for answer in answers] == [503, 200, 503, 400]
+    assert answers[0].json()["error"]["code"] == "busy"
+    assert app.in_flight == 0
+    app.app.app.state.jobs.close()
+
+
+def test_an_update_of_the_package_is_seen_by_browsers():
+    assert run(request("GET", "/static/workbench.js")).headers["cache-control"] == "no-cache"
+    assert run(request("GET", "/v1/models")).headers["cache-control"] == "no-store"
+
+
+def test_a_word_that_is_repeated_does_not_make_an_alignment_slow(monkeypatch):
+    """The search is cubic in the worst case, and would stop all requests for minutes."""
+    monkeypatch.setattr(served_models, "SequenceMatcher", None)
+    before, after = ["x", *["a"] * 5000, "b"], ["x", "c", *["a"] * 5000]
+    pairs = served_models.aligned(before, after)
+    assert [i for i, _ in pairs if i is not None] == list(range(5002))
+    assert [j for _, j in pairs if j is not None] == list(range(5002))
+    assert pairs[0] == (0, 0)
+
+
+def test_the_vocabulary_of_a_black_box_is_bounded(monkeypatch):
+    monkeypatch.setattr(served_models, "MOST_PIECES", 50)
+    model = served()
+
+    async def work():
+        async with client_of(model) as client:
+            for start in range(0, 400, 40):
+                text = " ".join(f"word{i}" for i in range(start, start + 40))
+                answer = await client.post("/v1/explain", json={"texts": [text]})
+                assert len(answer.json()["explanations"][0]["tokens"]) == 40
+
+    run(work())
+    assert len(model.adapter.tokens) <= 50 + 41
+
+
+def test_an_internal_error_is_answered_and_printed_without_escape_sequences(monkeypatch, capfd):
+    def fail(*_):
+        raise RuntimeError("\x1b[2J\x9b31m secret of the server")
+
+    monkeypatch.setattr(ServedModel, "predict", fail)
+    monkeypatch.setattr("steadygaze.serve.job_api.run_audit_job", fail)
+    with live_server(served(), data=DATA) as address:
+        answer = httpx.post(f"{address}/v1/predict", json={"texts": ["a"]})
+        job = httpx.post(f"{address}/v1/audit", json={}).json()
+        while job["state"] in ("waiting", "running"):
+            job = httpx.get(f"{address}/v1/jobs/{job['id']}").json()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+    assert (job["state"], "see the messages" in job["message"]) == ("failed", True)
+    printed = capfd.readouterr().err
+    assert printed.count("secret of the server") >= 2
+    assert "\x1b" not in printed
+    assert "\x9b" not in printed
+
+
+def test_the_name_of_a_file_adds_no_header_to_a_download():
+    async def work():
+        async with client_of(served()) as client:
+            headers = {"content-type": "application/octet-stream"}
+            name = 'a\r\nSet-Cookie: a=1; filename="evil.exe".csv'
+            options = {"params": {"name": name}, "content": b"text\ngood\n", "headers": headers}
+            job = await finished(client, (await client.post("/v1/explain-file", **options)).json())
+            return job, await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "csv"})
+
+    job, answer = run(work())
+    assert "\n" not in job["name"]
+    assert answer.headers["content-disposition"] == f'attachment; filename="explained-{job["id"]}.csv"'
+    assert "set-cookie" not in answer.headers
+
+
 def test_pairs_are_predicted_and_explained():
     model = ServedModel("pairs", as_adapter(fitted_pair()), {})
 
@@ -147,18 +247,22 @@ def test_the_command_serves_and_ends_without_leaving_files(tmp_path):
     (tmp_path / "tmp").mkdir()
     (tmp_path / "loud.py").write_text(MODEL)
     data = write_csv(tmp_path / "data.csv")
-    command = [sys.executable, "-m", "steadygaze", "serve", "loud:predict", "--data", str(data), "--port", "0"]
+    command = [sys.executable, "-m", "steadygaze", "serve", "loud:predict", "--classes", "neg,pos", "--data", str(data)]
     source = str(Path(application.__file__).parents[2])
     environment = {
         **os.environ,
         "TMPDIR": str(tmp_path / "tmp"),
         "PYTHONPATH": os.pathsep.join([source, str(tmp_path)]),
     }
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    server = subprocess.Popen(
+        [*command, "--port", "0"], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
+    )
     try:
         address = server.stderr.readline().split()[0]
         assert httpx.get(f"{address}/healthz").json()["status"] == "ok"
-        assert httpx.get(f"{address}/v1/models").json()["data"] == {"name": "data.csv", "texts": 24}
+        models = httpx.get(f"{address}/v1/models").json()
+        assert models["data"] == {"name": "data.csv", "texts": 24}
+        assert models["models"][0]["classes"] == ["neg", "pos"]
         assert list((tmp_path / "tmp").iterdir())
     finally:
         server.send_signal(signal.SIGTERM)

@@ -14,6 +14,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.cli import serve_command
 from steadygaze.cli.serve_command import check_exposure
 from steadygaze.core.errors import UserError
 from steadygaze.serve.application import application
@@ -207,6 +208,20 @@ def test_only_this_machine_is_served_without_a_token():
         check_exposure(host, TOKEN)
     with pytest.raises(UserError, match="too short"):
         check_exposure("127.0.0.1", "short")
+
+
+def test_the_options_of_the_models_are_those_of_every_model(monkeypatch):
+    calls = []
+
+    def load(path, common, *names):
+        calls.append((path, *names))
+        return as_adapter(cheerful, classes=names[0].split(","))
+
+    monkeypatch.setattr(serve_command, "load_adapter", load)
+    found = serve_command.load_models(["a", "b"], None, None, "bad,good", "{text}", ["bad=no"])
+    assert [model.name for model in found] == ["cheerful", "cheerful (2)"]
+    assert found[1].facts["classes"] == ["bad", "good"]
+    assert calls == [(name, "bad,good", "{text}", ["bad=no"]) for name in ("a", "b")]
 
 
 def test_items_that_wait_are_processed_together_by_kind():

@@ -45,12 +45,19 @@ class TextWords:
 
     def __init__(self) -> None:
         self._split = build_word_tokenizer([], max_length=LONGEST)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all pieces: the vocabulary grows with the texts.  Ids of earlier calls become invalid."""
         self._pieces = [EMPTY_PIECE]
         self._ids = {(EMPTY_PIECE, False): 0}
         self._after_space = [False]
         """By id: white space, or nothing, precedes the piece."""
         self._joins_next = [False]
         """By id: the next piece follows without white space, and the piece is not an opening bracket or quote."""
+
+    def __len__(self) -> int:
+        return len(self._pieces)
 
     @property
     def vocabulary(self) -> list[str]:

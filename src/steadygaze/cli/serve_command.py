@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,12 @@ from steadygaze.cli import app
 from steadygaze.cli.application import (
     CLASSIFIER,
     DATA,
+    ClassNames,
     Common,
     DropEmpty,
     LabelIfAny,
+    LabelWords,
+    PromptTemplate,
     RationalesColumn,
     Split,
     TextColumn,
@@ -60,13 +64,16 @@ Names = Annotated[
 @app.command(
     **command_help(
         "serve model/ other-model/ --synonyms synonyms.jsonl",
-        "serve model/ --data reviews.csv --label rating",
+        "serve hub-model/ --classes negative,positive --data reviews.csv --label rating",
         "serve model/ --host 0.0.0.0 --token $TOKEN --name audit.example.org:8000",
     )
 )
 @common_options
 def serve(
     models: Models,
+    classes: ClassNames = None,
+    prompt: PromptTemplate = None,
+    label_words: LabelWords = None,
     synonyms: Synonyms = None,
     data: ServedDataOption = None,
     split: Split = None,
@@ -92,14 +99,25 @@ def serve(
     columns = {"text": tuple(text or ("text",)), "label": label, "rationales": rationales, "drop_empty": drop_empty}
     if data is not None:
         check_data(data, columns)
-    served = load_models(models, synonyms, common)
+    served = load_models(models, synonyms, common, classes, prompt, label_words)
     texts = None if data is None else load_data(data, columns, split, served, common)
     with free_socket(host, port) as listener:
         port = listener.getsockname()[1]
-        hosts = frozenset([*(f"{name}:{port}" for name in (*LOOPBACK_NAMES, host)), *(names or [])])
-        name = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        name = "localhost" if host in ("0.0.0.0", "::") else _in_address(host)
         print_line(stderr_console(common), f"http://{name}:{port}  (Ctrl-C ends it)")
-        uvicorn_server(application(served, Access(hosts, token, rate, 2 * rate), texts)).run(sockets=[listener])
+        uvicorn_server(
+            application(served, Access(host_names(host, port, names or ()), token, rate, 2 * rate), texts)
+        ).run(sockets=[listener])
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def host_names(host: str, port: int, names: Sequence[str]) -> frozenset[str]:
+    """The values of Host that the server answers; browsers leave out port 80."""
+    own = [*LOOPBACK_NAMES, _in_address(host)]
+    return frozenset([*(f"{name}:{port}" for name in own), *(own if port == 80 else ()), *names])
 
 
 def uvicorn_server(app: Any) -> Any:
@@ -107,11 +125,15 @@ def uvicorn_server(app: Any) -> Any:
     import uvicorn
 
     from steadygaze.serve.connections import BoundedProtocol
+    from steadygaze.serve.server_log import LOGGING
 
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
+        ws="none",
+        proxy_headers=False,  # X-Forwarded-For would choose the client whose rate is limited
         log_level="warning",
+        log_config=LOGGING,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,
         h11_max_incomplete_event_size=64 << 10,
@@ -122,6 +144,8 @@ def uvicorn_server(app: Any) -> Any:
 
 def check_exposure(host: str, token: str | None) -> None:
     """Refuse to listen beyond this machine without a token."""
+    if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+        raise UserError("--token has characters that a header cannot have: use letters and digits")
     if token is not None and len(token) < 16:
         raise UserError("--token is too short: use at least 16 random characters, as of: openssl rand -hex 16")
     try:
@@ -164,15 +188,22 @@ def load_data(
     return ServedData(corpus.name, corpus.splits[corpus.choose(split)])
 
 
-def load_models(models: list[str], synonyms: Path | None, common: Common) -> "list[ServedModel]":
-    """The models under different names."""
+def load_models(
+    models: list[str],
+    synonyms: Path | None,
+    common: Common,
+    classes: str | None = None,
+    prompt: str | None = None,
+    label_words: Sequence[str] | None = None,
+) -> "list[ServedModel]":
+    """The models under different names; the options are those of every model."""
     from steadygaze.data.synonym_tables import as_table
     from steadygaze.serve.served_models import ServedModel
 
     table = {} if synonyms is None else as_table(synonyms, folded=True)
     served: dict[str, ServedModel] = {}
     for path in models:
-        adapter = load_adapter(path, common)
+        adapter = load_adapter(path, common, classes, prompt, label_words)
         name, number = adapter.name, 2
         while name in served:
             name, number = f"{adapter.name} ({number})", number + 1

@@ -107,6 +107,7 @@ class Models:
     def _work(self, kind: tuple[Any, ...], items: Sequence[Any]) -> Sequence[Any]:
         method, name, *arguments = kind
         model = self.by_name[name]
+        model.bound_vocabulary()
         if method == "predict":
             return model.predict(items)
         return model.certify(items) if method == "certify" else model.explain(items, *arguments)
@@ -178,6 +179,7 @@ PROBLEM_ANSWERS: dict[int | str, dict[str, Any]] = {
         415: "The content type is not accepted",
         422: "The model or the data do not allow the request",
         429: "Too many requests",
+        500: "The model or the server failed",
         503: "The server is busy",
         504: "The model needs too long",
     }.items()

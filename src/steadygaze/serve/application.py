@@ -25,7 +25,7 @@ from steadygaze.serve.batching import Busy
 from steadygaze.serve.direct import DirectAnswers, Handler
 from steadygaze.serve.job_api import router as job_router
 from steadygaze.serve.jobs import Jobs, TooManyJobs, UnknownJob
-from steadygaze.serve.security import REFUSED, TOO_LARGE, TOO_SLOW, Access, Count, Scope, SecurityMiddleware
+from steadygaze.serve.security import BUSY, REFUSED, TOO_LARGE, TOO_SLOW, Access, Count, Scope, SecurityMiddleware
 from steadygaze.serve.served_models import ServedData, ServedModel
 
 STATIC = Path(__file__).parent / "static"
@@ -33,6 +33,7 @@ PROBLEMS = {
     404: ("not-found", "there is no such page"),
     408: TOO_SLOW,
     413: TOO_LARGE,
+    503: BUSY,
     405: ("method", "this address does not take this method"),
 }
 
@@ -97,11 +98,16 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> Response:
-        return problem(503, "busy", "too many requests are waiting: try again in a second")
+        return problem(503, *BUSY)
 
     @app.exception_handler(TimeoutError)
     async def late(request: Request, error: TimeoutError) -> Response:
         return problem(504, "timeout", "the model needed too long: send fewer or shorter texts")
+
+    @app.exception_handler(Exception)
+    async def internal(request: Request, error: Exception) -> Response:
+        """The server prints the error, too."""
+        return problem(500, "internal", "the server failed: its messages have the reason")
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steadygaze.adapters.black_box import BlackBoxModel
+from steadygaze.adapters.black_box import BlackBoxModel, TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_case import Finding
@@ -106,9 +106,11 @@ def _locked(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 def own_copy(adapter: ModelAdapter) -> ModelAdapter:
     """A copy for another thread: an audit changes modes of the network, and requests go on."""
-    function = getattr(adapter.model, "predict", None)
-    memo = {} if function is None else {id(function): function}  # the user's function may not be copied
-    model, tokens, pairs = copy.deepcopy((adapter.model, adapter.tokens, adapter.pairs), memo)
+    if isinstance(adapter.model, BlackBoxModel):  # a function may not be copied, and requests change its vocabulary
+        words = TextWords()
+        box = BlackBoxModel(adapter.model.predict, words, adapter.model.classes, adapter.model.task).eval()
+        return replace(adapter, model=box, tokens=words)
+    model, tokens, pairs = copy.deepcopy((adapter.model, adapter.tokens, adapter.pairs))
     return replace(adapter, model=model, tokens=tokens, pairs=pairs)
 
 

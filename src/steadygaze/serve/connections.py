@@ -1,4 +1,7 @@
-"""BoundedProtocol: connections of uvicorn, at most MOST_CONNECTIONS, with limits of time and size for the headers."""
+"""BoundedProtocol: connections of uvicorn, at most MOST_CONNECTIONS, with limits of time and size for the headers.
+
+A client that does not read its answer is closed as well.
+"""
 
 import asyncio
 from importlib.util import find_spec
@@ -13,6 +16,8 @@ MOST_CONNECTIONS = 512
 """Open connections; further ones are closed at once.  A process may often open only 1024 files."""
 HEADER_SECONDS = 15.0
 """Until the headers of a request are complete."""
+STALL_SECONDS = 60.0
+"""Without any progress of an answer that the client does not read."""
 LARGEST_HEAD = 64 << 10
 """Bytes of the headers of a request."""
 
@@ -23,6 +28,7 @@ class BoundedProtocol(Protocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
         self._head = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -54,7 +60,21 @@ class BoundedProtocol(Protocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._stop_stall()
+        super().resume_writing()
+
+    def _stop_stall(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
+        self._stop_stall()
         if self.transport is not None:
             super().connection_lost(exc)

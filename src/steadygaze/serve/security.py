@@ -5,6 +5,7 @@
     Content-Type     JSON or a table: types that a form of a foreign page cannot send
     Authorization    Bearer TOKEN, if the server has a token; compared in constant time
     size             a body of at most MOST_BYTES, or MOST_UPLOADED for a file, counted while it arrives
+    memory           bodies of at most MOST_IN_FLIGHT in all requests together
     speed            a body that pauses for PAUSE seconds, or takes longer than UPLOAD_TIME in all, is given up
     rate             at most `rate` requests per second and client address, with short bursts
 
@@ -31,8 +32,10 @@ Count = Callable[[Scope, int, float], None]
 
 MOST_BYTES = 16 << 20
 MOST_UPLOADED = 256 << 20
+MOST_IN_FLIGHT = 512 << 20
 UPLOADS = "/v1/explain-file"
 TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB, or a file {MOST_UPLOADED >> 20} MiB"
+BUSY = "busy", "too many requests are waiting: try again in a second"
 TOO_SLOW = "too-slow", "the request arrives too slowly: send it again"
 REFUSED = "steadygaze.refused"
 """Key of the scope: the status with which a body was refused."""
@@ -57,6 +60,7 @@ HEADERS = {
 }
 OWN_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 NO_STORE = (b"cache-control", b"no-store")
+NO_CACHE = (b"cache-control", b"no-cache")  # static files: asked again, so that an update of the package is seen
 MOST_CLIENTS = 10_000
 """Addresses whose rate is remembered."""
 
@@ -82,6 +86,8 @@ class SecurityMiddleware:
     count: Count = lambda scope, status, seconds: None
     buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Client -> requests that it may still send, and the time of the last one."""
+    in_flight: int = 0
+    """Bytes of the bodies that are being received or answered; files are on disk and do not count."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,8 +99,8 @@ class SecurityMiddleware:
 
         async def protected_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                cache = [] if scope["path"].startswith("/static/") else [NO_STORE]
-                message["headers"] = [*message.get("headers", ()), *OWN_HEADERS, *cache]
+                cache = NO_CACHE if scope["path"].startswith("/static/") else NO_STORE
+                message["headers"] = [*message.get("headers", ()), *OWN_HEADERS, cache]
                 self.count(scope, message["status"], time.perf_counter() - start)
             await send(message)
 
@@ -102,7 +108,11 @@ class SecurityMiddleware:
         if refusal is not None:
             await _answer(protected_send, *refusal)
             return
-        await self.app(scope, _limited(scope, receive), protected_send)
+        body = Body(self, scope, receive)
+        try:
+            await self.app(scope, body.receive, protected_send)
+        finally:
+            self.in_flight -= body.counted
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         """Status, code and sentence; None: the request may pass."""
@@ -156,28 +166,39 @@ def largest(path: str) -> int:
     return MOST_UPLOADED if path == UPLOADS else MOST_BYTES
 
 
-def _limited(scope: Scope, receive: Receive) -> Receive:
-    """Count and time the body; FastAPI answers 400 to an error while it reads, so the status is in the scope."""
-    size, complete, end = 0, False, time.monotonic() + UPLOAD_TIME
+class Body:
+    """Counts and times a body; FastAPI answers 400 to an error while it reads, so the status is in the scope."""
 
-    async def counted() -> Message:
-        nonlocal size, complete
-        if complete:  # the next message is the end of the connection
-            return await receive()
+    def __init__(self, server: SecurityMiddleware, scope: Scope, receive: Receive) -> None:
+        self._server, self._scope, self._receive = server, scope, receive
+        self._size, self._complete, self._end = 0, False, time.monotonic() + UPLOAD_TIME
+
+    @property
+    def counted(self) -> int:
+        """Bytes in memory."""
+        return 0 if self._scope["path"] == UPLOADS else self._size
+
+    async def receive(self) -> Message:
+        if self._complete:  # the next message is the end of the connection
+            return await self._receive()
         try:
-            async with asyncio.timeout(min(PAUSE, max(end - time.monotonic(), 0.0))):
-                message = await receive()
+            async with asyncio.timeout(min(PAUSE, max(self._end - time.monotonic(), 0.0))):
+                message = await self._receive()
         except TimeoutError:
-            scope[REFUSED] = 408
-            raise HTTPException(408) from None
-        size += len(message.get("body", b""))
-        complete = not message.get("more_body", False)
-        if size > largest(scope["path"]):
-            scope[REFUSED] = 413
-            raise HTTPException(413)
+            raise self._refused(408) from None
+        before = self.counted
+        self._size += len(message.get("body", b""))
+        self._server.in_flight += self.counted - before
+        self._complete = not message.get("more_body", False)
+        if self._size > largest(self._scope["path"]):
+            raise self._refused(413)
+        if self._server.in_flight > MOST_IN_FLIGHT:
+            raise self._refused(503)
         return message
 
-    return counted
+    def _refused(self, status: int) -> HTTPException:
+        self._scope[REFUSED] = status
+        return HTTPException(status)
 
 
 async def _answer(send: Send, status: int, code: str, sentence: str) -> None:

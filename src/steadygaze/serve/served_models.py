@@ -1,14 +1,17 @@
 """ServedModel: a model of the workbench; predictions, explanations, synonyms and shifts as plain data."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 
+from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.certificate import certify_attention
 from steadygaze.audit.certify import RADIUS
@@ -16,8 +19,10 @@ from steadygaze.audit.substitution_certificate import certify_substitutions
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon, top_k_overlap
 from steadygaze.core.types import Example
+from steadygaze.data.batches import collate
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.estimator.inputs import read_texts
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
 from steadygaze.explainers.resolve_explainer import default_explainer
@@ -31,6 +36,10 @@ TOP = 5
 SAMPLES = 200
 """Rewrites of a certificate: it should take less than a second."""
 BATCH = inference.BATCH
+MOST_PIECES = 200_000
+"""Words that the server remembers for a black box."""
+MOST_MATCHES = 100_000
+"""Pairs of equal words among which an alignment is searched."""
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
@@ -78,7 +87,7 @@ class ServedModel:
             "kind": adapter.kind,
             "task": adapter.task,
             "classes": [str(label) for label in adapter.classes],
-            "pair": bool(adapter.pair),
+            "pair": adapter.pair,
             "explainers": self.explainers,
             "synonyms": len(self.synonyms),
             "certificate": self.has_certificate,
@@ -92,6 +101,12 @@ class ServedModel:
     @cached_property
     def classifier(self) -> Any:
         return self.adapter.classifier
+
+    def bound_vocabulary(self) -> None:
+        """Forget the words of earlier texts, if they are too many: a black box has a vocabulary that grows."""
+        tokens = self.adapter.tokens
+        if isinstance(tokens, TextWords) and len(tokens) > MOST_PIECES:
+            tokens.clear()
 
     def predict(self, inputs: Sequence[Any]) -> list[dict[str, float]]:
         """Class, or output -> probability, or value, of each text or pair."""
@@ -114,23 +129,44 @@ class ServedModel:
     def certify(self, inputs: Sequence[Any]) -> list[dict[str, Any]]:
         """Certificates of each text: `attention` against changes of the weights, `words` against substitutions.
 
-        A missing certificate is a sentence that says why.
+        A missing certificate is a sentence that says why.  A vacuous one holds for any model.
         """
         attention: list[Any] = [NO_CERTIFICATE] * len(inputs)
         words: list[Any] = [NO_TABLE] * len(inputs)
         if self.has_certificate:
             rows = certify_attention(self.classifier, list(inputs), RADIUS, "linf", TOP, True, None, False, BATCH)
-            attention = [row.to_dict() for row in rows]
+            few = self._has_few_tokens(inputs)
+            names = dict(zip(self.classifier.stored_.description.classes, self.adapter.classes, strict=True))
+            attention = [
+                {**row.to_dict(), "label": names[row.label], "vacuous_top_k": vacuous}
+                for row, vacuous in zip(rows, few, strict=True)
+            ]
         if self.adapter.outputs:
             words = ["substitutions of words are certified for models with classes"] * len(inputs)
         elif self.synonyms:
             config = SubstitutionConfig(k=TOP, samples=SAMPLES)
             found = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, BATCH)
-            words = [{**asdict(row), "uncovered": list(row.uncovered)} for row in found.rows]
+            words = [
+                {
+                    **asdict(row),
+                    "uncovered": list(row.uncovered),
+                    "k": TOP,
+                    "vacuous": row.is_vacuous(),
+                    "vacuous_top_k": row.is_vacuous(TOP),
+                }
+                for row in found.rows
+            ]
         return [
             {"attention": a, "words": w, "covered_words": self._covered(item, w)}
             for item, a, w in zip(inputs, attention, words, strict=True)
         ]
+
+    def _has_few_tokens(self, inputs: Sequence[Any]) -> list[bool]:
+        """Whether each text has at most TOP tokens with attention weights, so that its top words are all of them."""
+        stored = self.classifier.stored_
+        data = stored.data(*read_texts(list(inputs)))
+        few: list[bool] = (collate(data, np.arange(len(inputs))).mask.sum(-1) <= TOP).tolist()
+        return few
 
     def _covered(self, item: Any, certificate: Any) -> list[str]:
         """The words of a text with synonyms, all of which the model reads the same as the word."""
@@ -177,10 +213,28 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | Non
     >>> aligned(["a", "good", "film"], ["a", "film"])
     [(0, 0), (1, None), (2, 1)]
     """
-    pairs: list[tuple[int | None, int | None]] = []
-    for _, start, end, other, other_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    first = _shared_length(before, after)
+    last = _shared_length(before[first:][::-1], after[first:][::-1])
+    middle, other_middle = before[first : len(before) - last], after[first : len(after) - last]
+    pairs: list[tuple[int | None, int | None]] = [(i, i) for i in range(first)]
+    for start, end, other, other_end in _blocks(middle, other_middle):
         shared = min(end - start, other_end - other)
-        pairs += [(start + i, other + i) for i in range(shared)]
-        pairs += [(i, None) for i in range(start + shared, end)]
-        pairs += [(None, j) for j in range(other + shared, other_end)]
-    return pairs
+        pairs += [(first + start + i, first + other + i) for i in range(shared)]
+        pairs += [(first + i, None) for i in range(start + shared, end)]
+        pairs += [(None, first + j) for j in range(other + shared, other_end)]
+    ends = range(last, 0, -1)
+    return pairs + [(len(before) - i, len(after) - i) for i in ends]
+
+
+def _shared_length(before: Sequence[str], after: Sequence[str]) -> int:
+    """Number of equal words at the beginning."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((i for i, (one, other) in pairs if one != other), min(len(before), len(after)))
+
+
+def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Ranges of counterparts; one range for everything if the search would take long, as for one word repeated."""
+    counts = Counter(before)
+    if sum(counts[word] for word in after) > MOST_MATCHES:
+        return [(0, len(before), 0, len(after))]
+    return [block[1:] for block in SequenceMatcher(None, before, after, autojunk=False).get_opcodes()]

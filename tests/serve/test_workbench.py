@@ -2,28 +2,22 @@
 
 import json
 import os
+import re
+import threading
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from estimator.tiny import fitted
 from report.browser import CHROMIUM
+from serve.pages import change, expect, explain, serious_problems
 from serve.serving import DATA, SYNONYMS, cheerful, live_server, served
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.serve.served_models import ServedModel
 
-playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-expect = playwright_api.expect
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -34,42 +28,10 @@ def address():
 
 
 @pytest.fixture
-def page(browser, address):
-    """The page, which must not cause an error in the console."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(10_000)
-    page = context.new_page()
-    problems = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if "Policy" in message.text else None)
-    page.on(
-        "request",
-        lambda request: (
-            problems.append(request.url) if not request.url.startswith((address, "data:", "blob:")) else None
-        ),
-    )
-    page.goto(address)
+def page(open_page, address):
+    page = open_page(address)
     expect(page.locator("#status")).to_have_text("Type a text and press Explain.")
-    yield page
-    context.close()
-    assert problems == []
-
-
-AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
-  (found) => [found.impact, found.id, found.nodes[0].html])"""
-
-
-def serious_problems(page) -> list:
-    """The problems that axe-core finds on the page, minor and moderate ones left out."""
-    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
-    return [found for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
-
-
-def explain(page, text: str) -> None:
-    page.get_by_label("Text to explain").fill(text)
-    page.get_by_role("button", name="Explain", exact=True).click()
-    expect(page.locator("#status")).to_have_text("Ready.")
+    return page
 
 
 def test_a_word_is_substituted_and_the_change_undone(page):
@@ -82,7 +44,7 @@ def test_a_word_is_substituted_and_the_change_undone(page):
     page.get_by_role("button", name="fine").click()
     expect(page.get_by_label("Text to explain")).to_have_value("a fine film")
     expect(cards.nth(0).locator(".flip").first).to_have_text("changed")
-    expect(page.locator("#history li")).to_have_text(["a good film", "a fine film"])
+    expect(page.locator("#history li")).to_have_text(["a good film", "good → fine"])
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_label("Text to explain")).to_have_value("a good film")
     expect(page.locator("#history li")).to_have_count(0)
@@ -100,6 +62,64 @@ def test_a_word_is_deleted_or_replaced_by_any_other(page):
     expect(page.get_by_label("Text to explain")).to_have_value("a opera")
 
 
+def test_the_focus_stays_at_a_changed_word_and_the_result_is_announced(page):
+    """With the keyboard alone; the second card has another model."""
+    explain(page, "what a good dull film")
+    word = page.locator("#cards article").nth(1).get_by_role("button", name="good, weight")
+    word.focus()
+    page.keyboard.press("Enter")
+    page.locator("#alternatives button", has_text="fine").press("Enter")
+    changed = page.locator("#cards article").nth(1).get_by_role("button", name="fine, weight")
+    expect(changed).to_be_focused()
+    expect(changed).to_have_class(re.compile("changed"))
+    announcement = page.locator("#announcement")
+    expect(announcement).to_contain_text("cheerful, leave-one-out: label changed to no, Jensen-Shannon divergence not")
+    expect(announcement).to_contain_text(re.compile("words, attention: label changed to neg, .* divergence 0[.]"))
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Delete the word").press("Enter")
+    next_word = page.locator("#cards article").nth(1).get_by_role("button", name="dull, weight")
+    expect(next_word).to_be_focused()
+    change(page, "film", "opera", card=1)
+    expect(page.locator("#cards article").nth(1).get_by_role("button", name="opera, weight")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Delete the word").press("Enter")
+    expect(next_word).to_be_focused()  # the last word was deleted
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(next_word).to_be_focused()
+    page.locator("#reset").press("Enter")
+    expect(page.get_by_label("Text to explain")).to_be_focused()
+
+
+def test_the_undo_list_goes_back_to_any_text(page):
+    explain(page, "a good film")
+    for word, other in (("good", "dull"), ("film", "opera")):
+        change(page, word, other)
+    expect(page.locator("#history li")).to_have_text(["a good film", "good → dull", "film → opera"])
+    page.get_by_role("button", name="Go back to: good → dull").click()
+    expect(page.get_by_label("Text to explain")).to_have_value("a dull film")
+    expect(page.locator("#history li")).to_have_text(["a good film", "good → dull"])
+    expect(page.get_by_label("Text to explain")).to_be_focused()
+
+
+def test_characters_outside_the_basic_plane_do_not_move_the_words(page):
+    explain(page, "\U0001f600 a good \U0001d4d0 film \U0001f3ac")
+    words = page.locator("#cards article").first.locator(".word")
+    assert [text for text in words.all_text_contents() if text.isascii()] == ["a", "good", "film"]
+    change(page, "film", "movie")
+    expect(page.get_by_label("Text to explain")).to_have_value("\U0001f600 a good \U0001d4d0 movie \U0001f3ac")
+    expect(page.locator("#cards article").first.get_by_role("button", name="movie, weight")).to_be_focused()
+
+
+def test_vacuous_certificates_are_shown_apart(page):
+    explain(page, "the plot was what it was")
+    words = page.locator("#cards article").nth(1).locator(".certificate .vacuous")
+    expect(words).to_have_text(["vacuous: no word has a synonym in the table"] * 2)
+    explain(page, "a good film")
+    expect(words).to_have_text(["vacuous: the text has at most 5 words"] * 2)
+    expect(page.locator("#cards article").nth(1).locator(".certificate .flip")).to_have_text("changes")
+
+
 def test_an_unknown_word_has_no_synonyms(page):
     explain(page, "a zebra")
     page.get_by_role("button", name="zebra, weight").first.click()
@@ -112,7 +132,10 @@ def test_certificates_are_shown_where_the_model_allows_them(page):
     expect(black_box.locator(".certificate")).to_contain_text("not available: a certificate needs the attention layer")
     expect(words.locator(".certificate")).to_contain_text("certified radius of the label")
     expect(words.locator(".certificate")).to_contain_text("words with synonyms")
-    expect(black_box.locator(".certificate")).to_contain_text("a rewrite with another label")
+    expect(black_box.locator(".rewrite")).to_contain_text("A rewrite with another label:")
+    black_box.get_by_role("button", name="Try this rewrite").click()
+    expect(page.locator("#cards article").first.locator("td.flip").first).to_have_text("changed")
+    expect(page.locator("#history li")).to_have_count(2)
 
 
 def test_a_link_restores_the_state(page, address):
@@ -124,7 +147,7 @@ def test_a_link_restores_the_state(page, address):
     page.goto("about:blank")
     page.goto(link)
     expect(page.get_by_label("Text to explain")).to_have_value("a great film")
-    expect(page.locator("#history li")).to_have_text(["a good film", "a great film"])
+    expect(page.locator("#history li")).to_have_text(["a good film", "good → great"])
 
 
 def test_a_state_is_exported_as_json_html_and_png(page):
@@ -171,6 +194,13 @@ def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
     page.locator("#filter-label").select_option("yes")
     expect(texts).to_have_count(1)
     page.locator("#filter-label").select_option("all")
+    orders = page.locator("#order > option").all_text_contents()
+    assert [order.partition(" (")[0] for order in orders[2:]] == [
+        "largest shift",
+        "least faithful",
+        "least agreement with people",
+    ]
+    page.locator("#numbers summary", has_text="Faithfulness").click()
     page.get_by_role("button", name="texts sorted by comprehensiveness", exact=True).click()
     expect(page.locator("#audit-texts thead")).to_contain_text("comprehensiveness")
     assert serious_problems(page) == []
@@ -197,6 +227,88 @@ def test_a_file_is_explained_in_the_background_and_downloaded(page):
     assert Path(download.value.path()).read_text().startswith("text,note,predicted_label")
     page.get_by_role("button", name="Delete").first.click()
     expect(page.locator("#data-jobs")).to_contain_text("No jobs yet.")
+
+
+DROP = """(zone) => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File(["text\\na good film\\n"], "dropped.csv", {type: "text/csv"}));
+  for (const type of ["dragover", "drop"]) zone.dispatchEvent(new DragEvent(type, {dataTransfer: transfer}));
+}"""
+
+
+def test_a_dropped_file_is_explained_and_downloaded_in_every_format(page):
+    page.get_by_role("button", name="Data", exact=True).click()
+    page.locator("#drop").evaluate(DROP)
+    expect(page.locator("#status")).to_have_text("dropped.csv: press Explain the file.")
+    page.get_by_role("button", name="Explain the file").click()
+    job = page.locator("#data-jobs li", has_text="dropped.csv")
+    starts = {"CSV": b"text,predicted_label", "Parquet": b"PAR1", "HTML": b"<!doctype html>"}
+    for form, start in starts.items():
+        with page.expect_download() as download:
+            job.get_by_role("button", name=f"Download {form}").click()
+        assert Path(download.value.path()).read_bytes()[: len(start)].lower() == start.lower()
+        assert re.fullmatch(rf"explained-[0-9a-f]{{16}}\.{form.lower()}", download.value.suggested_filename)
+    job.get_by_role("button", name="Delete").press("Enter")
+    expect(job).to_have_count(0)
+    assert page.evaluate("document.activeElement.closest('#data-jobs') !== null")
+
+
+def test_a_job_shows_its_progress_survives_a_reload_and_is_canceled(open_page):
+    go = threading.Event()
+    go.set()
+
+    def slow(texts):
+        go.wait(10)
+        return cheerful(texts)
+
+    with live_server(served(function=slow)) as address:
+        page = open_page(address)
+        page.get_by_role("button", name="Data", exact=True).click()
+        content = "\n".join(["text", *(f"a good film {i}" for i in range(64))]).encode()
+        go.clear()
+        page.get_by_label("File (").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": content})
+        page.get_by_role("button", name="Explain the file").click()
+        expect(page.locator("progress")).to_have_attribute("max", "64")
+        page.reload()
+        expect(page.locator("#data-jobs li")).to_contain_text("explaining 0 %")
+        page.get_by_role("button", name="Cancel").click()
+        go.set()
+        expect(page.locator("#data-jobs li")).to_contain_text("canceled")
+
+
+def test_a_server_with_a_token_asks_for_it_and_keeps_it_out_of_the_address(open_page):
+    token = "0123456789abcdef0123"
+    with live_server(served(), token=token) as address:
+        page = open_page(address)
+        expect(page.locator("#status.error")).to_contain_text("needs its token")
+        for typed in ("wrong", token):
+            page.get_by_label("Token of this server").fill(typed)
+            page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#status")).to_have_text("Type a text and press Explain.")
+        expect(page.locator("#token-form")).to_be_hidden()
+        explain(page, "a good film")
+        assert token not in page.url
+        assert page.evaluate("document.cookie + JSON.stringify(localStorage)") == "{}"
+
+
+LINKS = [
+    {"view": "text", "versions": [{"text": SCRIPT, "question": SCRIPT}]},
+    {"view": "audit", "audit": {"job": f"../../{SCRIPT}", "order": SCRIPT, "label": SCRIPT, "offset": -1}},
+    {"view": SCRIPT, "versions": [SCRIPT, 1, None], "chosen": [SCRIPT], "audit": {"job": 5, "label": 5}},
+    {"view": "compare", "versions": [{"text": "a", "question": 1}], "chosen": {"model": "cheerful"}, "audit": None},
+    [],
+    None,
+]
+
+
+@pytest.mark.parametrize("state", LINKS, ids=str)
+def test_a_hostile_link_runs_no_script_and_leaves_a_page_that_works(open_page, address, state):
+    page = open_page(f"{address}/#{quote(json.dumps(state))}")
+    expect(page.locator("body[data-ready]")).to_have_count(1)
+    page.get_by_role("button", name="Text", exact=True).click()
+    explain(page, "a good film")
+    assert page.locator("main img, main script").count() == 0
+    assert page.title() == "steadygaze workbench"
 
 
 def test_a_wrong_file_is_refused_with_a_sentence(page):

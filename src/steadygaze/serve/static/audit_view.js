@@ -27,21 +27,50 @@ async function showReport(job) {
     make("li", {}, make("strong", { textContent: `${title}: ${answer}. ` }), why)));
   element("report-notes").replaceChildren(...report.notes.map((note) => make("li", { textContent: note })));
   drawNumbers(report.rows);
-  const sortable = report.rows.filter((row) => row.sortable);
-  const orders = [["order", "order of the data"], ["errors", "errors, most confident first"],
-    ...sortable.map((row) => [row.measure, `${row.section}: ${row.measure}, worst first`])];
-  fillSelect(element("order"), orders, state.audit.order);
+  drawOrders(report.rows.filter((row) => row.sortable));
   fillSelect(element("filter-label"), [["", "all"], ...report.labels.map((label) => [`=${label}`, label])], state.audit.label);
   element("filter-wrong").value = state.audit.wrong ?? "";
   element("filter-word").value = state.audit.word ?? "";
   await drawTexts();
 }
 
+const MAIN = [ // the first measure that the audit has
+  ["largest shift", ["jensen-shannon/3-synonyms", "jensen-shannon/1-synonym", "jensen-shannon/noise"]],
+  ["least faithful", ["comprehensiveness"]],
+  ["least agreement with people", ["average-precision", "auprc", "token-f1"]],
+];
+
+const bySection = (rows) => [...new Set(rows.map((row) => row.section))].map((section) => [section, rows.filter((row) => row.section === section)]);
+
+/** The orders of the texts: the most useful ones, then all measures. */
+function drawOrders(rows) {
+  const names = rows.map((row) => row.measure);
+  const option = ([value, text]) => make("option", { value, textContent: text });
+  const main = MAIN.map(([text, measures]) => [measures.find((name) => names.includes(name)), text]).filter(([name]) => name);
+  element("order").replaceChildren(
+    ...[["order", "order of the data"], ["errors", "errors, most confident first"], ...main.map(([name, text]) => [name, `${text} (${name})`])].map(option),
+    ...bySection(rows).map(([section, all]) => make("optgroup", { label: `${section}, worst first` }, ...all.map(({ measure }) => option([measure, measure])))),
+  );
+  if ([...element("order").options].some(({ value }) => value === state.audit.order)) element("order").value = state.audit.order;
+}
+
+/** A table of each section, and one of the numbers that do not apply. */
 function drawNumbers(rows) {
-  const header = ["section", "measure", "explainer", "value", "95 % interval", "texts", ""];
+  const others = rows.filter((row) => !row.n), sections = bySection(rows.filter((row) => row.n));
+  if (others.length) sections.push(["Not measured", others]);
+  element("numbers").replaceChildren(...sections.map(([section, all]) => {
+    const table = make("div", { className: "scroll", tabIndex: 0 }, drawSection(all));
+    table.setAttribute("role", "region");
+    table.setAttribute("aria-label", section);
+    return make("details", {}, make("summary", { textContent: `${section} (${all.length})` }), table);
+  }));
+}
+
+function drawSection(rows) {
+  const header = ["measure", "explainer", "value", "95 % interval", "texts", ""];
   const body = rows.map((row) => {
     const interval = row.interval === null ? "" : `${number(row.interval[0])} to ${number(row.interval[1])}`;
-    const cells = [row.section, row.measure, row.settings.explainer ?? "", row.n ? number(row.value) : row.note, interval, String(row.n)];
+    const cells = [row.measure, row.settings.explainer ?? "", row.n ? number(row.value) : row.note, interval, String(row.n)];
     const action = make("td");
     if (row.sortable) {
       const button = make("button", { type: "button", className: "quiet", textContent: "Texts" });
@@ -56,8 +85,7 @@ function drawNumbers(rows) {
     }
     return make("tr", {}, ...cells.map((text) => make("td", { textContent: text })), action);
   });
-  element("numbers").className = "grid";
-  element("numbers").replaceChildren(make("thead", {}, make("tr", {}, ...header.map((text) => make("th", { scope: "col", textContent: text })))),
+  return make("table", { className: "grid" }, make("thead", {}, make("tr", {}, ...header.map((text) => make("th", { scope: "col", textContent: text })))),
     make("tbody", {}, ...body));
 }
 
@@ -94,8 +122,11 @@ async function drawTexts() {
   element("audit-texts").className = "grid";
   element("audit-texts").replaceChildren(make("caption", { id: "texts-caption", className: "hint", textContent: caption }),
     make("thead", {}, make("tr", {}, ...header.map((text) => make("th", { scope: "col", textContent: text })))), make("tbody", {}, ...rows));
+  const { activeElement } = document;
   element("earlier").disabled = offset === 0;
   element("later").disabled = end >= total;
+  if (activeElement === element("earlier") && activeElement.disabled) element("later").focus();
+  if (activeElement === element("later") && activeElement.disabled) element("earlier").focus();
 }
 
 /** Make sure that the audited model is shown in the text view. */

@@ -1,6 +1,6 @@
 // The compare view: several models and explainers on the same text, word by word.
 
-import { call, current, element, input, make, modelNamed, percent, rememberInAddress, say, state, targetOf } from "./page.js";
+import { call, current, element, input, make, modelNamed, percent, readsPair, rememberInAddress, say, state, targetOf } from "./page.js";
 import { drawHistory } from "./text_view.js";
 import { shiftRows } from "./words.js";
 
@@ -13,9 +13,9 @@ export async function updateCompare() {
   const number = ++requested;
   const text = current();
   element("comparison").replaceChildren();
-  if (!text.trim()) return say("Type a text and press Explain.");
+  if (!text.text.trim()) return say("Type a text and press Explain.");
   if (state.chosen.length < 2) return say("Choose at least two models or explainers.");
-  const pairs = new Set(state.chosen.map(({ model }) => modelNamed(model).pair));
+  const pairs = new Set(state.chosen.map(({ model }) => readsPair(modelNamed(model), text)));
   if (pairs.size > 1) return say("Models of single texts and of pairs cannot be compared.", true);
   say("Comparing …");
   try {
@@ -32,7 +32,7 @@ export async function updateCompare() {
 
 const nameOf = ({ model, explanation }) => `${model}: ${explanation.explainer}`;
 const cell = (textContent, className = "") => make("td", { textContent, className });
-const heading = (textContent) => make("th", { scope: "col", textContent });
+const heading = (textContent, i) => make("th", { scope: "col", textContent, className: i > 0 ? "number" : "" });
 
 function wrap(label, table) {
   const box = make("div", { className: "scroll", tabIndex: 0 }, table);
@@ -49,6 +49,7 @@ function drawSummary(results) {
     const differs = String(explanation.label) !== String(first.label);
     const label = cell(`${explanation.label}${differs ? " (differs)" : ""}`, differs ? "flip" : "label");
     const shift = shiftRows(difference).slice(1).map(([, value]) => cell(i ? value : "–", "number"));
+    label.classList.add("number");
     return make("tr", {}, make("th", { scope: "row", textContent: nameOf(result) }), label, cell(probability, "number"), ...shift);
   });
   const names = ["model: explainer", "label", "probability", "Jensen-Shannon to the first", `top-${TOP} overlap with the first`];
@@ -80,5 +81,5 @@ function drawTable(results) {
   });
   return wrap("Weights of the words", make("table", { className: "grid" },
     make("caption", { textContent: `Weights of the words; ★ marks the top ${TOP} of each`, className: "hint" }),
-    make("thead", {}, make("tr", {}, heading("word"), ...results.map((result) => heading(nameOf(result))))), make("tbody", {}, ...rows)));
+    make("thead", {}, make("tr", {}, ...["word", ...results.map(nameOf)].map(heading))), make("tbody", {}, ...rows)));
 }

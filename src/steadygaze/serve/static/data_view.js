@@ -12,7 +12,9 @@ export async function updateData() {
 function drawExplainers() {
   const model = modelNamed(element("data-model").value);
   fillSelect(element("data-explainer"), model.explainers.map((name) => [name, name]));
-  element("data-question-row").hidden = !model.pair;
+  element("data-question-row").hidden = model.pair === false;
+  element("data-question").value = model.pair ? "question" : "";
+  element("data-question").placeholder = model.pair === null ? "none" : "";
 }
 
 async function explainFile(event) {
@@ -26,7 +28,8 @@ async function explainFile(event) {
   const model = modelNamed(element("data-model").value);
   const query = new URLSearchParams({ name: file.name.slice(-255), model: model.name, explainer: element("data-explainer").value });
   query.append("text", element("data-text").value);
-  if (model.pair) query.append("text", element("data-question").value);
+  const question = element("data-question").value;
+  if (model.pair || (model.pair === null && question)) query.append("text", question);
   if (model.task !== "classification") query.append("target", model.classes[0]);
   if (element("data-drop-empty").checked) query.append("drop_empty", "true");
   say("Uploading …");

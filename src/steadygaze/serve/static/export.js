@@ -1,6 +1,6 @@
 // Exports of the text view: one HTML page without scripts, or a picture.
 
-import { element, percent, request, save, state } from "./page.js";
+import { characters, element, percent, request, save, state } from "./page.js";
 
 const COPIED = ["id", "class", "title", "scope", "min", "max", "value"];
 
@@ -49,6 +49,7 @@ function paint(context, colors, isDrawn) {
     y += LINE;
     context.font = FONT;
     const largest = Math.max(...after.weights.map(Math.abs), 1e-9);
+    const shown = characters(after.text);
     let x = EDGE, place = 0;
     const write = (text, weight) => {
       for (const part of text.match(/\s+|\S+/g) ?? []) {
@@ -64,11 +65,16 @@ function paint(context, colors, isDrawn) {
       }
     };
     after.spans.forEach(([start, end], i) => {
-      write(after.text.slice(place, start), 0);
-      write(after.text.slice(start, end), after.weights[i]);
+      write(shown.slice(place, start), 0);
+      write(shown.slice(start, end), after.weights[i]);
       place = end;
     });
-    write(after.text.slice(place), 0);
+    write(shown.slice(place), 0);
+    if (after.question !== null) {
+      x = EDGE;
+      y += LINE;
+      write(`Question: ${after.question}`, 0);
+    }
     y += LINE;
     const classes = Object.entries(after.probabilities).map(([label, p]) => `${label.slice(0, 30)} ${percent(p)}`);
     put(classes.join("   ").slice(0, 100), EDGE, colors.soft);

@@ -6,6 +6,8 @@ const EVERY = 700; // milliseconds
 const ACTIVE = ["waiting", "running"];
 const WORDS = { waiting: "waits for other jobs", running: "runs", done: "done", failed: "failed", canceled: "canceled" };
 
+const FORMATS = { csv: "CSV", parquet: "Parquet", html: "HTML", json: "JSON" };
+
 const lists = []; // { id, kind, open }
 let timer = null;
 let before = new Map();
@@ -42,13 +44,13 @@ function draw({ id, open }, jobs) {
   const focused = box.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const items = jobs.map((job) => drawJob(job, open));
   box.replaceChildren(jobs.length ? make("ul", { className: "jobs" }, ...items) : make("p", { className: "hint", textContent: "No jobs yet." }));
-  if (focused) box.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) (box.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? box.querySelector("button") ?? box).focus();
 }
 
 function drawJob(job, open) {
   const percent = job.total ? `${Math.floor((100 * job.done) / job.total)} %` : "";
   const what = job.state === "running" ? `${job.activity} ${percent}` : `${WORDS[job.state]}${job.message ? `: ${job.message}` : ""}`;
-  const item = make("li", {}, make("strong", { textContent: job.name }), ` (${job.model}) `,
+  const item = make("li", {}, make("strong", { textContent: job.name }), ` (${job.model}, ${new Date(job.created).toLocaleTimeString()}) `,
     make("span", { textContent: what, className: job.state === "failed" ? "flip" : "" }));
   if (job.state === "running") {
     const bar = make("progress", job.total ? { max: job.total, value: job.done } : {});
@@ -65,7 +67,7 @@ function drawJob(job, open) {
   };
   if (ACTIVE.includes(job.state)) add("Cancel", async () => { await call(`/v1/jobs/${job.id}/cancel`, {}); await refreshJobs(); });
   if (job.state === "done" && open) add("Show", () => open(job));
-  for (const format of job.formats) add(`Download ${format.toUpperCase()}`, () => download(job, format));
+  for (const format of job.formats) add(`Download ${FORMATS[format]}`, () => download(job, format));
   if (!ACTIVE.includes(job.state)) add("Delete", async () => { await request(`/v1/jobs/${job.id}`, { method: "DELETE" }); await refreshJobs(); });
   item.append(row);
   return item;

@@ -9,11 +9,14 @@ export function make(tag, properties = {}, ...children) {
 }
 
 export const state = {
-  models: [], data: null, view: "text", texts: [""], question: "", chosen: [], results: [], audit: {},
+  models: [], data: null, view: "text", chosen: [], results: [], audit: {},
+  versions: [{ text: "", question: "" }], // the first text and its rewrites
 };
-export const current = () => state.texts[state.texts.length - 1];
+export const current = () => state.versions[state.versions.length - 1];
 export const modelNamed = (name) => state.models.find((model) => model.name === name);
-export const input = (model, text) => (model.pair ? [text, state.question] : text);
+/** A model whose `pair` is null reads both; it gets a pair if there is a question. */
+export const readsPair = (model, { question }) => model.pair ?? question.trim() !== "";
+export const input = (model, version) => (readsPair(model, version) ? [version.text, version.question] : version.text);
 export const targetOf = (model) => (model.task === "classification" ? {} : { target: model.classes[0] });
 
 export class ServerError extends Error {}
@@ -40,9 +43,20 @@ export async function call(path, body) {
   return (await request(path, options ?? {})).json();
 }
 
+/** Characters as the server counts them: a character outside the basic plane has length 2 in JavaScript. */
+export const characters = (text) => {
+  const all = Array.from(text);
+  return { length: all.length, slice: (start, end) => all.slice(start, end).join("") };
+};
+
 export function say(message, isError = false) {
   element("status").textContent = message;
   element("status").classList.toggle("error", isError);
+}
+
+/** Tell screen readers what the page shows elsewhere. */
+export function announce(message) {
+  element("announcement").textContent = message;
 }
 
 /** Run a function; show its error. */
@@ -75,8 +89,12 @@ export function save(name, content, type) {
 // ---- address: the state of the page, so that it can be shared
 
 export function rememberInAddress() {
-  const { view, texts, question, chosen, audit } = state;
-  history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify({ view, texts, question, chosen, audit }))}`);
+  const { view, versions, chosen, audit } = state;
+  try {
+    history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify({ view, versions, chosen, audit }))}`);
+  } catch {
+    // too long, or too many changes in a second: the address stays as it is
+  }
 }
 
 export function readAddress() {
@@ -89,12 +107,14 @@ export function readAddress() {
   if (kept === null || typeof kept !== "object") return;
   const isText = (value) => typeof value === "string";
   if (["text", "compare", "audit", "data"].includes(kept.view)) state.view = kept.view;
-  if (Array.isArray(kept.texts) && kept.texts.length && kept.texts.every(isText)) state.texts = kept.texts;
-  if (isText(kept.question)) state.question = kept.question;
+  if (Array.isArray(kept.versions) && kept.versions.length && kept.versions.every((one) => isText(one?.text) && isText(one?.question))) {
+    state.versions = kept.versions.map(({ text, question }) => ({ text, question }));
+  }
   if (Array.isArray(kept.chosen)) {
     state.chosen = kept.chosen.filter((choice) => modelNamed(choice?.model)?.explainers.includes(choice?.explainer));
   }
   if (kept.audit !== null && typeof kept.audit === "object") {
-    state.audit = Object.fromEntries(Object.entries(kept.audit).filter(([, value]) => isText(value) || Number.isInteger(value)));
+    const isValid = ([name, value]) => (name === "offset" ? Number.isInteger(value) && value >= 0 : isText(value));
+    state.audit = Object.fromEntries(Object.entries(kept.audit).filter(isValid));
   }
 }

@@ -1,8 +1,8 @@
 // The text view: explain a text, change its words, and see how far predictions and explanations shift.
 
-import { call, current, element, guarded, input, make, modelNamed, rememberInAddress, request, save, say, state, targetOf } from "./page.js";
+import { announce, call, characters, current, element, guarded, input, make, modelNamed, rememberInAddress, request, save, say, state, targetOf } from "./page.js";
 import { saveHtml, savePng } from "./export.js";
-import { addCertificate, drawCard } from "./words.js";
+import { addCertificate, drawCard, summary } from "./words.js";
 
 const PAUSE = 250; // milliseconds without a change before certificates are computed
 
@@ -28,23 +28,27 @@ export function drawChoices() {
     });
     return make("fieldset", {}, make("legend", { textContent: `${model.name} (${model.kind})` }), ...boxes);
   }));
-  element("question-row").hidden = !state.models.some((model) => model.pair);
+  const needsQuestion = state.models.some((model) => model.pair) || current().question !== "";
+  element("question-row").hidden &&= !needsQuestion;
+  element("add-question").hidden = !element("question-row").hidden || state.models.every((model) => model.pair === false);
 }
 
 // ---- explanations
 
 let requested = 0;
+let shown = null; // the version that the cards explain
 
 export async function updateText() {
   rememberInAddress();
   drawHistory();
-  const text = current();
+  const version = current();
+  const hasText = version.text.trim() !== "";
   const number = ++requested;
-  if (!text.trim() || !state.chosen.length) {
+  if (!hasText || !state.chosen.length) {
     element("cards").inert = false;
     element("cards").replaceChildren();
     element("exports").hidden = true;
-    say(text.trim() ? "Choose a model and an explainer." : "Type a text and press Explain.");
+    say(hasText ? "Choose a model and an explainer." : "Type a text and press Explain.");
     return;
   }
   say("Explaining …");
@@ -53,14 +57,18 @@ export async function updateText() {
     const results = await Promise.all(state.chosen.map(({ model, explainer }) => {
       const facts = modelNamed(model);
       return call("/v1/shift", {
-        model, explainer, ...targetOf(facts), before: input(facts, state.texts[0]), after: input(facts, text),
+        model, explainer, ...targetOf(facts), before: input(facts, state.versions[0]), after: input(facts, version),
       });
     }));
     if (number !== requested) return; // a later change has overtaken this one
     state.results = results;
+    shown = version;
     element("cards").replaceChildren(...results.map((result) => drawCard(result, openMenu)));
     element("exports").hidden = false;
     say("Ready.");
+    announce(state.versions.length > 1 ? results.map(summary).join(" ") : "");
+    element("cards").inert = false;
+    returnFocus();
     setTimeout(() => certify(number), PAUSE);
   } catch (error) {
     if (number === requested) say(error.message, true);
@@ -70,12 +78,12 @@ export async function updateText() {
 }
 
 async function certify(number) {
-  const text = current();
+  const version = current();
   for (const model of new Set(state.chosen.map((choice) => choice.model))) {
     if (number !== requested) return;
     try {
-      const certificate = await call("/v1/certify", { model, text: input(modelNamed(model), text) });
-      if (number === requested) addCertificate(certificate);
+      const certificate = await call("/v1/certify", { model, text: input(modelNamed(model), version) });
+      if (number === requested) addCertificate(certificate, useRewrite);
     } catch (error) {
       if (number === requested) say(error.message, true);
     }
@@ -84,14 +92,16 @@ async function certify(number) {
 
 // ---- changes of words
 
-let selected = null;
+let selected = null; // { card, field, start, end, word }
+let changed = null; // where the focus returns to
 
-async function openMenu(text, start, end) {
-  if (text !== current()) {
+async function openMenu(button, field, start, end) {
+  if (shown !== current()) {
     say("These explanations belong to an earlier text. Press Explain.", true);
     return;
   }
-  selected = { text, start, end, word: text.slice(start, end).trim() };
+  const word = characters(current()[field]).slice(start, end).trim();
+  selected = { card: [...element("cards").children].indexOf(button.closest("article")), field, start, end, word };
   element("word-title").textContent = selected.word;
   element("alternatives").replaceChildren();
   element("word-note").textContent = "Looking for synonyms …";
@@ -114,39 +124,85 @@ async function openMenu(text, start, end) {
 }
 
 function replaceWord(replacement) {
-  const { text, start, end } = selected;
+  const { field, start, end } = selected;
+  const text = characters(current()[field]);
   const piece = text.slice(start, end);
-  const space = piece.length - piece.trimEnd().length;
-  const after = text.slice(end - space);
-  const changed = replacement ? text.slice(0, start) + replacement + after : (text.slice(0, start) + after.trimStart()).trim();
+  const after = piece.slice(piece.trimEnd().length) + text.slice(end);
+  const before = text.slice(0, start);
+  const rewrite = replacement ? before + replacement + after : (before + after.trimStart()).trim();
   element("word-menu").close();
-  if (!changed.trim()) {
+  if (!rewrite.trim()) {
     say("The text would be empty: keep at least one word.", true);
     return;
   }
-  state.texts.push(changed);
-  element("text").value = changed;
+  state.versions.push({ ...current(), [field]: rewrite });
+  changed = selected;
+  fillInput();
   updateView();
 }
 
+function useRewrite(text) {
+  state.versions.push({ ...current(), text });
+  fillInput();
+  element("text").focus();
+  updateView();
+}
+
+/** Focus the changed word, or the one in the place of a deleted word. */
+function returnFocus() {
+  if (!changed) return;
+  const { card, field, start } = changed;
+  changed = null;
+  const words = [...(element("cards").children[card]?.querySelectorAll(`.word[data-field="${field}"]`) ?? [])];
+  const next = words.find((word) => Number(word.dataset.end) > start);
+  (next ?? words.at(-1))?.focus();
+}
+
+function goBack(length) {
+  state.versions.length = length;
+  fillInput();
+  if (length < 2 || element("history").contains(document.activeElement)) element("text").focus(); // the button is gone
+  updateView();
+}
+
+/** What differs between two versions: "good → fine". */
+function difference(one, other) {
+  const field = one.text === other.text ? "question" : "text";
+  const before = one[field].split(/\s+/), after = other[field].split(/\s+/);
+  while (before.length && before[0] === after[0]) { before.shift(); after.shift(); }
+  while (before.length && before.at(-1) === after.at(-1)) { before.pop(); after.pop(); }
+  return `${before.join(" ")} → ${after.join(" ") || "deleted"}${field === "question" ? " (question)" : ""}`;
+}
+
+/** The undo list: every text but the last is a button that returns to it. */
 export function drawHistory() {
-  const items = state.texts.map((text) => make("li", { textContent: text }));
+  const { versions } = state;
+  const items = versions.map((version, i) => {
+    const shown = i ? difference(versions[i - 1], version) : version.text;
+    if (i === versions.length - 1) return make("li", {}, make("span", { textContent: shown }));
+    const button = make("button", { type: "button", className: "link", textContent: shown, title: version.text });
+    button.setAttribute("aria-label", `Go back to: ${shown}`);
+    button.addEventListener("click", () => goBack(i + 1));
+    return make("li", {}, button);
+  });
   element("history").replaceChildren(...(items.length > 1 ? items : []));
-  element("undo").disabled = element("reset").disabled = state.texts.length < 2;
+  element("undo").disabled = element("reset").disabled = versions.length < 2;
 }
 
 // ---- new texts
 
+export function fillInput() {
+  element("text").value = current().text;
+  element("question").value = current().question;
+}
+
 export function showText(text, question = null) {
-  state.texts = [text];
-  if (question !== null) state.question = question;
-  element("text").value = text;
-  element("question").value = state.question;
+  state.versions = [{ text, question: question ?? current().question }];
+  fillInput();
 }
 
 function newText() {
-  state.texts = [element("text").value];
-  state.question = element("question").value;
+  state.versions = [{ text: element("text").value, question: element("question").value }];
   updateView();
 }
 
@@ -165,8 +221,13 @@ export function startTextView() {
   element("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) newText();
   });
-  const goBack = (length) => { state.texts.length = length; element("text").value = current(); updateView(); };
-  element("undo").addEventListener("click", () => goBack(state.texts.length - 1));
+  element("add-question").addEventListener("click", () => {
+    element("question-row").hidden = false;
+    element("add-question").hidden = true;
+    element("question").focus();
+  });
+  element("question").addEventListener("keydown", (event) => { if (event.key === "Enter") newText(); });
+  element("undo").addEventListener("click", () => goBack(state.versions.length - 1));
   element("reset").addEventListener("click", () => goBack(1));
   element("link").addEventListener("click", guarded(async () => {
     await navigator.clipboard?.writeText(location.href);

@@ -1,23 +1,48 @@
 // One explanation as a card: highlighted words, probabilities, shift and certificate.
 
-import { element, make, number, percent, signed, state } from "./page.js";
+import { characters, element, make, number, percent, signed, state } from "./page.js";
 
 export function drawCard(result, openMenu) {
   const { after, model } = result;
   const card = make("article", {}, make("h3", { textContent: `${model}: ${after.explainer}` }));
   card.dataset.model = model;
   card.append(drawWords(result, openMenu));
-  if (after.question !== null) card.append(drawQuestion(after));
+  if (after.rationale !== null) card.append(make("p", { className: "hint", textContent: selection(after) }));
+  if (after.question !== null) card.append(drawQuestion(result, openMenu));
   card.append(drawProbabilities(result));
-  if (state.texts.length > 1) card.append(drawShift(result));
+  if (state.versions.length > 1) card.append(drawShift(result));
   return card;
+}
+
+/** How much a rationalizer selects. */
+function selection({ sentences, weights }) {
+  if (sentences !== null) return `Selected: 1 of ${sentences} sentences.`;
+  return `Selected: ${weights.filter((weight) => weight !== 0).length} of ${weights.length} words.`;
+}
+
+/** A card in one sentence, for screen readers. */
+export function summary({ model, after, shift }) {
+  const label = `label ${shift.label_flip ? "changed to" : "unchanged:"} ${after.label}`;
+  return `${model}, ${after.explainer}: ${label}, Jensen-Shannon divergence ${shift.jensen_shannon === null ? "not defined" : number(shift.jensen_shannon)}.`;
 }
 
 const background = (weight, largest) =>
   `rgba(var(${weight < 0 ? "--against" : "--for"}), ${((0.55 * Math.abs(weight)) / largest).toFixed(3)})`;
 
+/** A word as a button that opens the menu. */
+function drawWord(shown, token, [field, start, end], weight, openMenu) {
+  const word = make("button", { className: "word", textContent: shown, type: "button" });
+  Object.assign(word.dataset, { field, end, token: token.trim().toLowerCase() });
+  const note = weight === null ? "" : `weight ${weight.toFixed(3)}`;
+  word.title = note;
+  word.setAttribute("aria-label", `${token}${field === "question" ? " (question)" : ""}${note && ", "}${note}: change this word`);
+  word.addEventListener("click", () => openMenu(word, field, start, end));
+  return word;
+}
+
 function drawWords({ before, after, shift }, openMenu) {
-  const { text, tokens, spans, weights, read_to: readTo } = after;
+  const { tokens, spans, weights, read_to: readTo } = after;
+  const text = characters(after.text);
   const largest = Math.max(...weights.map(Math.abs), ...(after.question_weights ?? []).map(Math.abs), 1e-9);
   const differs = ([i, j]) => j !== null && (i === null || before.tokens[i] !== tokens[j]);
   const changed = new Set(shift.aligned.filter(differs).map(([, j]) => j));
@@ -25,13 +50,9 @@ function drawWords({ before, after, shift }, openMenu) {
   let place = 0;
   spans.forEach(([start, end], i) => {
     box.append(text.slice(place, start));
-    const word = make("button", { className: "word", textContent: text.slice(start, end), type: "button" });
+    const word = drawWord(text.slice(start, end), tokens[i], ["text", start, end], weights[i], openMenu);
     word.classList.toggle("changed", changed.has(i));
-    word.dataset.token = tokens[i].trim().toLowerCase();
-    word.title = `weight ${weights[i].toFixed(3)}`;
-    word.setAttribute("aria-label", `${tokens[i]}, weight ${weights[i].toFixed(3)}: change this word`);
     word.style.backgroundColor = background(weights[i], largest);
-    word.addEventListener("click", () => openMenu(text, start, end));
     box.append(word);
     place = end;
   });
@@ -40,18 +61,31 @@ function drawWords({ before, after, shift }, openMenu) {
   return box;
 }
 
-function drawQuestion(after) {
-  const { question, question_spans: spans, question_weights: weights } = after;
+/** First character and end of each word. */
+function wordSpans(text) {
+  let place = 0, end = 0;
+  return [...text.matchAll(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)].map((match) => {
+    const start = end + characters(text.slice(place, match.index)).length;
+    place = match.index + match[0].length;
+    end = start + characters(match[0]).length;
+    return [start, end];
+  });
+}
+
+/** The words of the question; attention has no weights for them. */
+function drawQuestion({ before, after }, openMenu) {
+  const weights = after.question_weights;
+  const spans = after.question_spans ?? wordSpans(after.question);
+  const question = characters(after.question), first = characters(before.question);
+  const firstSpans = before.question_spans ?? wordSpans(before.question);
+  const largest = Math.max(...after.weights.map(Math.abs), ...(weights ?? []).map(Math.abs), 1e-9);
   const box = make("p", { className: "words" }, make("em", { textContent: "Question: " }));
-  if (!weights) {
-    box.append(question);
-    return box;
-  }
-  const largest = Math.max(...after.weights.map(Math.abs), ...weights.map(Math.abs), 1e-9);
   let place = 0;
   spans.forEach(([start, end], i) => {
-    const word = make("span", { textContent: question.slice(start, end), title: `weight ${weights[i].toFixed(3)}` });
-    word.style.backgroundColor = background(weights[i], largest);
+    const shown = question.slice(start, end);
+    const word = drawWord(shown, shown, ["question", start, end], weights ? weights[i] : null, openMenu);
+    word.classList.toggle("changed", firstSpans.length === spans.length && first.slice(...firstSpans[i]) !== shown);
+    if (weights) word.style.backgroundColor = background(weights[i], largest);
     box.append(question.slice(place, start), word);
     place = end;
   });
@@ -65,7 +99,7 @@ function drawProbabilities({ before, after }) {
     value.setAttribute("aria-label", `probability of ${label}`);
     const name = make("th", { scope: "row", textContent: label, className: String(after.label) === label ? "label" : "" });
     const was = before.probabilities[label];
-    const change = state.texts.length > 1 && was !== undefined ? ` (${signed(probability - was)})` : "";
+    const change = state.versions.length > 1 && was !== undefined ? ` (${signed(probability - was)})` : "";
     return make("tr", {}, name, make("td", {}, value),
       make("td", { className: "number", textContent: `${percent(probability)}${change}` }));
   });
@@ -79,7 +113,7 @@ function drawProbabilities({ before, after }) {
 export function facts(caption, rows) {
   return make("table", {}, make("caption", { textContent: caption, className: "hint" }), make("tbody", {},
     ...rows.map(([name, value, kind = ""]) => make("tr", {}, make("th", { scope: "row", textContent: name }),
-      make("td", { className: `value ${kind}`, textContent: value })))));
+      make("td", { className: `value ${kind}${value.length > 24 ? " long" : ""}`, textContent: value })))));
 }
 
 export const shiftRows = (shift) => [
@@ -92,35 +126,53 @@ const drawShift = ({ shift }) => facts("Compared with the first text", shiftRows
 
 // ---- certificates
 
-const canChange = (certified) => (certified ? "cannot change" : "may change");
+/** A certificate that holds for any model. */
+const vacuous = (reason) => [`vacuous: ${reason}`, "vacuous"];
+const canChange = (certified) => (certified ? "cannot change" : "not certified");
 
 function certificateRows({ attention, words }) {
   const rows = [];
   if (typeof attention === "string") rows.push(["attention weights", `not available: ${attention}`]);
   else {
     rows.push(["certified radius of the label (change of an attention weight, sum kept)",
-      attention.radius === null ? "none: the decoder is not linear" : number(attention.radius)]);
-    rows.push([`top ${attention.k} words, for changes up to ${attention.R}`, canChange(attention.top_k_holds)]);
+      ...(attention.radius === null ? ["none: the decoder is not linear"]
+        : String(attention.radius) === "inf" ? vacuous("no change of the weights changes the prediction") : [number(attention.radius)])]);
+    rows.push([`top ${attention.k} words, for changes up to ${attention.R}`,
+      ...(attention.vacuous_top_k ? vacuous(`the text has at most ${attention.k} words`) : [canChange(attention.top_k_holds)])]);
   }
   if (typeof words === "string") rows.push(["substituted words", `not available: ${words}`]);
   else {
-    const how = { exact: "all rewrites", sampling: "smoothed model", none: "too many rewrites" }[words.method];
-    rows.push([`label, for all substitutions of the table (${how})`, canChange(words.certified), words.certified ? "" : "flip"]);
-    if (words.counterexample !== null) rows.push(["a rewrite with another label", words.counterexample]);
+    const label = words.counterexample !== null ? ["changes", "flip"]
+      : [words.method === "none" ? "not certified: too many rewrites" : canChange(words.certified)];
+    rows.push([`label${words.method === "sampling" ? " of the smoothed model" : ""}, for all substitutions of the table`,
+      ...(words.vacuous ? vacuous("no word has a synonym in the table") : label)]);
+    if (words.top_k_certified !== null) {
+      const reason = words.vacuous ? "no word has a synonym in the table" : `the text has at most ${words.k} words`;
+      rows.push([`top ${words.k} words, for these substitutions`,
+        ...(words.vacuous_top_k ? vacuous(reason) : [canChange(words.top_k_certified)])]);
+    }
     rows.push(["words read the same as all their synonyms", `${words.covered_positions} of ${words.positions} words with synonyms`]);
   }
   return rows;
 }
 
+function drawRewrite(text, useRewrite) {
+  const button = make("button", { type: "button", className: "quiet", textContent: "Try this rewrite" });
+  button.addEventListener("click", () => useRewrite(text));
+  return make("div", { className: "rewrite" }, make("p", { className: "hint", textContent: "A rewrite with another label:" }),
+    make("p", { textContent: text }), button);
+}
+
 /** Add a certificate to the cards of a model, and mark its certified words. */
-export function addCertificate(certificate) {
+export function addCertificate(certificate, useRewrite) {
   const covered = new Set(certificate.covered_words);
   for (const card of element("cards").children) {
     if (card.dataset.model !== certificate.model) continue;
-    card.querySelector(".certificate")?.remove();
+    for (const old of card.querySelectorAll(".certificate, .rewrite")) old.remove();
     const table = facts("Certificate", certificateRows(certificate));
     table.classList.add("certificate");
     card.append(table);
+    if (certificate.words.counterexample) card.append(drawRewrite(certificate.words.counterexample, useRewrite));
     for (const word of card.querySelectorAll(".word")) {
       if (!covered.has(word.dataset.token)) continue;
       word.classList.add("certified");

@@ -1,7 +1,7 @@
 // The workbench: starts the views and switches between them.
 
-import { call, current, element, guarded, readAddress, rememberInAddress, say, state } from "./page.js";
-import { drawChoices, onChange, startTextView, updateText } from "./text_view.js";
+import { call, element, guarded, readAddress, rememberInAddress, say, state } from "./page.js";
+import { drawChoices, fillInput, onChange, startTextView, updateText } from "./text_view.js";
 import { updateCompare } from "./compare_view.js";
 import { startAuditView, updateAudit } from "./audit_view.js";
 import { startDataView, updateData } from "./data_view.js";
@@ -25,8 +25,7 @@ async function show(view) {
 function readState() {
   readAddress();
   if (!state.chosen.length) state.chosen = state.models.map(({ name, explainers }) => ({ model: name, explainer: explainers[0] }));
-  element("text").value = current();
-  element("question").value = state.question;
+  fillInput();
 }
 
 async function start() {

@@ -1,0 +1,43 @@
+"""bench/certified_share.py: the choice on validation texts, and the table of docs/how-to/certify.md."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_page_has_the_table_of_the_records():
+    from certified_share import table
+
+    lines = table(ROOT / "bench" / "records" / "certified_share.jsonl")
+    assert "\n".join(lines) in (ROOT / "docs" / "how-to" / "certify.md").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("bench")
+def test_validation_texts_choose_the_row_and_test_texts_do_not(tmp_path: Path):
+    from certified_share import table
+
+    names = ("certified", "certified, not vacuous", "certified and right", "can change", "top-5")
+    values = {
+        "vanilla, no groups": (0.80, 0.2, 0.9),
+        "a": (0.795, 0.6, 0.5),
+        "b": (0.70, 0.9, 0.9),
+        "c": (0.8, 0.5, 0.9),
+    }
+    records = [
+        {
+            "encoder": "average",
+            "row": row,
+            "seed": 0,
+            "validation": {"macro-f1": f1, "certified": validation},
+            "test": dict.fromkeys(names, test) | {"macro-f1": f1},
+        }
+        for row, (f1, validation, test) in values.items()
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    bold = [line for line in table(tmp_path / "records.jsonl") if "**" in line]
+    assert len(bold) == 1
+    assert "**a**" in bold[0]

@@ -229,7 +229,11 @@ def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
         "attention": 0,
         "noise": 1,
         "fgm-label": 2,
-        "pgd-attention": 1 + steps + 1 + 1,  # the original, the steps, the last point, the best point
+        "pgd-attention": 1
+        + 1
+        + steps
+        + 2
+        + 1,  # the original, FGM, the steps, the last point and that of FGM, the best point
         "gradient": 1,
         "the other gradients": 0,
     }

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import steadygaze as sg
 from steadygaze.audit.measures import MEASURES
 from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
 from steadygaze.results.formatting import scale
@@ -106,6 +107,47 @@ def test_numbers_of_another_explanation_do_not_count():
     rows = [replace(one, settings={"explainer": "gradient"}) for one in good(rule_of(STILL)).values()]
     assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not measured"}
     assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
+
+
+# --- a model that is close to constant
+
+ERASED, PERMUTED, DROP = "comprehensiveness/above-random", "prediction-change/permuted", "largest-drop"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "drop", "expected"),
+    [
+        (ERASED, 0.004, row(DROP, 0.06, near=0.02), "undecided"),
+        (ERASED, 0.004, row(DROP, 0.06, near=0.05), "no"),  # erasures may lower the probability by 0.1
+        (ERASED, 0.004, row(DROP, 0.60, near=0.05), "no"),
+        (ERASED, 0.004, row(DROP, 0.01, n=FEWEST - 1), "no"),
+        (ERASED, 0.060, row(DROP, 0.06, near=0.02), "yes"),
+        (PERMUTED, 0.001, row(DROP, 0.02, near=0.01), "undecided"),
+        (PERMUTED, 0.001, row(DROP, 0.06, near=0.01), "no"),
+        ("kendall/randomized", 0.900, row(DROP, 0.02, near=0.01), "no"),  # needs no change of the prediction
+    ],
+)
+def test_a_test_that_no_explanation_can_pass_decides_nothing(name, value, drop, expected):
+    rows = good(rule_of("faithfulness")) | {name: row(name, value), DROP: drop}
+    verdict = of("faithfulness", *rows.values())
+    assert verdict.answer == expected
+    assert ("too little for any explanation to pass" in verdict.why) == (expected == "undecided")
+    assert ("steadygaze evaluate" in verdict.advice) == (expected == "undecided")
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0.01, "undecided"), (0.4, "yes")])
+def test_the_same_explanation_is_undecided_if_the_model_is_close_to_constant(size, expected):
+    """It names the only word that matters, of a model whose probabilities span 0.02 or 0.8."""
+
+    def predict(texts: list[str]) -> list[list[float]]:
+        up = [size * (("good" in text) - ("bad" in text)) for text in texts]
+        return [[0.5 - change, 0.5 + change] for change in up]
+
+    texts = [f"a {word} film of {noun}" for word in ("good", "bad") for noun in ("sea", "war", "law", "sun", "sky")]
+    report = sg.audit(predict, texts, classes=["no", "yes"], explainers=["lime"])
+    faithfulness = next(verdict for verdict in report.verdicts if verdict.key == "faithfulness")
+    assert faithfulness.answer == expected
+    assert ("lowers the probability by at most 0.010 as a mean over texts" in faithfulness.why) == (size == 0.01)
 
 
 # --- too little for a yes, or for a no

@@ -1,17 +1,29 @@
 """Advice for undecided verdicts, with numbers worked by hand."""
 
 import math
+import re
 
 import pytest
 
 from steadygaze.audit.measures.shortcut_measures import FEWEST
 from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
-from steadygaze.audit.verdict_rules import FEW_TEXTS_OF_A_CLASS, NO_SYNONYM_TABLE, advise, deciding_texts, verdicts
+from steadygaze.audit.verdict_advice import (
+    FEW_TEXTS_OF_A_CLASS,
+    NO_SYNONYM_TABLE,
+    advise,
+    advise_after_no,
+    deciding_texts,
+)
+from steadygaze.audit.verdict_rules import VERDICT_RULES, verdicts
+from steadygaze.cli import COMMANDS
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.learned import METHODS
 from steadygaze.report.audit_page import render
 from steadygaze.report.terminal_tables import text
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
+from steadygaze.techniques import TECHNIQUES
 
 LIMITS = {"jensen-shannon/noise": (0.005, 0.02), "comprehensiveness/above-random": (0.05, 0.02)}
 SHIFT, ERASURE = LIMITS
@@ -81,9 +93,30 @@ def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():
     assert Report.from_dict(report.to_dict()).verdicts[0].advice == stability.advice
 
 
-@pytest.mark.parametrize("value", [0.001, 0.030])
-def test_a_decided_verdict_has_no_advice(value):
-    rows = [row(SHIFT, value, value, value), row("jensen-shannon/1-synonym", 0.001, 0.0, 0.002)]
-    stability = verdicts(rows, "attention")[0]
-    assert stability.answer != "undecided"
-    assert stability.advice == ""
+def test_a_yes_has_no_advice_and_a_no_has_one_with_a_command():
+    synonym = row("jensen-shannon/1-synonym", 0.001, 0.0, 0.002)
+    good, bad = (verdicts([row(SHIFT, value, value, value), synonym], "attention")[0] for value in (0.001, 0.030))
+    assert (good.answer, good.advice) == ("yes", "")
+    assert bad.answer == "no"
+    assert bad.advice.startswith(
+        "Train a classifier with stable attention: steadygaze train DATA --technique consensus"
+    )
+
+
+NO = [
+    pytest.param(name, explainer, id=f"{name} of {explainer}")
+    for name in {name: None for rule in VERDICT_RULES for name in rule.thresholds}
+    for explainer in ("attention", "rationale", "integrated-gradients", "l2x")
+]
+
+
+@pytest.mark.parametrize(("name", "explainer"), NO)
+def test_every_no_has_one_line_of_advice_with_a_command_of_this_program(name, explainer):
+    sentence = advise_after_no(name, explainer)
+    assert "\n" not in sentence
+    _, command, option = re.fullmatch(
+        r"(.*): steadygaze (\S+) .*--(?:explainer|technique) ([a-z0-9-]+).*\.", sentence
+    ).groups()
+    assert command in COMMANDS
+    assert option in (*EXPLAINERS, *TECHNIQUES, *METHODS)
+    assert option != explainer or command == "fit-explainer"

@@ -201,6 +201,7 @@ SLOW = {  # one text, its real tokens only
     "label-flip": lambda p, q: float(p.argmax() != q.argmax()),
     "comprehensiveness": slow_drop,
     "sufficiency": slow_drop,
+    "largest-drop": lambda full, erased: max(0.0, max(full.max() - row[full.argmax()] for row in erased)),
     "pearson": slow_correlation(scipy.stats.pearsonr),
     "kendall": slow_correlation(scipy.stats.kendalltau),
     "token-precision": slow_tokens("precision"),

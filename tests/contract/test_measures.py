@@ -231,7 +231,13 @@ def test_every_measure_has_a_reference_a_sentence_and_a_citation():
         "correctness_measures": ("calibration_gaps", "set_scores"),
         "faithfulness_measures": ("aopc", "probability_drops"),
         "plausibility_measures": ("micro", "random_average_precision", "rates", "tally"),
-        "shortcut_measures": ("position_leaks", "position_features", "profile", "label_predictable"),
+        "shortcut_measures": (
+            "position_leaks",
+            "position_features",
+            "profile",
+            "label_predictable",
+            "distinct_texts",
+        ),
     }
     assert unlisted == {f"{file}.{step}" for file, those in steps.items() for step in those}
     whole = [measure.function for name, measure in MEASURES.items() if "/" not in name]

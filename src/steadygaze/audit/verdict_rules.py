@@ -2,45 +2,40 @@
 
     yes            every interval lies within the threshold of yes, and one of the required measures is available
     no             at least one interval lies beyond the threshold of no
-    undecided      all other cases; a mean over fewer than FEWEST texts decides nothing
+    undecided      all other cases; a mean over fewer than FEWEST texts decides nothing, nor does a test that the model
+                   cannot pass: see below
     not measured   no deciding measure is available
 
 A collapse can only lead to a no: its absence is not evidence of stability.
 
-Advice for an undecided verdict: more texts, or the measure that is missing.  The width of an interval falls with the
-square root of the number of texts.  A score decides with n (h / d)² texts: d is its distance from the threshold, and h
-the part of its interval towards the threshold.  A score between both thresholds decides with no number of texts.
+The tests of faithfulness need a prediction that depends on the words.  The probabilities of a model that is close to
+constant change little whatever is erased, so that no explanation reaches the threshold of yes.  A low score is then
+not evidence against the explanation.  It is undecided if the largest drop of any erasure is below REACH times the
+threshold of yes, with its whole interval.  The factor allows for sizes: the best words lower the probability by the
+largest drop at some of the erased sizes only, and the score is the mean over all sizes.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from steadygaze.audit.measures import check_name
-from steadygaze.audit.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
+from steadygaze.audit.verdict_advice import CONSTANT_MODEL, FEWEST, SAME_TEXTS, advise, advise_after_no
 from steadygaze.core.errors import unknown
-from steadygaze.results.formatting import explainer_name, measure_noun, number, plain_label, scale, short_number
+from steadygaze.results.formatting import explainer_name, measure_noun, number, plain_label, scale
 from steadygaze.results.leakage_warnings import MARGIN
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Answer, Row, Verdict
 
 COLLAPSED = "collapsed"
 INTERRUPTED = "The audit was interrupted."
-FEWEST = 8
-"""Minimum number of texts for a verdict."""
-MOST = 100_000
-"""Numbers of texts above this one are not advised."""
-Limits = Mapping[str, tuple[float, float]]
-"""Measure -> thresholds of yes and of no."""
-NO_SYNONYM_TABLE = "there is no synonym table"
-FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
-"""Reasons why a measure is missing; the protocols begin their sentences with them."""
-MISSING = {
-    NO_SYNONYM_TABLE: "build a synonym table with steadygaze synonyms build wordnet --out synonyms.jsonl "
-    "(English; extra wordnet), and pass it with --synonyms (synonyms=)",
-    FEW_TEXTS_OF_A_CLASS: f"audit more texts, with at least {TEXTS_PER_CLASS} of each predicted class",
-}
-"""Reason in the note of a missing measure -> advice."""
+LARGEST_DROP = "largest-drop"
+"""The measure that bounds the scores of faithfulness."""
+REACH = 2
+"""Multiple of the threshold of yes that the largest drop must reach for a no."""
+OUT_OF_REACH = (
+    "this decides nothing here, because erasing words, whichever, lowers the probability by at most {drop} as a mean "
+    "over texts: too little for any explanation to pass"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +49,10 @@ class Threshold:
 
     {noun}: attention, selection, weight.
     """
+    needs_drop: bool = False
+    """Whether a no needs a model whose prediction depends on the words."""
+    note: str = ""
+    """A part of the row's note with these words ends the sentence."""
 
     def decide(self, row: Row) -> Answer:
         if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
@@ -63,13 +62,21 @@ class Threshold:
             return "yes" if low >= self.good else "no" if high <= self.bad else "undecided"
         return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
 
+    def is_out_of_reach(self, largest_drop: Row | None) -> bool:
+        """Whether no explanation of this model reaches the threshold of yes."""
+        if not self.needs_drop or largest_drop is None or largest_drop.interval is None or largest_drop.n < FEWEST:
+            return False
+        return largest_drop.interval[1] < REACH * self.good
+
     def describe(self, row: Row) -> str:
         more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
         value, size = (
             "less than 0.001" if 0 < score < 0.001 else number(score) for score in (row.value, abs(row.value))
         )
         noun = measure_noun(explainer_name(row))
-        return self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
+        sentence = self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
+        notes = [part for part in row.note.split("; ") if self.note and self.note in part]
+        return f"{sentence} ({notes[0]})" if notes else sentence
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ VERDICT_RULES = (
                 0.02, 0.10, "one gradient step against the predicted label (FGM) shifts the {noun} by {value}"
             ),
             "jensen-shannon/pgd-attention": Threshold(
-                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value}"
+                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value}", note=SAME_TEXTS
             ),
             "jensen-shannon/1-synonym": Threshold(
                 0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value}"
@@ -116,10 +123,13 @@ VERDICT_RULES = (
         "Faithfulness",
         {
             "comprehensiveness/above-random": Threshold(
-                0.05, 0.02, "erasing the highlighted words lowers the probability by {size} {more} than random words"
+                0.05,
+                0.02,
+                "erasing the highlighted words lowers the probability by {size} {more} than random words",
+                needs_drop=True,
             ),
             "prediction-change/permuted": Threshold(
-                0.02, 0.01, "permuting the weights changes the prediction by {value}"
+                0.02, 0.01, "permuting the weights changes the prediction by {value}", needs_drop=True
             ),
             "kendall/randomized": Threshold(
                 0.3, 0.5, "the rank correlation with a model of random parameters is {value}"
@@ -169,7 +179,7 @@ VERDICT_RULES = (
 def verdicts(rows: Sequence[Row], explainer: str, available: int | None = None) -> tuple[Verdict, ...]:
     """`available`: the number of texts that could be audited, for the advice; None: unknown."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
-    return tuple(_verdict(rule, by_name, available) for rule in VERDICT_RULES)
+    return tuple(_verdict(rule, by_name, explainer, available) for rule in VERDICT_RULES)
 
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:
@@ -177,11 +187,14 @@ def interrupted_verdicts() -> tuple[Verdict, ...]:
     return tuple(Verdict(rule.title, "not measured", INTERRUPTED, key=rule.key) for rule in VERDICT_RULES)
 
 
-def _verdict(rule: VerdictRule, rows: Mapping[str, Row], available: int | None) -> Verdict:
+def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, available: int | None) -> Verdict:
     answers = {
         name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
     }
     limits = {name: (threshold.good, threshold.bad) for name, threshold in rule.thresholds.items()}
+    drop = rows.get(LARGEST_DROP)
+    out_of_reach = [name for name in answers if answers[name] != "yes" and rule.thresholds[name].is_out_of_reach(drop)]
+    answers |= dict.fromkeys(out_of_reach, "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         notes = [rows[name].note for name in (*rule.required, *rule.thresholds) if name in rows and rows[name].note]
         reason = _sentence([*notes, "no deciding measure is available"][:1])
@@ -196,15 +209,22 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], available: int | None) 
     reasons = [rule.thresholds[name].describe(rows[name]) for name in listed]
     if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
         reasons[listed.index(shift)] += f" ({scale(shift)})"  # the first shift explains the range of all
+    if drop is not None and out_of_reach:
+        last = max(listed.index(name) for name in out_of_reach)
+        reasons[last] += f"; {OUT_OF_REACH.format(drop=number(drop.value))}"
     note = ""
     if answer == "undecided" and incomplete:
         name = rule.required[0]
         note = rows[name].note if name in rows else ""
         label = plain_label(name)
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
-    undecided = [rows[name] for name in answers if answers[name] == answer == "undecided"]
-    advice = advise(undecided, limits, max(row.n for row in rows.values()), available, note)
-    signatures = tuple(rows[name].signature for name in answers)
+    undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
+    audited = max(row.n for row in rows.values())
+    constant = CONSTANT_MODEL if answer == "undecided" and out_of_reach else ""
+    advice = advise(undecided, limits, audited, available, note, constant)
+    if answer == "no":
+        advice = advise_after_no(order[0], explainer)
+    signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
     return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice)
 
 
@@ -224,62 +244,3 @@ def check_policy(*parts: Policy) -> Policy | None:
         if verdict.name not in names:
             raise unknown("verdict", verdict.name, names)
     return Policy(requirements, allowed) if requirements or allowed else None
-
-
-def deciding_texts(row: Row, good: float, bad: float) -> float:
-    """The number of texts with which a score like this one decides; infinite between the thresholds."""
-    sign, (low, high) = (1 if good > bad else -1), row.interval or (-math.inf, math.inf)
-    reach = (row.value - low, high - row.value)[::sign]
-    for inside, width in ((sign * (row.value - good), reach[0]), (sign * (bad - row.value), reach[1])):
-        if inside > 0:
-            return row.n * (width / inside) ** 2
-    return math.inf
-
-
-def advise(
-    undecided: Sequence[Row], limits: Limits, audited: int, available: int | None = None, missing: str = ""
-) -> str:
-    """What would decide a verdict, as a sentence.
-
-    `undecided`: rows without an answer.  `audited` texts were read, and `available` is the number of texts in the data.
-    `missing`: the note of a missing measure that a yes needs.
-    """
-    parts = [advice for reason, advice in MISSING.items() if reason in missing]
-    parts += [_more_texts(undecided, limits, audited, available)] if undecided else []
-    sentence = "; ".join(filter(None, parts))
-    return sentence and f"{sentence[:1].upper()}{sentence[1:]}."
-
-
-def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, available: int | None) -> str:
-    if any(row.n < FEWEST or row.interval is None for row in rows):
-        return f"audit more texts: a verdict needs at least {FEWEST}"
-    needed = {row.measure: deciding_texts(row, *limits[row.measure]) for row in rows}
-    no = [row for row in rows if _leans_to_no(row, *limits[row.measure]) and needed[row.measure] <= MOST]
-    row = min(no, key=lambda item: needed[item.measure]) if no else max(rows, key=lambda item: needed[item.measure])
-    if needed[row.measure] > MOST:
-        good, bad = limits[row.measure]
-        label = plain_label(row.measure)
-        return (
-            f"more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
-            f"{short_number(good)} and {short_number(bad)}, or close to one of them: {label[:1].lower()}{label[1:]}, "
-            f"{number(row.value)}"
-        )
-    texts = _rounded_up(needed[row.measure])
-    sampled = f"--sample {texts}" if row.n < audited else ""
-    options = " ".join(filter(None, [f"--limit {texts}" if texts > audited else "", sampled]))
-    if available is not None and texts > available:
-        options = f"the data have {available:,}: label more texts, or hold out more with train --test-share"
-    return f"audit about {texts:,} texts instead of {row.n:,} ({options})"
-
-
-def _leans_to_no(row: Row, good: float, bad: float) -> bool:
-    return row.value < bad if good > bad else row.value > bad
-
-
-def _rounded_up(value: float) -> int:
-    """
-    >>> _rounded_up(231.2), _rounded_up(9)
-    (240, 9)
-    """
-    step: int = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
-    return math.ceil(value / step) * step

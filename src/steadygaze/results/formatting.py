@@ -32,6 +32,7 @@ PLAIN_LABELS: Mapping[str, str] = {
 SCALES: Mapping[str, str] = {
     "jensen-shannon": "0: the same words, 0.69: entirely different words",
     "comprehensiveness": "0.1: ten percentage points of probability",
+    "largest-drop": "0.1: ten percentage points of probability",
     "prediction-change": "0.1: ten percentage points of probability",
     "kendall": "0: unrelated, 1: the same order of words",
     "leakage-gap": "0.1: ten percent of the texts",

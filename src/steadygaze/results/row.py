@@ -167,7 +167,7 @@ class Verdict:
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
     advice: str = ""
-    """What would decide an undecided verdict."""
+    """What would decide an undecided verdict, or what to try after a no."""
 
     @property
     def reason(self) -> str:

@@ -209,17 +209,23 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(found, "attend", attend)
         after(found, pgd_on_attention(found, texts, 4.0, KEY))
-    _, *points, end = way  # the clean text, the start and ten steps, and the look at the end
-    assert len(points) == 11
+    _, _, *points, end = way  # the clean text, twice for FGM, the start and ten steps, FGM, and the look at the end
+    assert len(points) == 12
     highest = torch.stack(points).amax(0)
     torch.testing.assert_close(end, highest, rtol=0, atol=1e-12)
-    assert (points[-1] < highest - 1e-3).any()
+    assert (points[-2] < highest - 1e-3).any()
 
 
-def test_without_steps_the_worst_for_attention_is_its_start():
+def test_without_steps_the_worst_for_attention_is_its_start_or_the_step_of_fgm():
+    """The larger shift of the two, for each text; a search that finds less than one step of FGM is not the worst."""
     found, texts = model(), batch(split(PATTERNS))
-    start = embedding_noise(found, texts, 0.1, KEY).embedded
-    assert pgd_on_attention(found, texts, 0.1, KEY, steps=0).embedded.equal(start)
+    start, fgm = embedding_noise(found, texts, 0.1, KEY).embedded, fgm_on_label(found, texts, 0.1).embedded
+    worst = pgd_on_attention(found, texts, 0.1, KEY, steps=0).embedded
+    clean = observe(found, texts).weights
+    shifts = [jensen_shannon(clean, observe(found, texts, point).weights, texts.mask) for point in (start, fgm)]
+    by_fgm = shifts[1] > shifts[0]
+    assert by_fgm.any()
+    assert worst.equal(torch.where(by_fgm.view(-1, 1, 1), fgm, start))
 
 
 @MOVE

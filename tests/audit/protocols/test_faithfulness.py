@@ -34,7 +34,7 @@ from steadygaze.results.audit_config import ProbeConfig
 PLAN = ProbeConfig(seed=4)
 ERASED = ("comprehensiveness", "sufficiency", "comprehensiveness/above-random")
 SIZES = tuple(f"{measure}/{size}%" for measure in ERASED[:2] for size in (1, 5, 10, 20, 50))
-BOTH = (*ERASED[:2], "post-hoc-accuracy", *SIZES)
+BOTH = (*ERASED[:2], "largest-drop", "post-hoc-accuracy", *SIZES)
 ALL = (*BOTH, ERASED[2])
 GRADIENTS = tuple(f"{m}/{way}" for way in ("gradient", "gradient-through-attention") for m in ("pearson", "kendall"))
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
@@ -134,11 +134,20 @@ def test_where_random_is_asked_about_it_is_itself_the_yardstick():
     found, chance = found_by(faithfulness, case), found_by(faithfulness, case, "random")
     assert list(chance) == list(BOTH)
     as_signed = found_by(faithfulness, case_of(case.model, case.data, PLAN, signed=Signed()), "signed")
-    torch.testing.assert_close(chance, {name: as_signed[name] for name in BOTH}, rtol=0, atol=1e-12, equal_nan=True)
+    own = {name: as_signed[name] for name in BOTH} | {"largest-drop": chance["largest-drop"]}  # the larger of two
+    torch.testing.assert_close(chance, own, rtol=0, atol=1e-12, equal_nan=True)
     several = batch(case.data).mask.sum(-1) > 1
     assert several.any()
     above = found["comprehensiveness"] - chance["comprehensiveness"]
     assert_close(found["comprehensiveness/above-random"][several], above[several])
+
+
+def test_the_largest_drop_is_that_of_the_best_erasure_of_the_explanation_or_of_random_words():
+    case = case_of(cached_classifier(), split(["s" + "w" * n + "s" for n in range(2, 14)]), PLAN)
+    found, chance = (found_by(faithfulness, case, name) for name in ("attention", "random"))
+    drops = torch.stack([one[name] for one in (found, chance) for name in SIZES])
+    assert_close(found["largest-drop"], drops.amax(0).clamp_min(0.0))
+    assert (found["largest-drop"] > chance["largest-drop"]).any()
 
 
 def test_who_deletes_single_words_is_not_credited_for_sizes_of_one_word():

@@ -78,6 +78,7 @@ def test_three_texts_by_hand():
         assert found[measure].values.tolist() == pytest.approx(whole, nan_ok=True), measure
     for measure in ("position-leak", "position-leak/shuffled"):
         assert found[measure].absent.startswith("the position leak needs two classes")
+        assert found[measure].absent.endswith("for at least 20 distinct texts, found 1 of '0', 1 of '1', 0 of '2'")
 
 
 def test_a_text_whose_sentences_nobody_marked_has_no_first_one():

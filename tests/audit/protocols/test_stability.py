@@ -29,6 +29,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import split_outputs
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.results.formatting import number
 
 PLAN = ProbeConfig(seed=4)
 SUBSTITUTIONS = {"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}
@@ -283,6 +284,22 @@ def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_t
             assert not still[f"{question}/{name}"].any()
         assert (still[f"top-k-overlap/{name}"] == 1).all()
         assert (still[f"kendall/{name}"] == 1).all()
+
+
+def test_the_search_for_the_worst_names_the_shift_by_fgm_on_its_own_texts():
+    """Its sample is smaller: the mean of FGM over all texts may be larger."""
+    found = {
+        one.measure: one
+        for one in stability(case_of(reader(4.0), toy()[0], ProbeConfig(sample=5)))
+        if one.explainer == "attention" and one.measure.startswith("jensen-shannon")
+    }
+    worst, fgm = found["jensen-shannon/pgd-attention"], found["jensen-shannon/fgm-label"].values
+    sampled = worst.values.isfinite()
+    assert sampled.sum() == 5
+    assert worst.note == f"of 5 sampled texts, which one step of FGM shifts by {number(float(fgm[sampled].mean()))}"
+    assert (worst.values[sampled] >= fgm[sampled] - 1e-9).all()
+    every = stability(case_of(reader(4.0), toy()[0]))
+    assert not any("FGM" in one.note for one in every)
 
 
 def test_stability_after_yin_is_of_texts_that_keep_their_label():

@@ -7,6 +7,9 @@ the full text x; r is the rationale.
     sufficiency       = m(x)_j − m(r)_j            lower is better; both may be negative
     AOPC              = mean over the rationale sizes of either
     post-hoc accuracy = [ argmax m(r) = argmax m(x) ]      higher is better; Chen et al. 2018 (arXiv:1802.07814)
+    largest drop      = max(0, max over all r of either)   bounds comprehensiveness
+
+The largest drop is near 0 if the prediction hardly depends on the words: no explanation is then comprehensive.
 
     full    m(x)                   (B,C)
     erased  m(x ∖ r), by size      (B,K,C)         K = 1: a single rationale
@@ -63,6 +66,11 @@ def sufficiency(full: Tensor, kept: Tensor) -> Tensor:
 def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
     """How often the label stays the same when only the top-weighted words are left.  (B,C), (B,K,C) -> (B,)"""
     return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
+
+
+def largest_drop(full: Tensor, erased: Tensor) -> Tensor:
+    """Largest drop of the predicted probability in any erasure; near 0: no words matter.  (B,C), (B,K,C) -> (B,)"""
+    return probability_drops(full, erased).amax(-1).clamp_min(0.0)
 
 
 def probability_drops(full: Tensor, changed: Tensor) -> Tensor:
@@ -128,6 +136,7 @@ MEASURES = (
         columns={8: Column("comprehensiveness/above-random", "compreh. above random", _ABOVE, "higher")},
     ),
     Measure("sufficiency", sufficiency, SIGNED, "lower", ERASER, identical=0, probes=("", *SIZES)),
+    Measure("largest-drop", largest_drop, UNIT, "neither", identical=0),
     Measure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
     Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),

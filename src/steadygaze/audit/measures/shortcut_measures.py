@@ -124,10 +124,16 @@ def position_leaks(features: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
     return leaks
 
 
+def distinct_texts(predicted: Tensor, worded: Tensor, key: Tensor, classes: int) -> Tensor:
+    """The number of distinct texts with words of each predicted class.  (N,), (N,), (N,) -> (C,)"""
+    distinct = torch.stack([predicted[worded].cpu(), key[worded].cpu()], -1).unique(dim=0)[:, 0]  # type: ignore[no-untyped-call]
+    counts: Tensor = distinct.bincount(minlength=classes)
+    return counts
+
+
 def label_predictable(predicted: Tensor, worded: Tensor, key: Tensor) -> Tensor:
     """Texts with words, of a class with FEWEST distinct texts; all False without two such classes.  -> (N,) bool"""
-    distinct = torch.stack([predicted[worded].cpu(), key[worded].cpu()], -1).unique(dim=0)[:, 0]  # type: ignore[no-untyped-call]
-    frequent = distinct.bincount(minlength=int(predicted.max()) + 1).to(predicted.device) >= FEWEST  # (C,)
+    frequent = distinct_texts(predicted, worded, key, int(predicted.max()) + 1).to(predicted.device) >= FEWEST  # (C,)
     return worded & frequent[predicted] if frequent.sum() > 1 else torch.zeros_like(worded)
 
 

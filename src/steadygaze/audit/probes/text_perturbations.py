@@ -3,6 +3,7 @@
 noise          x + r,  r uniform in ‖r‖∞ ≤ ρ
 fgm-label      x + r,  r one sign step of length ρ that lowers the probability of the predicted class        (FGM)
 pgd-attention  x + r,  r ten projected sign steps inside ‖r‖∞ ≤ ρ that raise JSD(w(x), w(x + r))             (PGD)
+               from a random point of the ball; the best of all points and of that of fgm-label, for each text
 
 A hard selection has no gradient: for a rationalizer, w is the normalized selection probability of each word.
 
@@ -102,7 +103,12 @@ def embedding_noise(model: Model, batch: Batch, radius: float | Tensor, key: Ran
 
 
 def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> PerturbedBatch:
-    embedded, size = _embed(model, batch), perturbation_radius(model, radius)
+    embedded = _embed(model, batch)
+    return _perturbed(batch, embedded + _fgm_step(model, batch, embedded, perturbation_radius(model, radius)))
+
+
+def _fgm_step(model: Model, batch: Batch, embedded: Tensor, size: Tensor) -> Tensor:
+    """(B,T,E)"""
 
     def loss(vectors: Tensor) -> Tensor:  # −ln p(predicted); one step from 0 evaluates it at the text itself
         logits: Tensor = model(batch, vectors).logits
@@ -112,8 +118,7 @@ def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> Perturbe
 
     start = embedded.new_zeros(embedded.shape)
     with with_gradients(model):
-        r = ascend(loss, start, center=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
-    return _perturbed(batch, embedded + r)
+        return ascend(loss, start, center=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
 
 
 def pgd_on_attention(
@@ -132,10 +137,18 @@ def pgd_on_attention(
     def divergence(vectors: Tensor) -> Tensor:
         return jensen_shannon(clean, attention(vectors), batch.mask)
 
-    start = _uniform_noise(batch, embedded, size, key)
+    start, fgm = _uniform_noise(batch, embedded, size, key), _fgm_step(model, batch, embedded, size)
     with with_gradients(model):
         r = ascend(
-            divergence, start, center=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True
+            divergence,
+            start,
+            center=embedded,
+            radius=size,
+            norm="linf",
+            steps=steps,
+            keep=batch.mask,
+            best=True,
+            candidates=[fgm],
         )
     return _perturbed(batch, embedded + r)
 

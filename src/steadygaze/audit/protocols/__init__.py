@@ -6,7 +6,7 @@ from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.measures import correctness_measures, measure_names, probe_names
 from steadygaze.audit.measures.measure import GRADIENTS, LABEL_KEPT, PERTURBATIONS
 from steadygaze.audit.protocols.attention_interventions import attention_interventions
-from steadygaze.audit.protocols.faithfulness import erasure, gradient_agreement, infidelity, max_sensitivity
+from steadygaze.audit.protocols.faithfulness import ERASURES, erasure, gradient_agreement, infidelity, max_sensitivity
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import correctness, plausibility
 from steadygaze.audit.protocols.selection import label_leakage, rationale_agreement, selection
@@ -40,7 +40,7 @@ ALWAYS: dict[Protocol, list[str]] = {
 }
 """Protocols of an audit of chosen measures, with their measures; stability runs only the probes that these name."""
 SELECTABLE: dict[Protocol, list[str]] = {
-    erasure: measure_names("comprehensiveness", "sufficiency", "post-hoc-accuracy"),
+    erasure: measure_names(*ERASURES),
     gradient_agreement: probe_names(*GRADIENTS),
     **THOROUGH,
 }

@@ -3,6 +3,7 @@
     comprehensiveness               drop of the predicted probability without the top-weighted words
     comprehensiveness/above-random  the same minus the drop without as many random words
     sufficiency                     drop with the top-weighted words alone
+    largest-drop                    drop in the erasure that lowers it most: of random words or of the explainer's
     post-hoc-accuracy               how often these words alone give the same label: the mean over sizes
     …/5%                            the value at one size
     pearson/gradient, kendall/…     correlation with the gradient, attention detached
@@ -54,6 +55,7 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
     "gradient-through-attention": frozenset({"embeddings"}),
 }
 """Kinds of gradient, and the model capabilities they need."""
+ERASURES = ("comprehensiveness", "sufficiency", "largest-drop", "post-hoc-accuracy")
 SIZED = [name for name in measure_names("comprehensiveness") if name.endswith("%")]
 UNREAD = "the model reads only the selected words: the gradient of the others is 0"
 
@@ -65,9 +67,7 @@ def faithfulness(case: AuditCase) -> Iterator[Finding]:
 
 def erasure(case: AuditCase) -> Iterator[Finding]:
     if case.config.removal == "zero" and "embeddings" not in case.model.capabilities:
-        yield from missing_findings(
-            measure_names("comprehensiveness", "sufficiency", "post-hoc-accuracy"), MISSING_CAPABILITY["embeddings"]
-        )
+        yield from missing_findings(measure_names(*ERASURES), MISSING_CAPABILITY["embeddings"])
     else:
         yield from _erasure(case)
 
@@ -82,6 +82,7 @@ def _erasure(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(["comprehensiveness/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
         scores = case.gather(erasure_task(name), lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        scores["largest-drop"] = torch.maximum(scores["largest-drop"], baseline["largest-drop"])
         for measure, values in scores.items():
             yield Finding(measure, values, name, settings)
         yield Finding("comprehensiveness/above-random", _above_random(case, name, scores, baseline), name, settings)
@@ -110,6 +111,7 @@ def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
     scores = {
         "comprehensiveness": faithfulness_measures.comprehensiveness(full, without_top),
         "sufficiency": faithfulness_measures.sufficiency(full, top_only),
+        "largest-drop": faithfulness_measures.largest_drop(full, torch.cat([without_top, top_only], 1)),
         "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, top_only),
     }
     for measure, probs in (("comprehensiveness", without_top), ("sufficiency", top_only)):

@@ -13,7 +13,7 @@
 NaN for a text without words or with unknown sentences.  A rationalizer defines its own sentences (selection.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -33,7 +33,8 @@ from steadygaze.audit.measures import shortcut_measures as measure
 from steadygaze.audit.probes.text_perturbations import shuffle_words
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import first_sentence, knows_sentences, sentences
-from steadygaze.audit.verdict_rules import FEW_TEXTS_OF_A_CLASS
+from steadygaze.audit.verdict_advice import FEW_TEXTS_OF_A_CLASS
+from steadygaze.core.errors import one_line
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.ragged import RaggedTensor
@@ -51,6 +52,8 @@ ONE_CLASS = f"{FEW_TEXTS_OF_A_CLASS} that are predicted for at least {shortcut_m
 NO_BLANKS = "the tokens without content are unknown"
 NO_SENTENCES = "the sentence boundaries are unknown"
 ONE_WORD = "no text has two words"
+LISTED = 4
+"""Classes that are listed with their number of texts."""
 
 
 def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
@@ -58,7 +61,7 @@ def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
     for name in case.explainers:
         scores = case.gather(f"positions of {name}", lambda r, b, n=name: _scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
         features = scores["positions"].masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
-        yield _leak("position-leak", name, features, case.probs, key)
+        yield _leak(case, "position-leak", name, features, case.probs, key)
         yield _shuffled_leak(case, name, key)
         yield from _default_mass(case, name, scores)
         yield from (
@@ -103,11 +106,22 @@ def _scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
     return {"positions": shortcut_measures.position_features(share, mask), **scores}
 
 
-def _leak(name: str, explainer: str, features: Tensor, probs: Tensor, key: Tensor) -> Finding:
-    values = shortcut_measures.position_leaks(features, probs.argmax(-1), key)
+def _leak(case: AuditCase, name: str, explainer: str, features: Tensor, probs: Tensor, key: Tensor) -> Finding:
+    predicted = probs.argmax(-1)
+    values = shortcut_measures.position_leaks(features, predicted, key)
     if values.isnan().all():
-        return Finding(name, explainer=explainer, absent=ONE_CLASS)
+        worded = ~features.isnan().any(-1)
+        counts = shortcut_measures.distinct_texts(predicted, worded, key, probs.shape[-1])
+        return Finding(name, explainer=explainer, absent=f"{ONE_CLASS}, found {_counts_text(case, counts.tolist())}")
     return Finding(name, values, explainer, {"folds": shortcut_measures.FOLDS})
+
+
+def _counts_text(case: AuditCase, counts: Sequence[int]) -> str:
+    """The number of texts of the most frequent classes: 76 of 'happy', 4 of 'upset'."""
+    names = case.classes or range(len(counts))
+    pairs = sorted(zip(counts, names, strict=True), key=lambda pair: -pair[0])
+    parts = [f"{count:,} of {one_line(name, 24)!r}" for count, name in pairs[:LISTED]]
+    return ", ".join([*parts, *(["…"] if len(pairs) > LISTED else [])])
 
 
 def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
@@ -126,7 +140,7 @@ def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
     before = texts_without_selection(case, name)
     after = (outputs["empty"] == 1) & ~before if name in selecting_explainers(case) else torch.zeros_like(before)
     features = outputs["positions"].masked_fill((before | after).unsqueeze(-1), torch.nan)
-    leak = _leak("position-leak/shuffled", name, features, outputs["probs"].nan_to_num(0.0), key)
+    leak = _leak(case, "position-leak/shuffled", name, features, outputs["probs"].nan_to_num(0.0), key)
     note = f"{int(after.sum()):,} texts have an empty selection once they are shuffled" if after.any() else ""
     return replace(leak, note=note)
 

@@ -44,13 +44,14 @@ from steadygaze.audit.audit_case import (
 )
 from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
-from steadygaze.audit.verdict_rules import NO_SYNONYM_TABLE
+from steadygaze.audit.verdict_advice import NO_SYNONYM_TABLE, SAME_TEXTS
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.distributions import kendall, normalize
 from steadygaze.core.types import Batch
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Saliency, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY, selects
+from steadygaze.results.formatting import count_text, number
 from steadygaze.results.row import MeasureKey, ValueKey
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
@@ -67,11 +68,27 @@ NO_GRADIENT = "the gradient of the label is 0 in the generator's embeddings: thi
 def stability(case: AuditCase) -> Iterator[Finding]:
     for name in case.explainers:
         yield from _concentration(case, name)
+    fgm_shifts: dict[str | None, Tensor] = {}
     for name, probe in case.probes.items():
         if lacking := probe.requires - case.model.capabilities:
             yield from missing_findings(probe_names(name), MISSING_CAPABILITY[max(lacking)])
-        else:
-            yield from _probe_findings(case, name, probe)
+            continue
+        for finding in _probe_findings(case, name, probe):
+            if finding.measure == "jensen-shannon/fgm-label" and finding.values is not None:
+                fgm_shifts[finding.explainer] = finding.values
+            yield _with_fgm(finding, fgm_shifts.get(finding.explainer))
+
+
+def _with_fgm(finding: Finding, fgm_shift: Tensor | None) -> Finding:
+    """Note the shift by FGM on the same texts, if PGD ran on a sample: the means are of different texts."""
+    if finding.measure != "jensen-shannon/pgd-attention" or finding.values is None or fgm_shift is None:
+        return finding
+    sampled, computed = finding.values.isfinite(), fgm_shift.isfinite()
+    if not sampled.any() or not (computed & ~sampled).any():
+        return finding
+    count, mean = count_text(int(sampled.sum()), "sampled text"), float(fgm_shift[sampled].nanmean())
+    note = f"of {count}, {SAME_TEXTS} {number(mean)}"
+    return replace(finding, note=f"{finding.note}; {note}" if finding.note else note)
 
 
 def _concentration(case: AuditCase, name: str) -> Iterator[Finding]:
@@ -206,10 +223,14 @@ def seed_consistency(case: AuditCase) -> Iterator[Finding]:
         values = _pair_mean([model.probs for model in models], function)
         yield Finding(str(MeasureKey(measure, SEEDS)), values, settings=count)
     for name in case.explainers:
-        scores = case.gather(f"{name} of all models", lambda r, b, n=name: _seed_scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        scores = case.gather(seeds_task(name), lambda r, b, n=name: _seed_scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in scores.items():
             settings = count | ({"k": case.config.k} if measure == "top-k-overlap" else {})
             yield Finding(str(MeasureKey(measure, SEEDS)), values, name, settings)
+
+
+def seeds_task(name: str) -> str:
+    return f"{name} of all models"
 
 
 def seed_saliencies(case: AuditCase, name: str, rows: Rows, batch: Batch) -> list[Tensor]:

@@ -22,7 +22,7 @@ These units make settings comparable between GloVe (mean norm 5) and a transform
 Tested by tests/techniques/perturbations/test_gradient_ascent.py and test_embeddings.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -43,6 +43,7 @@ def ascend(
     step_size: float | Tensor | None = None,
     keep: Tensor | None = None,
     best: bool = False,
+    candidates: Sequence[Tensor] = (),
 ) -> Tensor:
     """Return the perturbation δ that raises `loss` at center + δ, as a constant.  (B,…) -> (B,…)
 
@@ -58,6 +59,8 @@ def ascend(
         True where δ may differ from 0, shaped as the leading dimensions of `center`; None: everywhere.
     best
         Return the δ with the highest loss of each example, instead of the last.
+    candidates
+        With `best`: other perturbations within the ball, (B,…) each.
     """
     variable = torch.ones_like(start, dtype=torch.bool) if keep is None else widen(keep, start).expand_as(start)
     center = center.detach()  # no gradient flows through the search
@@ -74,7 +77,9 @@ def ascend(
     if not best:
         return delta
     with torch.no_grad():
-        return _keep_higher(delta, loss(center + delta), best_delta, highest)[0]
+        for point in (delta, *candidates):
+            best_delta, highest = _keep_higher(point, loss(center + point), best_delta, highest)
+    return best_delta
 
 
 def _loss_and_gradient(loss: Callable[[Tensor], Tensor], point: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from steadygaze.audit.audit import AuditInterrupted, run_audit
 from steadygaze.audit.audit_progress import AuditProgress, planned_passes
 from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.core.types import Example
+from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 
 EXAMPLES = [Example(f"{word} film number {number}", word) for number in range(4) for word in ("good", "bad")]
@@ -49,12 +50,33 @@ def test_planned_passes_by_hand():
     }
 
 
+def test_an_audit_of_chosen_measures_plans_only_their_passes():
+    """Without erasures, shuffled texts and randomized models."""
+    calls, wanted = [], replace(request(watch=lambda *call: calls.append(call)), measures=frozenset({"accuracy"}))
+    run_audit(wanted)
+    passes = 8 * (1 + LeaveOneOut().forward_passes)  # eight texts, read and explained
+    assert {total for _, _, total in calls} == {passes}
+    assert calls[-1][1] == passes
+
+
+def test_the_bar_never_falls_and_other_tasks_leave_it_where_it_is():
+    calls = []
+    progress = AuditProgress(case_of([3] * 8), Runtime(watch=lambda *call: calls.append(call)))
+    for task, done in (("reading", 8), ("written", 8), ("written", 2), ("positions of written", 1)):
+        progress.watch(task, done, 8)
+    assert [(done, total) for _, done, total in calls] == [(8, 104), (16, 104), (16, 104), (16, 104)]
+    assert calls[-1][0] == "positions of written: 1 of 8 texts"
+
+
 def test_long_work_is_announced_with_shorter_choices(monkeypatch):
     case, sentences = case_of([3] * 8), []
-    now = iter([0.0, 60.0])
+    now = iter([100.0, 130.0])
     monkeypatch.setattr(audit_progress, "monotonic", lambda: next(now))
-    progress = AuditProgress(case, Runtime(announce=sentences.append), start=next(now))
-    progress.watch("reading", 8, 8)  # 8 of 104 passes in 60 s: 780 s in all
+    progress = AuditProgress(case, Runtime(announce=sentences.append))
+    progress.watch("reading", 4, 8)  # the time before does not count: it loads the model
+    assert sentences == []
+    progress.watch("reading", 8, 8)  # 4 of 104 passes in 30 s: 780 s in all
+    progress.watch("written", 8, 8)
     assert sentences == [
         "this audit of 8 texts takes about 13 minutes; --sample 2 about 13 minutes, --limit 2 about 3 minutes"
     ]

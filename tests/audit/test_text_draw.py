@@ -84,11 +84,12 @@ def test_the_command_announces_the_draw_and_its_bundle_repeats_it(tmp_path, monk
 
 def test_the_estimate_of_all_texts_by_hand(monkeypatch):
     """Eight of 16 texts; every task reads all texts, so that the whole takes twice as long."""
-    now, sentences = iter([0.0, 60.0]), []
+    now, sentences = iter([0.0, 30.0]), []
     monkeypatch.setattr(audit_progress, "monotonic", lambda: next(now))
     draw = TextDraw(16, 8, 0, by_default=True)
-    progress = AuditProgress(case_of([3] * 8), Runtime(announce=sentences.append), draw=draw, start=next(now))
-    progress.watch("reading", 8, 8)  # 8 of 104 passes in 60 s
+    progress = AuditProgress(case_of([3] * 8), Runtime(announce=sentences.append), draw=draw)
+    progress.watch("reading", 4, 8)
+    progress.watch("reading", 8, 8)  # 4 of 104 passes in 30 s
     assert sentences == [
         "this audit of 8 of 16 texts, drawn with seed 0 takes about 13 minutes; "
         "--limit 0 audits all and takes about 26 minutes"

@@ -31,7 +31,7 @@ def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
 
 
 def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):
-    now = iter((0.0, 50.0, 50.0, 130.0, 130.0))
+    now = iter((0.0, 50.0, 130.0))
     monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
     with output_streams.progress_bar(log, each=True) as watch:
         watch("a", 1, 3)
@@ -52,12 +52,18 @@ def test_who_wants_quiet_gets_it():
 
 
 def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
-    now = iter([0.0, 40.0, 40.0, 40.0, 60.0])
+    """The remaining time is that of the mean speed since the first report, and does not rise."""
+    now = iter([0.0, 20.0, 60.0, 80.0, 140.0])
     monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
     with output_streams.progress_bar(log, percent=True) as watch:
-        watch("noise: 5 of 20 texts", 10, 40)
-        watch("noise: 6 of 20 texts", 11, 40)
-    assert log.file.getvalue() == "25 % done, 0:40 elapsed, about 2:00 left; noise: 5 of 20 texts\n"
+        watch("reading: 5 of 20 texts", 0, 40)
+        watch("noise: 5 of 20 texts", 20, 40)
+        watch("noise: 6 of 20 texts", 21, 40)
+        watch("noise: 7 of 20 texts", 22, 40)
+    assert log.file.getvalue().splitlines() == [
+        "50 % done, 1:00 elapsed, about 0:40 left; noise: 5 of 20 texts",
+        "55 % done, 2:20 elapsed, about 0:40 left; noise: 7 of 20 texts",
+    ]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

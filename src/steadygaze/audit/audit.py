@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
 from typing import Any, TypeVar, get_type_hints
@@ -200,7 +200,7 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     chosen = protocols_of(request.measures)
     if chosen is not None:
         prepared = replace(prepared, case=replace(prepared.case, chosen_probes=_probes_of(request.measures)))
-    prepared = replace(prepared, case=_with_progress(prepared.case, request.draw))
+    prepared = replace(prepared, case=_with_progress(prepared.case, request.draw, chosen or PROTOCOLS))
     findings: dict[str, list[Finding]] = {heading: [] for heading in PROTOCOLS}
     try:
         for heading, protocols in (chosen or PROTOCOLS).items():
@@ -235,9 +235,12 @@ class AuditInterrupted(KeyboardInterrupt):
         self.findings = findings
 
 
-def _with_progress(case: AuditCase, draw: TextDraw | None) -> AuditCase:
-    """The case with the progress of the whole audit."""
-    return replace(case, runtime=replace(case.runtime, watch=AuditProgress(case, case.runtime, draw=draw).watch))
+def _with_progress(case: AuditCase, draw: TextDraw | None, protocols: Mapping[str, tuple[Protocol, ...]]) -> AuditCase:
+    """The case, and those of other seeds, with the progress of the whole audit."""
+    chosen = [protocol for group in protocols.values() for protocol in group]
+    watch = AuditProgress(case, case.runtime, draw=draw, protocols=chosen).watch
+    others = tuple(replace(other, runtime=replace(other.runtime, watch=watch)) for other in case.others)
+    return replace(case, runtime=replace(case.runtime, watch=watch), others=others)
 
 
 def trainable(adapter: ModelAdapter) -> TextClassifier:

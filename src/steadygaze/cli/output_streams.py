@@ -116,7 +116,7 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-    from steadygaze.core.progress_time import TaskColumn, TimeColumn, duration, share_text
+    from steadygaze.core.progress_time import FallingEstimate, TaskColumn, TimeColumn, duration, share_text
 
     bars = (
         SpinnerColumn(),
@@ -127,20 +127,23 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
     )
     with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
         task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
-        start = last["at"]
+        start, estimate = last["at"], FallingEstimate()
 
         def watch(activity: str, done: int, total: int) -> None:
-            bar.update(task, description=activity, completed=done, total=total)
-            due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
+            now = monotonic()
+            share_left = estimate.left(done, total, now) if percent else None
+            fields: dict[str, Any] = {"left": share_left} if percent else {}
+            bar.update(task, description=activity, completed=done, total=total, **fields)
+            due = done != last["done"] if each else now - last["at"] > PAUSE
             if bar.disable and due:
-                elapsed = monotonic() - start
+                elapsed = now - start
                 left = elapsed * (total - done) / done if done else 0.0
                 count = f"{done:,} of {total:,} done" + (
                     f", about {duration(left)} left" if left >= SHOWN_REMAINDER else ""
                 )
-                count = share_text(done, total, elapsed) if percent else count
+                count = share_text(done, total, elapsed, share_left) if percent else count
                 print_line(console, f"{count}; {activity}")
-                last.update(done=done, at=monotonic())
+                last.update(done=done, at=now)
 
         yield watch
 

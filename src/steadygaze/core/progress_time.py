@@ -6,13 +6,16 @@ from rich.text import Text
 
 
 class TimeColumn(ProgressColumn):
-    """`0:12 elapsed, 1:05 left`; without an estimate only the elapsed time."""
+    """`0:12 elapsed, 1:05 left`; without an estimate only the elapsed time.
+
+    The field `left` of the task replaces rich's own estimate, which is that of the last seconds.
+    """
 
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
         elapsed = task.finished_time if task.finished else task.elapsed
-        left = None if task.finished else task.time_remaining
+        left = None if task.finished else task.fields.get("left", task.time_remaining)
         times = f"{duration(elapsed or 0)} elapsed" + ("" if left is None else f", {duration(left)} left")
         return Text(times)
 
@@ -27,13 +30,38 @@ class TaskColumn(ProgressColumn):
         return Text(task.description, no_wrap=True, overflow="ellipsis")
 
 
-def share_text(done: int, total: int, elapsed: float) -> str:
+class FallingEstimate:
+    """The remaining time at the mean speed since the first report; it never rises.
+
+    The time before the first report does not count: it loads the model.
+
+    >>> estimate = FallingEstimate()
+    >>> [estimate.left(done, 100, now) for done, now in ((0, 30.0), (20, 40.0), (40, 80.0), (70, 100.0))]
+    [None, 40.0, 40.0, 30.0]
     """
-    >>> share_text(30, 120, 75)
+
+    def __init__(self) -> None:
+        self.first: tuple[int, float] | None = None
+        self.lowest: float | None = None
+
+    def left(self, done: int, total: int, now: float) -> float | None:
+        """Seconds; None: unknown."""
+        if self.first is None:
+            self.first = done, now
+        finished, elapsed = done - self.first[0], now - self.first[1]
+        if finished > 0:
+            estimate = elapsed * (total - done) / finished
+            self.lowest = estimate if self.lowest is None else min(self.lowest, estimate)
+        return self.lowest
+
+
+def share_text(done: int, total: int, elapsed: float, left: float | None) -> str:
+    """
+    >>> share_text(30, 120, 75, 225)
     '25 % done, 1:15 elapsed, about 3:45 left'
     """
-    left = f", about {duration(elapsed * (total - done) / done)} left" if done else ""
-    return f"{done / max(total, 1):.0%} done, {duration(elapsed)} elapsed{left}".replace("%", " %", 1)
+    remaining = "" if left is None else f", about {duration(left)} left"
+    return f"{done / max(total, 1):.0%} done, {duration(elapsed)} elapsed{remaining}".replace("%", " %", 1)
 
 
 def duration(seconds: float) -> str:

@@ -61,3 +61,11 @@ def test_a_results_page_opens_with_finding_plot_recommendation_and_caveat(page: 
     for label, name in re.findall(r"!\[([^]]*)\]\(\.\./figures/results/([\w-]+)\.svg\)", text):
         assert len(label) > 60, name
         assert name in NAMES
+
+
+@pytest.mark.parametrize("page", ["audit-tests", "ledger"])
+def test_a_results_page_without_plot_opens_with_finding_table_recommendation_and_caveat(page: str) -> None:
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    top = text[: text.index("\n## ")]
+    order = [top.index(part) for part in ("**Finding.**", "\n|---", "**Recommendation.**", "**Caveat.**")]
+    assert order == sorted(order)

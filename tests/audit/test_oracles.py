@@ -3,8 +3,10 @@
 The thresholds are those of audit/verdict_rules.py; nothing here may be tuned to these models.
 """
 
+import json
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +70,16 @@ def test_the_measure_made_for_a_flaw_fails_its_thresholds(name):
     bounds = [rule.thresholds[row.measure] for rule in VERDICT_RULES if row.measure in rule.thresholds]
     assert bounds
     assert all(bound.decide(row) == "no" for bound in bounds)
+
+
+def test_the_page_of_results_has_the_counts_of_the_records():
+    root = Path(__file__).parents[2]
+    lines = (root / "bench" / "records" / "audit_oracles.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    right = [EXPECTED[record["model"]].items() <= record["verdicts"].items() for record in records]
+    page = (root / "docs" / "results" / "audit-tests.md").read_text(encoding="utf-8")
+    assert f"{sum(right)} of {len(records)} models" in page
+    assert page.count(f"{SEEDS} of {SEEDS}") == len(EXPECTED) == len(records) / SEEDS
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
     python bench/synonym_table.py RECORDS... [--split validation] [--corpora sst2,imdb]
                                              [--by-corpus | --tempered | --select GROUPS]
 
-The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
+A record replaces that of the same job in an earlier file.  The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
 entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
 temperature divides its attention scores; measures between two temperatures are interpolated.
 
@@ -27,6 +27,7 @@ FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """Of the logits, in a record's `scaled`: (confidence, comprehensiveness) for each."""
 STEP = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
 """Cost of a step on a GPU, over that of vanilla: docs/methods/details.md."""
+JOB = ("corpus", "technique", "groups", "seed")
 Row = tuple[str, str]
 
 
@@ -36,7 +37,8 @@ class Records:
     def __init__(self, places: Sequence[str], split: str, corpora: Sequence[str]) -> None:
         self.cells: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
         self.full: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
-        for record in job_queue.read_records(places):
+        jobs = {tuple(r.get(name) for name in JOB): r for r in job_queue.read_records(places)}
+        for record in jobs.values():
             key = record["corpus"], (record["technique"], record["groups"])
             if not corpora or record["corpus"] in corpora:
                 self.full[key].append(record)

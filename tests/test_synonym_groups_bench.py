@@ -94,3 +94,31 @@ def test_the_rows_of_the_page_are_those_of_the_records():
     rows = [row for row in rows if not row[0].startswith("fast-")]  # teachers
     assert len(rows) == 15
     assert [row for row in rows if f"| {' | '.join(row)} |" not in page] == []
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize(("corpus", "name", "count"), [("imdb", "IMDB", 7), ("sst2-minilm", "SST-2, MiniLM", 6)])
+def test_the_rows_of_long_texts_and_transformers_are_those_of_the_records(corpus: str, name: str, count: int):
+    from synonym_table import Records, main_table
+
+    page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
+    names = {"4-4-t2-e2-x0.5": "two short teachers, T = 0.5", "linked": "both, linked", "nan": "–"}
+    files = [BENCH / "records" / f"synonym_groups_{part}.jsonl" for part in ("tempered", "imdb-3a7fb79")]
+    heading, *table = main_table(Records([*map(str, files)], "test", [corpus]))
+    cost = heading.index("cost")
+    rows = [[name, *(names.get(cell, cell) for i, cell in enumerate(line) if i != cost)] for line in table]
+    assert len(rows) == count
+    assert [row for row in rows if f"| {' | '.join(row)} |" not in page] == []
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_record_replaces_that_of_the_same_job_in_an_earlier_file(tmp_path: Path):
+    from synonym_table import Records
+
+    job = {"corpus": "imdb", "technique": "vanilla", "groups": "none"}
+    runs = {"old": [(0, 0.1), (1, 0.2)], "new": [(0, 0.5)]}
+    for file, scores in runs.items():
+        lines = [json.dumps({**job, "seed": seed, "test": {"macro-f1": score}}) for seed, score in scores]
+        (tmp_path / file).write_text("\n".join(lines))
+    records = Records([str(tmp_path / file) for file in runs], "test", [])
+    assert records.average("imdb", ("vanilla", "none"), "macro-f1") == pytest.approx(0.35)

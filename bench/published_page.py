@@ -8,17 +8,25 @@ import gzip
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import geometric_mean, mean
+from typing import Any
 
 from stability_statistics import Estimate, Values, paired, paired_difference
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 
 RECORDS = Path(__file__).parent / "records"
-COMMIT = "f740e00"
-"""Added the engine of these runs; the records have the digest of the code that trained and measured."""
+COMMITS = {
+    "seat-table1": ("f740e00", "9d8e81b"),
+    "seat-table4": ("3a7fb79",),
+    "seat-throughput": ("f740e00",),
+    "kitada-table2": ("f740e00", "9d8e81b", "3a7fb79"),
+    "kitada-figure4": ("f740e00", "9d8e81b", "3a7fb79"),
+}
+"""Table -> commits of its runs; a later run replaces the blocks of an earlier one."""
 TECHNIQUES = {
     "word-at": "Word AT",
     "word-iat": "Word iAT",
@@ -36,14 +44,33 @@ JSD, TVD, F1, ACCURACY, CORRELATION = (
 )
 ONE_BY_ONE = ("word-at", "word-iat", "attention-rp", "attention-at")
 """Techniques that one worker ran."""
-LEARNED = {
+CLASSIFIED = {
     "sst2_bilstm": "SST",
     "imdb_bilstm": "IMDB",
     "newsgroups_sport_bilstm": "20News",
     "ag_news_bilstm": "AGNews",
     "snli_bilstm": "SNLI",
 }
-"""Blocks of Kitada's Table 2 whose models learn the task -> name in the paper."""
+"""Blocks of Kitada's Table 2 whose models learn to classify or to infer -> name in the paper."""
+LEARNED = (*CLASSIFIED, "babi_1_bilstm", "babi_2_bilstm")
+"""All blocks whose models learn the task."""
+OTHERS = ("babi_3_bilstm", "multinli_bilstm", "multinli_test_mismatched_bilstm")
+"""Blocks with too few training texts, or with those of another corpus."""
+MINILM = "transformer-minilm"
+ENCODERS = {"rnn": "RNN", "bilstm": "BiLSTM", MINILM: "BERT"}
+"""Ours, and the label of the paper."""
+FIVE, SEVEN, MISMATCHED = "**mean of the five**", "**mean of the seven**", "multinli_test_mismatched_bilstm"
+ABLATION = {"L3": ("sst2_rnn_1", "sst2_bilstm_1"), "both": ("sst2_rnn_3", "sst2_bilstm_3")}
+"""Blocks of SEAT's Table 4: the stability term alone, both terms."""
+BABI_SETTINGS = {
+    "default": "GloVe vectors, 128 units, linear decoder",
+    "default-rate-3": "GloVe vectors, 128 units, linear decoder, learning rate 0.003",
+    "default-mlp": "GloVe vectors, 128 units, MLP decoder",
+    "small": "own vectors, 32 units, linear decoder",
+    "small-mlp": "own vectors, 32 units, MLP decoder",
+    "small-mlp-unit": "own vectors from N(0, 1), 32 units, MLP decoder: **Jain & Wallace**",
+    "small-mlp-unit-rate-3": "the same, learning rate 0.003",
+}
 
 
 def template(name: str) -> str:
@@ -53,8 +80,23 @@ def template(name: str) -> str:
 
 @cache
 def records(table: str) -> tuple[Reproduction, tuple[CellScores, ...]]:
-    reproduction, cells = Reproduction.from_records(RECORDS / f"{table}-{COMMIT}.jsonl.gz")
-    return reproduction, tuple(cells)
+    """The table and its models, of all runs."""
+    runs = [Reproduction.from_records(RECORDS / f"{table}-{commit}.jsonl.gz") for commit in COMMITS[table]]
+    values = {value.labels: value for reproduction, _ in runs for value in reproduction.values}
+    values |= {v.labels: v for reproduction, _ in runs for v in reproduction.values if v.value is not None}
+    departures = {text.partition(": ")[0]: text for reproduction, _ in runs for text in reproduction.departures}
+    codes = ", ".join(reproduction.versions["code"] for reproduction, _ in runs)
+    blocks = {cell.block: number for number, (_, cells) in enumerate(runs) for cell in cells}
+    merged = replace(
+        runs[0][0],
+        values=tuple(values.values()),
+        departures=tuple(departures.values()),
+        facts={name: fact for reproduction, _ in runs for name, fact in reproduction.facts.items()},
+        versions={**runs[0][0].versions, "code": codes},
+    )
+    return merged, tuple(
+        cell for number, (_, cells) in enumerate(runs) for cell in cells if blocks[cell.block] == number
+    )
 
 
 def values(table: str, technique: str, measure: str, blocks: Sequence[str] = ()) -> Values:
@@ -100,11 +142,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def beside(reproduction: Reproduction, rows: Sequence[int], column_of: Callable[[ReproducedValue], str]) -> str:
-    """Ours [95 % interval] (paper), with these labels as rows."""
+def beside(
+    reproduction: Reproduction,
+    rows: Sequence[int],
+    column_of: Callable[[ReproducedValue], str],
+    data: Sequence[str] = (),
+) -> str:
+    """Ours [95 % interval] (paper), with these labels as rows; `data`: labels of data sets, or all."""
     grid: dict[tuple[str, ...], dict[str, str]] = {}
     for value in reproduction.values:
-        if value.value is not None:
+        if value.value is not None and (not data or value.labels[0] in data):
             paper = f" ({value.paper_text})" if value.paper is not None else ""
             column = column_of(value)
             grid.setdefault(tuple(value.labels[i] for i in rows), {})[column] = value.our_text + paper
@@ -131,26 +178,31 @@ def bullets(lines: Sequence[str]) -> str:
 def seat() -> str:
     rows, jsd = [], {}
     for technique, label in TECHNIQUES.items():
-        for encoder in ("rnn", "bilstm"):
-            blocks = blocks_of("seat-table1", encoder)
+        for encoder in ENCODERS:
+            blocks, name = blocks_of("seat-table1", encoder), encoder.removeprefix("transformer-")
             ratios = [against_vanilla(paired, "seat-table1", technique, [measure], blocks) for measure in (JSD, TVD)]
             f1 = against_vanilla(paired_difference, "seat-table1", technique, [F1], blocks)
             paper = paper_ratio(technique, encoder)
-            jsd[technique, encoder] = ratios[0].value
-            rows.append([label, encoder, *(shown(ratio, ".2f") for ratio in ratios), f"{paper:.2g}", shown(f1, "+.3f")])
+            jsd[technique, name] = ratios[0].value
+            rows.append([label, name, *(shown(ratio, ".2f") for ratio in ratios), f"{paper:.2g}", shown(f1, "+.3f")])
     reproduction, cells = records("seat-table1")
     one, among, many = throughput()
     return template("seat").format(
         models=len(cells),
         seat=f"{jsd['seat', 'bilstm']:.2f}",
+        seat_minilm=f"{jsd['seat', 'minilm']:.2f}",
         paper_rnn=power(paper_ratio("seat", "rnn")),
         paper_bilstm=power(paper_ratio("seat", "bilstm")),
-        word_at_rnn=less(jsd["word-at", "rnn"]),
-        word_at_bilstm=less(jsd["word-at", "bilstm"]),
+        paper_bert=power(paper_ratio("seat", MINILM)),
+        **{f"word_at_{name}": less(jsd["word-at", name]) for name in ("rnn", "bilstm", "minilm")},
         differences=table(
             ["technique", "encoder", "JSD, ratio", "TVD, ratio", "JSD, ratio in the paper", "macro-F1"], rows
         ),
         beside=beside(reproduction, (0, 1, 2), _column),
+        ablation=beside(records("seat-table4")[0], (1, 2), lambda value: value.labels[4]),
+        stability_alone=shown(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["L3"]), ".2f"),
+        both_terms=shown(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["both"]), ".2f"),
+        ablated=len(records("seat-table4")[1]),
         departures=bullets(reproduction.departures),
         code=reproduction.versions["code"],
         torch=reproduction.versions["torch"],
@@ -159,42 +211,95 @@ def seat() -> str:
         among=f"{among:.1f}",
         many=f"{many:,.0f}",
         times=f"{14 * one / among:.1f}",
-        commit=COMMIT,
     )
 
 
 def kitada() -> str:
-    rows = []
-    techniques = [name for name in TECHNIQUES if name != "seat"]
+    rows, techniques = [], [name for name in TECHNIQUES if name != "seat"]
+    sets = {**{block: (block,) for block in (*LEARNED, *OTHERS)}, FIVE: tuple(CLASSIFIED), SEVEN: LEARNED}
     for technique in techniques:
-        for block in (*LEARNED, ""):
-            blocks = [block] if block else list(LEARNED)
+        for name, blocks in sets.items():
             score = against_vanilla(paired_difference, "kitada-table2", technique, [F1, ACCURACY], blocks)
-            corr = against_vanilla(paired_difference, "kitada-table2", technique, [CORRELATION], blocks)
-            data = block.removesuffix("_bilstm") or "**mean of the five**"
-            rows.append([TECHNIQUES[technique], data, shown(score, "+.3f"), shown(corr, "+.3f")])
+            correlation = "–"
+            if name != MISMATCHED:  # the paper prints none
+                change = against_vanilla(paired_difference, "kitada-table2", technique, [CORRELATION], blocks)
+                correlation = shown(change, "+.3f")
+            data = name.removesuffix("_bilstm").replace("_test_", ", ")
+            rows.append([TECHNIQUES[technique], data, shown(score, "+.3f"), correlation])
     reproduction, cells = records("kitada-table2")
     curves, more = records("kitada-figure4")
+    babi = {row[0]: row[2] for row in rows if row[1] == "babi_2"}
+    alone = _jsonl("hypothesis_only")
     return template("kitada").format(
         models=len(cells) + len(more),
         searched=sum(fact.count("epsilon = ") - 1 for name, fact in reproduction.facts.items() if ", " in name),
         **{f"{name.replace('-', '_')}_score": signed(over_five(name, [F1, ACCURACY]).value) for name in techniques},
         **{f"{name.replace('-', '_')}_corr": signed(over_five(name, [CORRELATION]).value) for name in techniques},
         **{f"{name.replace('-', '_')}_paper": signed(paper_difference(name)) for name in techniques},
+        **{f"{name.replace('-', '_')}_babi": babi[TECHNIQUES[name]] for name in techniques},
         differences=table(["technique", "data", "score", "correlation"], rows),
         beside=beside(reproduction, (0, 2), _column),
-        curves=beside(curves, (2,), _variant),
+        babi_settings=babi_settings(),
+        alone=f"{100 * mean(run['accuracy'] for run in alone):.1f} %",
+        alone_models=len(alone),
+        curves=beside(curves, (2,), _variant, ("SST",)),
+        snli_curves=validation_curves(),
+        multinli_curves=beside(curves, (2,), _variant, ("MultiNLI",)),
         settings=bullets([f"{name}: {value}" for name, value in reproduction.facts.items() if ", " in name]),
         departures=bullets([*reproduction.departures, *(d for d in curves.departures if "validation scores" in d)]),
         code=reproduction.versions["code"],
         torch=reproduction.versions["torch"],
-        commit=COMMIT,
     )
+
+
+def babi_settings() -> str:
+    """Best validation macro-F1 of each configuration, and the first epoch with 0.9 or more."""
+    runs, lines = grouped(_jsonl("babi_settings"), "corpus", "configuration"), []
+    for corpus, name in sorted(runs, key=lambda key: (key[0], list(BABI_SETTINGS).index(key[1]))):
+        scores = [run["validation"] for run in runs[corpus, name]]
+        first = [next((str(i) for i, score in enumerate(curve, 1) if score >= 0.9), "–") for curve in scores]
+        lines.append(
+            [corpus, BABI_SETTINGS[name], ", ".join(f"{max(curve):.3f}" for curve in scores), ", ".join(first)]
+        )
+    return table(["data", "settings", "best validation macro-F1 of each seed", "first epoch with 0.9"], lines)
+
+
+def validation_scores() -> dict[str, dict[str, list[float]]]:
+    """Technique -> variant -> validation macro-F1 of the models of Figure 4 that were trained on SNLI, by seed."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for cell in records("kitada-figure4")[1]:
+        if cell.block.startswith("multinli") and cell.validation is not None:
+            label, size = TECHNIQUES.get(cell.technique, "Vanilla"), cell.block.rpartition("_ε-")[2]
+            found.setdefault(label, {}).setdefault(size, []).append(cell.validation)
+    return found
+
+
+def validation_curves() -> str:
+    scores = validation_scores()
+    sizes = sorted(scores["Vanilla"], key=float)
+    lines = [[label, *(_percent(of[size]) for size in sizes)] for label, of in scores.items()]
+    return table(["technique", *(f"ε = {size}" for size in sizes)], lines)
+
+
+def _percent(scores: Sequence[float]) -> str:
+    """Mean [lowest, highest]."""
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * number for number in (mean(scores), min(scores), max(scores))))
+
+
+def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+def _jsonl(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (RECORDS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def over_five(technique: str, measures: Sequence[str]) -> Estimate:
     """Difference from vanilla in Table 2 of Kitada & Iyatomi, mean over the data sets that the models learn."""
-    return against_vanilla(paired_difference, "kitada-table2", technique, measures, list(LEARNED))
+    return against_vanilla(paired_difference, "kitada-table2", technique, measures, list(CLASSIFIED))
 
 
 def paper_difference(technique: str, correlation: bool = False) -> float:
@@ -204,7 +309,7 @@ def paper_difference(technique: str, correlation: bool = False) -> float:
         for value in records("kitada-table2")[0].values
         if (value.labels[4] == "Corr") is correlation and value.paper is not None
     }
-    return mean(found[data, TECHNIQUES[technique]] - found[data, "Vanilla"] for data in LEARNED.values())
+    return mean(found[data, TECHNIQUES[technique]] - found[data, "Vanilla"] for data in CLASSIFIED.values())
 
 
 def blocks_of(name: str, encoder: str) -> list[str]:
@@ -212,15 +317,15 @@ def blocks_of(name: str, encoder: str) -> list[str]:
 
 
 def paper_values(technique: str, encoder: str) -> list[float]:
-    """The printed JSD of Table 1, by data set."""
+    """The printed JSD of Table 1, for the data sets that were run."""
     label = "Vanilla" if technique == "vanilla" else TECHNIQUES[technique].replace(" ", "-")
-    chosen = (encoder, label, "JSD")
+    chosen = (ENCODERS[encoder], label, "JSD")
     found = [
         value.paper
         for value in records("seat-table1")[0].values
-        if (value.labels[1].lower(), value.labels[2], value.labels[4]) == chosen and value.paper is not None
+        if (value.labels[1], value.labels[2], value.labels[4]) == chosen and value.paper is not None
     ]
-    assert len(found) == 4, chosen
+    assert len(found) == len(blocks_of("seat-table1", encoder)), chosen
     return found
 
 
@@ -232,7 +337,8 @@ def paper_ratio(technique: str, encoder: str) -> float:
 
 def throughput() -> tuple[float, float, float]:
     """Seconds of a cell with one worker, and among 14; cells per hour of 14 workers."""
-    with gzip.open(RECORDS / f"seat-throughput-{COMMIT}.jsonl.gz", "rt", encoding="utf-8") as file:
+    (commit,) = COMMITS["seat-throughput"]
+    with gzip.open(RECORDS / f"seat-throughput-{commit}.jsonl.gz", "rt", encoding="utf-8") as file:
         first, *events = [json.loads(line) for line in file]
     cells, seconds = 0, 0.0
     for before, event in pairwise([{"block": "", "seconds": 0.0}, *events]):

@@ -516,7 +516,7 @@ def long_texts() -> Chart:
 def published_seat() -> Chart:
     lines = []
     for technique, label in published.TECHNIQUES.items():
-        for encoder, name in (("rnn", "RNN"), ("bilstm", "BiLSTM")):
+        for encoder, name in SEAT_PANELS.items():
             blocks = published.blocks_of("seat-table1", encoder)
             ours = published.against_vanilla(published.paired, "seat-table1", technique, [published.JSD], blocks)
             paper = published.paper_ratio(technique, encoder)
@@ -524,23 +524,27 @@ def published_seat() -> Chart:
             lines.append({**shared, "kind": OURS, **rounded(ours._asdict())})
             lines.append({**shared, "kind": "paper", **rounded({"value": paper, "low": paper, "high": paper})})
     frame, kinds = pd.DataFrame(lines), [OURS, "paper"]
-    scale = alt.Scale(type="log", domain=[5e-7, 20])
+    scale = alt.Scale(type="log", domain=[5e-7, 200])
     axis = alt.Axis(values=[1e-6, 1e-4, 1e-2, 1], format="~f")
+    row = alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values()))
     one = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
-            x=alt.X("value:Q", scale=scale, axis=axis, title="← more stable; shift under noise, ratio to vanilla"),
-            y=alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values())),
+            x=alt.X("value:Q", scale=scale, axis=axis, title="← more stable; ratio to vanilla"),
+            y=row,
             color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=COLORS[:2]), **wide()),
             shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide()),
         )
     )
-    return (one + points).properties(width=280, height=150).facet(panels(("RNN", "BiLSTM")), columns=2)
+    bars = alt.Chart(frame).mark_rule(strokeWidth=2, color=COLORS[0]).encode(x="low:Q", x2="high:Q", y=row)
+    both = (one + bars + points).properties(width=185, height=150)
+    return both.facet(panels(tuple(SEAT_PANELS.values())), columns=3)
 
 
-OURS = "ours; the 95 % intervals are narrower than the marks"
+SEAT_PANELS = {"rnn": "RNN", "bilstm": "BiLSTM", published.MINILM: "MiniLM (paper: BERT)"}
+OURS = "ours, with 95 % interval"
 
 
 def published_kitada() -> Chart:
@@ -580,21 +584,29 @@ KITADA = {
 def published_epsilon() -> Chart:
     lines = []
     for value in published.records("kitada-figure4")[0].values:
-        _, _, technique, variant, _ = value.labels
-        if value.value is not None and value.interval is not None:
+        data, _, technique, variant, _ = value.labels
+        if data == "SST" and value.value is not None and value.interval is not None:
             size, (low, high) = float(variant.removeprefix("ε = ")), value.interval
             numbers_of = {"value": value.value / 100, "low": low / 100, "high": high / 100}
-            lines.append({"technique": technique, "epsilon": size, **rounded(numbers_of)})
+            lines.append({"panel": EPSILON_PANELS[0], "technique": technique, "epsilon": size, **rounded(numbers_of)})
+    for technique, variants in published.validation_scores().items():
+        for variant, scores in variants.items():
+            numbers_of = {"value": mean(scores), "low": min(scores), "high": max(scores)}
+            shared = {"panel": EPSILON_PANELS[1], "technique": technique, "epsilon": float(variant)}
+            lines.append({**shared, **rounded(numbers_of)})
     base = alt.Chart(pd.DataFrame(lines)).encode(
         x=alt.X("epsilon:Q", title="size of the perturbation, ε", axis=alt.Axis(values=[0, 1, 5, 15, 30])),
         color=alt.Color("technique:N", scale=alt.Scale(domain=EPSILON, range=[GRAY, *COLORS]), **wide()),
     )
     scale = alt.Scale(domain=[0.3, 0.9])
-    curves = base.mark_line().encode(y=alt.Y("value:Q", title="test macro-F1 on SST-2 (higher: better) →", scale=scale))
+    curves = base.mark_line().encode(y=alt.Y("value:Q", title="macro-F1 (higher: better) →", scale=scale))
     shape = alt.Shape("technique:N", scale=alt.Scale(domain=EPSILON), **wide())
     points = base.mark_point(filled=True, size=50, opacity=1).encode(y=alt.Y("value:Q", scale=scale), shape=shape)
     bars = base.mark_rule().encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    return (curves + bars + points).properties(width=480, height=280)
+    return (curves + bars + points).properties(width=280, height=260).facet(panels(EPSILON_PANELS), columns=2)
+
+
+EPSILON_PANELS = ("SST-2, test texts", "SNLI, validation texts")
 
 
 EPSILON = ("Vanilla", "Word AT", "Word iAT", "Attention AT", "Attention iAT")
@@ -666,7 +678,7 @@ PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
         published_kitada,
         "Score and correlation with gradients against vanilla, ours and the paper's.",
     ),
-    "published-epsilon": (published_epsilon, "Macro-F1 on SST-2 against the size of the perturbation."),
+    "published-epsilon": (published_epsilon, "Macro-F1 on SST-2 and SNLI against the size of the perturbation."),
 }
 """File -> function, and title."""
 

@@ -3,7 +3,9 @@
     python bench/synonym_table.py RECORDS... [--split validation] [--corpora sst2,imdb]
                                              [--by-corpus | --tempered | --select GROUPS]
 
-A record replaces that of the same job in an earlier file.  The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
+A record replaces that of the same job in an earlier file.
+
+The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
 entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
 temperature divides its attention scores; measures between two temperatures are interpolated.
 

@@ -53,5 +53,18 @@ def test_a_number_of_a_table_is_the_mean_over_its_models(file: Path) -> None:
     assert checked == len(values) > 0
 
 
+def test_a_later_run_replaces_the_models_of_an_earlier_one(page: Any) -> None:
+    """bAbI 1 has five seeds in the run that learns it, and three in the run that does not."""
+    reproduction, cells = page.records("kitada-table2")
+    models = [(cell.block, cell.technique, cell.seed) for cell in cells]
+    assert len(set(models)) == len(models)
+    assert {cell.seed for cell in cells if cell.block == "babi_1_bilstm"} == set(range(5))
+    (score,) = [v for v in reproduction.values if v.labels[0] == "bAbI 1" and v.labels[2:] == ("Vanilla", "", "Acc")]
+    assert (score.value or 0) > 99
+    assert [text for text in reproduction.departures if text.startswith("babi_1: ")] == [
+        "babi_1: 1,000 test texts, 5 seeds, at most 40 epochs, patience 10."
+    ]
+
+
 def test_all_records_have_at_most_ten_megabytes() -> None:
     assert sum(file.stat().st_size for file in (BENCH / "records").iterdir()) < 10_000_000

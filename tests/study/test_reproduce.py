@@ -18,7 +18,7 @@ from steadygaze.study import published_tables as tables
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.compare_config import check
 from steadygaze.study.published_tables import Counterpart, PublishedTable, find_table, published_tables
-from steadygaze.study.reproduce import reproduce
+from steadygaze.study.reproduce import _limits, reproduce
 from steadygaze.study.table_blocks import ReproduceOptions, blocks, finished_cells, missing_data
 from steadygaze.techniques import TECHNIQUES
 
@@ -265,6 +265,13 @@ def test_validation_scores_choose_settings(tmp_path: Path) -> None:
     scores = [cell.scores["macro-f1"] for cell in cells if cell.technique == "vanilla"]
     assert len(scores) == 2
     assert result.values[0].value == pytest.approx(100 * sum(scores) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "data"), [("seat/table1", "sst2, rnn"), ("kitada/table2", "sst2")])
+def test_limits_name_the_encoder_if_a_table_has_several(name: str, data: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({"data": {"texts": 1821}, "seeds": [0, 1]}))
+    block = next(block for block in blocks(find_table(name)) if block.corpus.name == "sst2")
+    assert list(_limits(find_table(name), block, tmp_path)) == [f"{data}: 1,821 test texts, 2 seeds."]
 
 
 def test_tables_that_a_command_measures_and_wrong_names(command, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def collect(
         cells = _read_cells(place, block, run)
         values += _values(table, block, cells, place)
         scores += _cell_scores(block, cells, place)
-        limits += [limit for limit in _limits(block, place) if limit not in limits]
+        limits += [limit for limit in _limits(table, block, place) if limit not in limits]
         for name, value in _origin(place).items():
             origins[name] = [*dict.fromkeys([*origins.get(name, []), value])]
     if not options.only:
@@ -258,7 +258,7 @@ def _origin(place: Path) -> dict[str, str]:
     return {name: str(settings[name]) for name in ("torch", "device", "code") if name in settings}
 
 
-def _limits(block: Block, place: Path) -> Iterator[str]:
+def _limits(table: PublishedTable, block: Block, place: Path) -> Iterator[str]:
     """Size of the test and limits of the training of a comparison, from its folder."""
     settings = read_object_or_empty(place / "settings.json")
     data, shared = settings.get("data", {}), settings.get("shared", {})
@@ -268,7 +268,8 @@ def _limits(block: Block, place: Path) -> Iterator[str]:
     if epochs := shared.get("epochs"):
         parts.append(f"at most {epochs} epochs, patience {shared.get('patience')}")
     split = f", split {block.corpus.split}" if block.corpus.split else ""
-    yield f"{block.corpus.name}{split}: {', '.join(parts)}."
+    encoder = f", {block.encoder.name}" if len({other.encoder.name for other in blocks(table)}) > 1 else ""
+    yield f"{block.corpus.name}{split}{encoder}: {', '.join(parts)}."
 
 
 def _chosen(block: Block, folder: Path) -> dict[str, str]:

@@ -101,7 +101,7 @@ def run(plan: str, options: argparse.Namespace, end: float) -> None:
     start, events = time.monotonic(), options.out / "events.jsonl"
     options.out.mkdir(parents=True, exist_ok=True)
 
-    def watch(activity: str, done: int, total: int) -> None:
+    def on_progress(activity: str, done: int, total: int) -> None:
         seconds = round(time.monotonic() - start, 2)
         with events.open("a") as file:
             file.write(json.dumps({"plan": plan, "seconds": seconds, "activity": activity, "done": done}) + "\n")
@@ -111,7 +111,7 @@ def run(plan: str, options: argparse.Namespace, end: float) -> None:
             raise TimeIsUpError
 
     runs = [TableRun(find_table(name), _choice(options, choice)) for name, choice in PLANS[plan]]
-    run_missing(runs, StudyRuntime(options.out, options.data, options.device, watch, workers=options.workers))
+    run_missing(runs, StudyRuntime(options.out, options.data, options.device, on_progress, workers=options.workers))
     print(f"{plan}: {time.monotonic() - start:.1f} s", flush=True)
 
 

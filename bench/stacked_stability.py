@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
         synonyms=arguments.synonyms,
         settings={} if arguments.synonyms is None else {"synonyms": arguments.synonyms},
     )
-    watch = lambda activity, done, total: print(f"{done}/{total} {activity}", flush=True)  # noqa: E731
-    compare.compare(config, compare.StudyRuntime(arguments.folder, arguments.data_dir, arguments.device, watch))
+    on_progress = lambda activity, done, total: print(f"{done}/{total} {activity}", flush=True)  # noqa: E731
+    compare.compare(config, compare.StudyRuntime(arguments.folder, arguments.data_dir, arguments.device, on_progress))
 
 
 def seeds_of(folder: Path) -> dict[str, dict[str, NDArray[np.float64]]]:

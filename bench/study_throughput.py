@@ -16,16 +16,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from steadygaze.core.types import OnProgress
 from steadygaze.data.corpora import load_corpus
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.study.cell_record import Cell, Output, Watch
+from steadygaze.study.cell_record import Cell, Output
 from steadygaze.study.engine import choose_executor, run_round
 from steadygaze.study.executor import Executor, LocalProcesses
 
 DATA = "planted-reviews:sizes=[{},100,100]"
 
 
-def train(texts: int, seed: int, folder: Path, watch: Watch) -> Output:
+def train(texts: int, seed: int, folder: Path, on_progress: OnProgress) -> Output:
     """One cell: a bilstm."""
     corpus = load_corpus(DATA.format(texts))
     examples = corpus.training
@@ -34,15 +35,15 @@ def train(texts: int, seed: int, folder: Path, watch: Watch) -> Output:
     return Output({"macro-f1": clf.stored_.description.best_epoch["macro-f1"]})
 
 
-def sleep(duration: float, seed: int, folder: Path, watch: Watch) -> Output:
+def sleep(duration: float, seed: int, folder: Path, on_progress: OnProgress) -> Output:
     """One cell without computation: what remains is the cost of scheduling."""
     time.sleep(duration)
     return Output()
 
 
-def warm_up(folder: Path, watch: Watch) -> Output:
+def warm_up(folder: Path, on_progress: OnProgress) -> Output:
     """Imports everything; takes long enough that every worker gets one."""
-    train(120, 0, folder, watch)
+    train(120, 0, folder, on_progress)
     return Output()
 
 

@@ -29,7 +29,7 @@ def request(**runtime) -> AuditRequest:
 
 def test_the_bar_ends_at_the_number_of_planned_passes():
     calls = []
-    run_audit(request(watch=lambda *call: calls.append(call)))
+    run_audit(request(on_progress=lambda *call: calls.append(call)))
     planned = [(done, total) for activity, done, total in calls if "texts" in activity]
     totals = {total for _, total in planned}
     assert len(totals) == 1
@@ -52,7 +52,7 @@ def test_planned_passes_by_hand():
 
 def test_an_audit_of_chosen_measures_plans_only_their_passes():
     """Without erasures, shuffled texts and randomized models."""
-    calls, wanted = [], replace(request(watch=lambda *call: calls.append(call)), measures=frozenset({"accuracy"}))
+    calls, wanted = [], replace(request(on_progress=lambda *call: calls.append(call)), measures=frozenset({"accuracy"}))
     run_audit(wanted)
     passes = 8 * (1 + LeaveOneOut().forward_passes)  # eight texts, read and explained
     assert {total for _, _, total in calls} == {passes}
@@ -61,9 +61,9 @@ def test_an_audit_of_chosen_measures_plans_only_their_passes():
 
 def test_the_bar_never_falls_and_other_tasks_leave_it_where_it_is():
     calls = []
-    progress = AuditProgress(case_of([3] * 8), Runtime(watch=lambda *call: calls.append(call)))
+    progress = AuditProgress(case_of([3] * 8), Runtime(on_progress=lambda *call: calls.append(call)))
     for task, done in (("reading", 8), ("written", 8), ("written", 2), ("positions of written", 1)):
-        progress.watch(task, done, 8)
+        progress.on_progress(task, done, 8)
     assert [(done, total) for _, done, total in calls] == [(8, 104), (16, 104), (16, 104), (16, 104)]
     assert calls[-1][0] == "positions of written: 1 of 8 texts"
 
@@ -73,10 +73,10 @@ def test_long_work_is_announced_with_shorter_choices(monkeypatch):
     now = iter([100.0, 130.0])
     monkeypatch.setattr(audit_progress, "monotonic", lambda: next(now))
     progress = AuditProgress(case, Runtime(announce=sentences.append))
-    progress.watch("reading", 4, 8)  # the time before does not count: it loads the model
+    progress.on_progress("reading", 4, 8)  # the time before does not count: it loads the model
     assert sentences == []
-    progress.watch("reading", 8, 8)  # 4 of 104 passes in 30 s: 780 s in all
-    progress.watch("written", 8, 8)
+    progress.on_progress("reading", 8, 8)  # 4 of 104 passes in 30 s: 780 s in all
+    progress.on_progress("written", 8, 8)
     assert sentences == [
         "this audit of 8 texts takes about 13 minutes; --sample 2 about 13 minutes, --limit 2 about 3 minutes"
     ]
@@ -96,7 +96,7 @@ def test_an_interruption_keeps_finished_measures_and_gives_no_verdict():
     complete = sg.audit(predict, [item.text for item in EXAMPLES], [item.label for item in EXAMPLES],
                         classes=["bad", "good"], explainers=["leave-one-out"])  # fmt: skip
     with pytest.raises(AuditInterrupted) as interruption:
-        run_audit(request(watch=stop))
+        run_audit(request(on_progress=stop))
     report = interruption.value.findings.report()
     assert report.title == "Explanation audit (incomplete)"
     assert "interrupted" in report.notes[0]

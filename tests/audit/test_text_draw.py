@@ -88,8 +88,8 @@ def test_the_estimate_of_all_texts_by_hand(monkeypatch):
     monkeypatch.setattr(audit_progress, "monotonic", lambda: next(now))
     draw = TextDraw(16, 8, 0, by_default=True)
     progress = AuditProgress(case_of([3] * 8), Runtime(announce=sentences.append), draw=draw)
-    progress.watch("reading", 4, 8)
-    progress.watch("reading", 8, 8)  # 4 of 104 passes in 30 s
+    progress.on_progress("reading", 4, 8)
+    progress.on_progress("reading", 8, 8)  # 4 of 104 passes in 30 s
     assert sentences == [
         "this audit of 8 of 16 texts, drawn with seed 0 takes about 13 minutes; "
         "--limit 0 audits all and takes about 26 minutes"

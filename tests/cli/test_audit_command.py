@@ -323,14 +323,14 @@ def default_signals():
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_leaves_an_incomplete_page(audit, monkeypatch, tmp_path, number, code, default_signals):
-    watch = AuditProgress.watch
+    on_progress = AuditProgress.on_progress
 
     def send_signal(self, task, done, total):
-        watch(self, task, done, total)
+        on_progress(self, task, done, total)
         if task.startswith("words erased"):
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(AuditProgress, "watch", send_signal)
+    monkeypatch.setattr(AuditProgress, "on_progress", send_signal)
     page, before = tmp_path / "page.html", signal.getsignal(number)
     ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(page))
     assert ended.code == code

@@ -94,7 +94,7 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
     data, heard = table(tmp_path / "train.csv"), []
-    loaded(tmp_path, data, data, Runtime(device="cpu", watch=lambda *told: heard.append(told))).run()
+    loaded(tmp_path, data, data, Runtime(device="cpu", on_progress=lambda *told: heard.append(told))).run()
     for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
         told = [(done, total) for name, done, total in heard if name == what]
         assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]

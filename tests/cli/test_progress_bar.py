@@ -15,9 +15,9 @@ def log() -> Console:
 
 
 def told(log: Console, each: bool) -> list[str]:
-    with output_streams.progress_bar(log, each) as watch:
+    with output_streams.progress_bar(log, each) as on_progress:
         for done, what in ((0, "a, seed 0: training"), (0, "a, seed 0: noise"), (1, "b"), (1000, "b")):
-            watch(what, done, 2000)
+            on_progress(what, done, 2000)
     return log.file.getvalue().splitlines()
 
 
@@ -33,9 +33,9 @@ def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
 def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):
     now = iter((0.0, 50.0, 130.0))
     monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
-    with output_streams.progress_bar(log, each=True) as watch:
-        watch("a", 1, 3)
-        watch("b", 2, 3)
+    with output_streams.progress_bar(log, each=True) as on_progress:
+        on_progress("a", 1, 3)
+        on_progress("b", 2, 3)
     lines = log.file.getvalue().splitlines()
     assert lines == ["1 of 3 done, about 1:40 left; a", "2 of 3 done, about 1:05 left; b"]
 
@@ -55,11 +55,11 @@ def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
     """The remaining time is that of the mean speed since the first report, and does not rise."""
     now = iter([0.0, 20.0, 60.0, 80.0, 140.0])
     monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
-    with output_streams.progress_bar(log, percent=True) as watch:
-        watch("reading: 5 of 20 texts", 0, 40)
-        watch("noise: 5 of 20 texts", 20, 40)
-        watch("noise: 6 of 20 texts", 21, 40)
-        watch("noise: 7 of 20 texts", 22, 40)
+    with output_streams.progress_bar(log, percent=True) as on_progress:
+        on_progress("reading: 5 of 20 texts", 0, 40)
+        on_progress("noise: 5 of 20 texts", 20, 40)
+        on_progress("noise: 6 of 20 texts", 21, 40)
+        on_progress("noise: 7 of 20 texts", 22, 40)
     assert log.file.getvalue().splitlines() == [
         "50 % done, 1:00 elapsed, about 0:40 left; noise: 5 of 20 texts",
         "55 % done, 2:20 elapsed, about 0:40 left; noise: 7 of 20 texts",
@@ -69,8 +69,8 @@ def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_bar_stays_on_one_line_and_cuts_the_task(width):
     console = Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
-    with output_streams.progress_bar(console, percent=True) as watch:
-        watch("attention of a randomized model, 1 of 3: 10 of 20 texts, " + "and more " * 9, 18, 20)
+    with output_streams.progress_bar(console, percent=True) as on_progress:
+        on_progress("attention of a randomized model, 1 of 3: 10 of 20 texts, " + "and more " * 9, 18, 20)
         sleep(0.6)  # the bar is drawn ten times a second
     last_frame = console.file.getvalue().split("\r")[-2].removesuffix("\n\x1b[?25h")
     assert "\n" not in last_frame

@@ -124,7 +124,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
     "fit_explainer": (
         sg.fit_explainer,
         {"black_box": predict, "inputs": TEXTS, "k": 1, "classes": CLASSES, "settings": QUICK},
-        arguments(sg.fit_explainer, "watch"),
+        arguments(sg.fit_explainer, "on_progress"),
     ),
     "load_explainer": (
         sg.load_explainer,

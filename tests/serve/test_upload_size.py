@@ -135,7 +135,7 @@ def test_the_files_of_a_canceled_job_are_deleted(tmp_path, monkeypatch):
 
     def stopped(job, **_):
         job.stop.set()
-        job.watch("explaining", 0, 1)
+        job.on_progress("explaining", 0, 1)
 
     monkeypatch.setattr("steadygaze.serve.job_api.explain_file", stopped)
 

@@ -111,7 +111,7 @@ def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
     run(
         done,
         order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS),
-        watch=lambda *said: heard.append(said),
+        on_progress=lambda *said: heard.append(said),
     )
     assert (done / "comparison.json").read_text() == before
     assert stamps(done / "cells") == cells

@@ -187,12 +187,12 @@ def test_a_driver_waits_for_a_cell_of_another_process(tmp_path: Path):
         assert other.stdout.readline() == "locked\n"
         started = []
 
-        def watch(activity: str, done: int, total: int) -> None:
+        def on_progress(activity: str, done: int, total: int) -> None:
             started.append(activity)
             if len(started) == 3:
                 other.kill()
 
-        records = run_cells([square_cell(3)], tmp_path, InProcess(), watch)
+        records = run_cells([square_cell(3)], tmp_path, InProcess(), on_progress)
     assert records["square-3"].is_finished
     assert started.count("square of 3: started") >= 3
     assert runs(tmp_path / "cells" / "square-3") == 1

@@ -49,12 +49,12 @@ def test_a_lost_node_is_survived(tmp_path: Path, two_nodes):
     cells = [square_cell(number, seconds=2.0) for number in range(6)]
     lost = []
 
-    def watch(activity: str, done: int, total: int) -> None:
+    def on_progress(activity: str, done: int, total: int) -> None:
         if done == 1 and not lost:
             lost.append(time.monotonic())
             cluster.remove_node(second, allow_graceful=False)
 
-    records = run_cells(cells, tmp_path, RayExecutor("ray"), watch)
+    records = run_cells(cells, tmp_path, RayExecutor("ray"), on_progress)
     assert lost
     assert [record.result for record in records.values()] == [{"square": number**2} for number in range(6)]
 

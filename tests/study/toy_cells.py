@@ -8,23 +8,24 @@ from functools import partial
 from pathlib import Path
 
 from steadygaze.core.errors import UserError
-from steadygaze.study.cell_record import Cell, Output, Watch
+from steadygaze.core.types import OnProgress
+from steadygaze.study.cell_record import Cell, Output
 from steadygaze.study.engine import choose_executor, run_cells
 
 
-def square(number: int, seconds: float, folder: Path, watch: Watch) -> Output:
+def square(number: int, seconds: float, folder: Path, on_progress: OnProgress) -> Output:
     note_run(folder)
     time.sleep(seconds)
     (folder / "square.txt").write_text(str(number**2))
     return Output({"square": number**2}, ("square.txt",))
 
 
-def add_squares(numbers: tuple[int, ...], folder: Path, watch: Watch) -> Output:
+def add_squares(numbers: tuple[int, ...], folder: Path, on_progress: OnProgress) -> Output:
     note_run(folder)
     return Output({"sum": sum(int((folder.parent / f"square-{n}" / "square.txt").read_text()) for n in numbers)})
 
 
-def fail_until(file: Path, folder: Path, watch: Watch) -> Output:
+def fail_until(file: Path, folder: Path, on_progress: OnProgress) -> Output:
     """Fails until the file exists."""
     note_run(folder)
     if not file.exists():
@@ -32,7 +33,7 @@ def fail_until(file: Path, folder: Path, watch: Watch) -> Output:
     return Output({"square": 0})
 
 
-def die(times: int, folder: Path, watch: Watch) -> Output:
+def die(times: int, folder: Path, on_progress: OnProgress) -> Output:
     """Kills its process in its first runs, as the kernel does if memory is short."""
     note_run(folder)
     if runs(folder) <= times:
@@ -40,15 +41,15 @@ def die(times: int, folder: Path, watch: Watch) -> Output:
     return Output({"square": -1})
 
 
-def write_much(size: int, folder: Path, watch: Watch) -> Output:
+def write_much(size: int, folder: Path, on_progress: OnProgress) -> Output:
     note_run(folder)
     (folder / "much.bin").write_bytes(b"x" * size)
     return Output({"size": size}, ("much.bin",))
 
 
-def warn_of_something(folder: Path, watch: Watch) -> Output:
+def warn_of_something(folder: Path, on_progress: OnProgress) -> Output:
     warnings.warn("something is odd", stacklevel=1)
-    return square(1, 0.0, folder, watch)
+    return square(1, 0.0, folder, on_progress)
 
 
 def note_run(folder: Path) -> None:

@@ -13,7 +13,7 @@ import json
 import re
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +29,7 @@ from steadygaze.adapters import streaming
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.atomic_files import exclusive_output, new_file, remove_folder, write_text
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import texts_of
+from steadygaze.core.types import OnProgress, texts_of
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data.eraser import is_eraser
 from steadygaze.data.table_writers import check_format, write_rows
@@ -208,16 +208,13 @@ def explanation_columns(explanation: Explanation) -> Row:
     return {**prediction_columns(record), **columns}
 
 
-Watch = Callable[[str, int, int], None]
-
-
 @dataclass(frozen=True)
 class BulkRun:
     """One output file: its rows, its parts and the task."""
 
     source: Source
     parts: Parts
-    watch: Watch
+    on_progress: OnProgress
 
     def write(self, task: BulkTask) -> None:
         """Write the missing parts in this process."""
@@ -238,13 +235,15 @@ class BulkRun:
         rows = sum(count for count, _ in done.values())
         for part, texts, cells in self.source.chunks():
             if part not in done:
-                self.watch("rows", rows, max(total, rows))
+                self.on_progress("rows", rows, max(total, rows))
                 yield part, texts, cells
                 rows += len(cells)
 
 
 @contextmanager
-def bulk_run(out: Path, source: Source, task: BulkTask, settings: Mapping[str, Any], watch: Watch) -> Iterator[BulkRun]:
+def bulk_run(
+    out: Path, source: Source, task: BulkTask, settings: Mapping[str, Any], on_progress: OnProgress
+) -> Iterator[BulkRun]:
     """Lock the folder of parts inside the block; refuse an output that cannot be written or continued.
 
     `settings`: what the results depend on, besides the source.
@@ -260,6 +259,6 @@ def bulk_run(out: Path, source: Source, task: BulkTask, settings: Mapping[str, A
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
         parts.prepare({**facts, "columns": list(parts.types), **settings})
         try:
-            yield BulkRun(source, parts, watch)
+            yield BulkRun(source, parts, on_progress)
         finally:
             parts.discard_if_empty()

@@ -17,7 +17,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core.arguments import choice, function, instance, integer, optional, path, sequence_of, validated
 from steadygaze.core.errors import LeakageWarning, UserError
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.batches import Data
 from steadygaze.data.splits import hold_out
@@ -28,7 +28,7 @@ from steadygaze.estimator.explainer_folder import SavedExplainer
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.train_config import check_seed
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import Watch, query, silent
+from steadygaze.explainers.learned.black_box_queries import query
 from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fit_config import fit_config as fit_config
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
@@ -51,7 +51,7 @@ FEW_WORDS = "{few:,} of {all:,} texts have no more than k = {k} words: all of th
     batch_size=integer(1),
     keep=optional(path),
     watcher=optional(instance(Watcher, "a Watcher")),
-    watch=function,
+    on_progress=function,
 )
 def fit_explainer(
     black_box: Any,
@@ -69,7 +69,7 @@ def fit_explainer(
     batch_size: int = BATCH,
     keep: str | Path | None = None,
     watcher: Watcher | None = None,
-    watch: Watch = silent,
+    on_progress: OnProgress = no_progress,
 ) -> SavedExplainer:
     """Fit an explainer to a black box.
 
@@ -105,7 +105,7 @@ def fit_explainer(
         A folder that caches the black box's answers, so that a failed run can be resumed.
     watcher : Watcher, default=None
         Receives the epochs.
-    watch : function, default=silent
+    on_progress : function, default=no_progress
         Receives the progress of the queries: task, done, total.
 
     Returns
@@ -126,7 +126,7 @@ def fit_explainer(
     """
     order = explainer, k, mitigation, conditioned, settings
     cache = None if keep is None else Path(keep)
-    run = FitRun(check_seed(seed), best_device(device), cache, watcher or SilentWatcher(), watch, batch_size)
+    run = FitRun(check_seed(seed), best_device(device), cache, watcher or SilentWatcher(), on_progress, batch_size)
     fitted: SavedExplainer
     if are_images(inputs):
         fit = resolve_name("steadygaze.images.image_explainer:fit_images")
@@ -191,7 +191,7 @@ class FitRun:
     device: torch.device
     keep: Path | None
     watcher: Watcher
-    watch: Watch
+    on_progress: OnProgress
     batch_size: int = BATCH
     """Texts per query."""
 
@@ -204,7 +204,7 @@ class FitRun:
         _warn_short(words_of(data[0], tokens), config.k)
         names = zip(("train", "held-out"), parts, data, strict=True)
         train, held_out = (self._query(subject, *part) for part in names)
-        context = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
+        context = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.on_progress)
         learned = context.learn(config, subject.model, train, held_out)
         fitted = TextExplainer(method_name(config), subject, learned, facts=self.facts(*parts[0]))
         measures = measure_selection(subject.model, fitted.explainer, held_out.data)
@@ -218,7 +218,7 @@ class FitRun:
         """Query the black box for these texts."""
         identity = {"texts": digest_values(*part), "model": subject.fingerprint or subject.name}
         cache = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
-        return QueriedTexts(data, query(subject.model, data, cache, self.watch, self.batch_size), cache)
+        return QueriedTexts(data, query(subject.model, data, cache, self.on_progress, self.batch_size), cache)
 
 
 def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:

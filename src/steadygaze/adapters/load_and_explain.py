@@ -1,7 +1,7 @@
 """sg.load, sg.explain and sg.word_weights: any model of texts."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -12,14 +12,13 @@ from steadygaze.adapters.prompt import read_prompt
 from steadygaze.core.arguments import choice, instance, integer, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator.explainer_folder import is_fitted
 from steadygaze.estimator.inputs import join_questions, read_texts
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import check_distinct
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
-from steadygaze.results.audit_config import silent
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.word_weights import WordWeights, word_weights_of
 
@@ -216,9 +215,9 @@ def weigh_words(
     min_texts: int,
     seed: int,
     target: Label | None = None,
-    watch: Callable[[str, int, int], None] = silent,
+    on_progress: OnProgress = no_progress,
 ) -> WordWeights:
-    """`watch`: progress callback with the task, the number of explained texts and the total."""
+    """`on_progress`: progress callback with the task, the number of explained texts and the total."""
     if not len(explainers):
         raise UserError("explainers is empty: name an explainer, or leave explainers out for the default of the model")
     items = join_questions(*read_texts(texts))
@@ -230,6 +229,6 @@ def weigh_words(
         explained: list[Explanation] = []
         for start in range(0, len(items), CHUNK):
             explained += adapter.explain(items[start : start + CHUNK], explainer, target, seed=seed)
-            watch(f"explaining: {name}", len(explained), len(items))
+            on_progress(f"explaining: {name}", len(explained), len(items))
         explanations[name] = explained
     return word_weights_of(explanations, adapter.name, words, min_texts, seed)

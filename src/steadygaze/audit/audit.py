@@ -238,9 +238,9 @@ class AuditInterrupted(KeyboardInterrupt):
 def _with_progress(case: AuditCase, draw: TextDraw | None, protocols: Mapping[str, tuple[Protocol, ...]]) -> AuditCase:
     """The case, and those of other seeds, with the progress of the whole audit."""
     chosen = [protocol for group in protocols.values() for protocol in group]
-    watch = AuditProgress(case, case.runtime, draw=draw, protocols=chosen).watch
-    others = tuple(replace(other, runtime=replace(other.runtime, watch=watch)) for other in case.others)
-    return replace(case, runtime=replace(case.runtime, watch=watch), others=others)
+    on_progress = AuditProgress(case, case.runtime, draw=draw, protocols=chosen).on_progress
+    others = tuple(replace(other, runtime=replace(other.runtime, on_progress=on_progress)) for other in case.others)
+    return replace(case, runtime=replace(case.runtime, on_progress=on_progress), others=others)
 
 
 def trainable(adapter: ModelAdapter) -> TextClassifier:
@@ -332,7 +332,7 @@ def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tup
     examples = [Example(text, label) for text, label in zip(texts, labels, strict=True)]
     shortcut = audited.findings_by_heading[SHORTCUT]
     first = next((finding.values for finding in shortcut if finding.measure == FIRST_RATIONALE), None)
-    return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.watch)
+    return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.on_progress)
 
 
 def examples_of(texts: Any, labels: Any, rationales: Any, task: Task = "classification") -> list[Example]:

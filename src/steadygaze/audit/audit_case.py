@@ -135,7 +135,7 @@ class AuditCase:
         for batch_rows, batch in self.batches(rows):
             yield batch_rows, batch
             done += len(batch_rows)
-            self.runtime.watch(task, done, len(rows))
+            self.runtime.on_progress(task, done, len(rows))
 
     @cached_property
     def _observations(self) -> dict[str, Tensor]:

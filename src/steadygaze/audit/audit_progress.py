@@ -87,16 +87,16 @@ class AuditProgress:
         self.first: tuple[float, float] | None = None  # the passes and the time of the first report
         self.announced = False
 
-    def watch(self, task: str, done: int, total: int) -> None:
+    def on_progress(self, task: str, done: int, total: int) -> None:
         all_passes = sum(self.planned.values())
         if task in self.planned:
             self.shares[task] = max(self.shares.get(task, 0.0), done / max(total, 1))
         finished = sum(self.planned[name] * share for name, share in self.shares.items())
         if task not in self.planned and finished >= all_passes:  # retraining comes last
-            self.runtime.watch(task, done, total)
+            self.runtime.on_progress(task, done, total)
             return
         self._estimate(finished, all_passes)
-        self.runtime.watch(f"{task}: {done:,} of {total:,} texts", round(finished), round(all_passes))
+        self.runtime.on_progress(f"{task}: {done:,} of {total:,} texts", round(finished), round(all_passes))
 
     def _estimate(self, finished: float, all_passes: float) -> None:
         """Announce the time once, from the speed since the first report."""

@@ -102,10 +102,15 @@ def audit_runtime(common: Common, console: "Console", importable: Iterable[str])
     """Yield the runtime with a progress bar; on an interruption, print what was written."""
     size = Runtime.batch_size if common.batch_size is None else common.batch_size
     try:
-        with progress_bar(console, percent=True) as watch:
+        with progress_bar(console, percent=True) as on_progress:
             announce = partial(print_line, console)
             yield Runtime(
-                common.data_dir, common.device, size, watch=watch, announce=announce, importable=frozenset(importable)
+                common.data_dir,
+                common.device,
+                size,
+                on_progress=on_progress,
+                announce=announce,
+                importable=frozenset(importable),
             )
     except KeyboardInterrupt as interruption:
         print_line(console, f"interrupted; {next(iter(interruption.args), 'nothing was written')}")

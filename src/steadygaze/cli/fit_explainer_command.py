@@ -30,8 +30,9 @@ from steadygaze.cli.application import (
     stdout_console,
     training_option,
 )
-from steadygaze.cli.output_streams import Watch, interruptible, print_json, print_line, progress_bar, show
+from steadygaze.cli.output_streams import interruptible, print_json, print_line, progress_bar, show
 from steadygaze.core.errors import LeakageWarning, one_line
+from steadygaze.core.types import OnProgress
 
 if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
@@ -107,13 +108,13 @@ def fit_explainer(
     folder = resumable_training.unfinished_folder(out)
     resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
     interruption = interruptible(console, lambda: resume if folder.exists() else "nothing is kept")
-    with interruption, _progress(console) as watch:
+    with interruption, _progress(console) as on_progress:
         run: dict[str, Any] = {
             "seed": common.seed,
             "device": common.device,
             **({} if common.batch_size is None else {"batch_size": common.batch_size}),
-            "watch": watch,
-            "watcher": FitProgress(console, watch),
+            "on_progress": on_progress,
+            "watcher": FitProgress(console, on_progress),
         }
         fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=replace, **options, **run)
     names = {"--classes": classes, "--target": target}
@@ -134,12 +135,12 @@ def _two_classes(adapter: "ModelAdapter", target: str | None) -> "ModelAdapter":
 class FitProgress:
     """A Watcher that shows training on one progress bar and prints a line per epoch."""
 
-    def __init__(self, console: "Console", watch: Watch) -> None:
-        self.console, self.watch, self.done, self.drawn = console, watch, 0, 0.0
+    def __init__(self, console: "Console", on_progress: OnProgress) -> None:
+        self.console, self.on_progress, self.done, self.drawn = console, on_progress, 0, 0.0
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
         self.several, self.steps, self.total = stages > 1, steps, epochs * steps
-        self.watch("training", 0, self.total)
+        self.on_progress("training", 0, self.total)
 
     def step(self, stage: str, epoch: int, terms: Mapping[str, Any]) -> None:
         from steadygaze.training.progress import REDRAW, loss_line
@@ -149,7 +150,7 @@ class FitProgress:
             self.drawn = time.monotonic()
             losses = ((name, value.mean().item()) for name, value in terms.items())
             position = f"{self._stage(stage)}epoch {epoch + 1}"
-            self.watch(loss_line(position, losses, "", self.console.width - 55), self.done, self.total)
+            self.on_progress(loss_line(position, losses, "", self.console.width - 55), self.done, self.total)
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         from steadygaze.training.progress import SCORES, loss_line
@@ -169,7 +170,7 @@ class FitProgress:
     def detail(self, message: str) -> None: ...
 
     def stop(self) -> None:
-        self.watch("measuring", self.total, self.total)
+        self.on_progress("measuring", self.total, self.total)
 
     def _stage(self, stage: str) -> str:
         return f"{stage}, " if self.several else ""
@@ -181,13 +182,13 @@ def _line(console: "Console", message: str | Warning) -> None:
 
 
 @contextmanager
-def _progress(console: "Console") -> Iterator[Watch]:
+def _progress(console: "Console") -> Iterator[OnProgress]:
     """Show one progress bar; print each warning as a line, except the warnings that the scores repeat."""
-    with progress_bar(console) as watch, warnings.catch_warnings():
+    with progress_bar(console) as on_progress, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("ignore", LeakageWarning)
         warnings.showwarning = lambda message, *_, **__: _line(console, message)
-        yield watch
+        yield on_progress
 
 
 def _show(fitted: "TextExplainer", black_box: Sequence[str], out: Path, common: Common) -> None:

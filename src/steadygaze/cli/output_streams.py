@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import typer
 
 from steadygaze.core.errors import RequirementNotMet, UserError, one_line, safe_json
+from steadygaze.core.types import OnProgress
 
 if TYPE_CHECKING:
     from steadygaze.core.errors import Console
@@ -101,7 +102,6 @@ def _closable(stream: TextIO | None) -> Iterator[TextIO]:
             closable.flush()
 
 
-Watch = Callable[[str, int, int], None]
 PAUSE = 30.0
 """Seconds between two progress lines in a log."""
 SHOWN_REMAINDER = 60.0
@@ -109,7 +109,7 @@ SHOWN_REMAINDER = 60.0
 
 
 @contextmanager
-def progress_bar(console: "Console", each: bool = False, percent: bool = False) -> Iterator[Watch]:
+def progress_bar(console: "Console", each: bool = False, percent: bool = False) -> Iterator[OnProgress]:
     """Show a progress bar, or print progress lines in a log.
 
     `each`: one line per finished item.  `percent`: the share that is done, not the count.
@@ -129,7 +129,7 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
         task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
         start, estimate = last["at"], FallingEstimate()
 
-        def watch(activity: str, done: int, total: int) -> None:
+        def on_progress(activity: str, done: int, total: int) -> None:
             now = monotonic()
             share_left = estimate.left(done, total, now) if percent else None
             fields: dict[str, Any] = {"left": share_left} if percent else {}
@@ -145,17 +145,17 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
                 print_line(console, f"{count}; {activity}")
                 last.update(done=done, at=now)
 
-        yield watch
+        yield on_progress
 
 
 @contextmanager
-def print_warnings(console: "Console", watch: Watch) -> Iterator[Watch]:
+def print_warnings(console: "Console", on_progress: OnProgress) -> Iterator[OnProgress]:
     """Print each warning as one line that names the cell."""
     cell = ""
 
     def watch_cell(activity: str, done: int, total: int) -> None:
         nonlocal cell
-        watch(activity, done, total)
+        on_progress(activity, done, total)
         cell = activity.partition(":")[0]
 
     with warnings.catch_warnings():

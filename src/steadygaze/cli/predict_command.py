@@ -196,8 +196,8 @@ def write_table(
     with (
         warnings.catch_warnings(),
         interruptible(console, lambda: kept),
-        progress_bar(console) as watch,
-        bulk_run(out, Source(file, inputs.columns, inputs.drop_empty), task, {**settings, **model}, watch) as run,
+        progress_bar(console) as on_progress,
+        bulk_run(out, Source(file, inputs.columns, inputs.drop_empty), task, {**settings, **model}, on_progress) as run,
     ):
         warnings.showwarning = lambda message, *_: print_line(console, f"! {message}.")
         if inputs.engine == "local":

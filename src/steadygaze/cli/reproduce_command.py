@@ -169,10 +169,10 @@ def _run(
     with (
         interruptible(console, lambda: resume if (out / name).is_dir() else ""),
         progress_bar(console, each=True) as bar,
-        print_warnings(console, bar) as watch,
+        print_warnings(console, bar) as on_progress,
     ):
         command = ("steadygaze", *sys.argv[1:])
-        runtime = StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers)
+        runtime = StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers)
         return reproduce(table, options, runtime)
 
 

@@ -145,10 +145,12 @@ def _run(
     with (
         interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
         progress_bar(console, each=True) as bar,
-        print_warnings(console, bar) as watch,
+        print_warnings(console, bar) as on_progress,
     ):
         command = ("steadygaze", *sys.argv[1:])
-        return tune(study, StudyRuntime(out, common.data_dir, common.device, watch, command, engine, workers, track))
+        return tune(
+            study, StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers, track)
+        )
 
 
 def _show(tuning: "Tuning", out: Path, common: Common) -> None:

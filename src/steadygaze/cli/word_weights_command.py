@@ -76,8 +76,8 @@ def word_weights(
     adapter = load_adapter(model, common, classes, prompt, label_words, attention)
     loaded = corpus.load(common, task=adapter.task)
     inputs = texts_of(loaded.splits[loaded.choose(split)])
-    with progress_bar(stderr_console(common)) as watch:
-        weights = weigh_words(adapter, inputs, explainers or [None], words, min_texts, common.seed, target, watch)
+    with progress_bar(stderr_console(common)) as on_progress:
+        weights = weigh_words(adapter, inputs, explainers or [None], words, min_texts, common.seed, target, on_progress)
     if html is not None:
         weights.to_html(html, replace=replace)
         print_line(stderr_console(common), f"written: {html}")

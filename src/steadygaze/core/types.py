@@ -7,7 +7,7 @@ on the words that attention may weight; it excludes special tokens.
 """
 
 from collections import UserDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -26,8 +26,14 @@ Task = Literal["classification", "multi-label", "regression"]
 """classification: one class per text.  multi-label: any number of labels.  regression: one number per output."""
 Removal = Literal["delete", "pad", "zero"]
 """Word removal.  delete: the text is shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
+OnProgress = Callable[[str, int, int], None]
+"""Progress callback: the task, the number of finished items and the total."""
 Terms = dict[str, "Tensor"]
 """Loss terms of a technique: one number per example (B,), by name.  The training loop averages them."""
+
+
+def no_progress(task: str, done: int, total: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)

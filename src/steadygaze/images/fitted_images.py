@@ -18,12 +18,11 @@ from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import k_subset
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.splits import hold_out
 from steadygaze.explainers.explainer import GAP, PREDICTED, class_balanced
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.cxplain import CXPlain, member_bounds, members
 from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fitted_explainer import fit_networks, selection_weights, selector_measures
@@ -176,7 +175,7 @@ class ImageFit:
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     watcher: Watcher = field(default_factory=SilentWatcher)
-    watch: Watch = silent
+    on_progress: OnProgress = no_progress
     """Progress callback of the queries."""
 
     def fit(
@@ -193,12 +192,12 @@ class ImageFit:
 
         inputs, requests = [], []
         for name, part in (("train", images), ("held-out", validation)):
-            probs = box.answers(part, None if keep is None else keep / name, self.watch)
+            probs = box.answers(part, None if keep is None else keep / name, self.on_progress)
             inputs.append(ImageInputs(part.pixels.to(self.device), probs.float().to(self.device), units))
             requests.append((PatchRequest(box, part, probs, fill, patch, units), keep and keep / f"{name}-effects"))
 
         def effects(_: CXPlain, split: int) -> RemovalEffects:
-            return image_effects(*requests[split], self.watch)
+            return image_effects(*requests[split], self.on_progress)
 
         make = partial(untrained_image_networks, self.config, shape, len(box.classes), patch, fill)
         networks, history = fit_networks(self.config, make, inputs, effects, self.watcher, self.device, self.seed)
@@ -217,7 +216,7 @@ def untrained_image_networks(
     return nets
 
 
-def image_effects(request: PatchRequest, folder: Path | None, watch: Watch = silent) -> RemovalEffects:
+def image_effects(request: PatchRequest, folder: Path | None, on_progress: OnProgress = no_progress) -> RemovalEffects:
     """Effect of filling each patch on the prediction; `folder` caches the predictions."""
     identity = {"images": digest_values(request.images.as_given(), request.fill.numpy()), "patch": request.patch}
     cache = AnswerCache(folder, {**identity, "model": request.black_box.identity})
@@ -228,7 +227,7 @@ def image_effects(request: PatchRequest, folder: Path | None, watch: Watch = sil
         yield from without_patch(replace(request, images=part, probs=request.probs[index]))
 
     return removal_effects(
-        RemovalQuery(predict, partial(cut_rows, size=TOGETHER)), request.probs, request.aim, cache, watch
+        RemovalQuery(predict, partial(cut_rows, size=TOGETHER)), request.probs, request.aim, cache, on_progress
     )
 
 

@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.text_checks import check_label_order
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import (
     BlackBoxAnswers,
-    Watch,
     answers,
     check_probabilities,
     predicted,
-    silent,
 )
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.images.image_inputs import Images
@@ -69,7 +67,7 @@ class ImageBlackBox:
             probabilities = predicted(self.predict, images.as_given().copy(), len(images), len(self.classes))
         return torch.from_numpy(np.ascontiguousarray(probabilities))
 
-    def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
+    def answers(self, images: Images, keep: Path | None = None, on_progress: OnProgress = no_progress) -> Tensor:
         """Cached predictions; a nondeterministic black box raises an error.  (N,C)"""
         identity = {"images": digest_values(images.as_given()), "model": self.identity, "classes": list(self.classes)}
         cache = AnswerCache(keep, identity)
@@ -78,7 +76,7 @@ class ImageBlackBox:
             return self.predict_proba(images.of(images.pixels[torch.from_numpy(rows)]))
 
         queries = BlackBoxAnswers(answer, partial(cut_rows, size=CHUNK))
-        return torch.from_numpy(answers(queries, len(images), cache, watch))
+        return torch.from_numpy(answers(queries, len(images), cache, on_progress))
 
     @property
     def fingerprint(self) -> str:

@@ -151,7 +151,7 @@ def fit_images(
     """Fit an explainer of images; `fit_explainer` calls it by name."""
     config, canvas = image_fit_config(*order)
     box, parts = image_black_box(black_box, classes, device), image_splits(*data)
-    options = run.seed, run.device, run.watcher, run.watch
+    options = run.seed, run.device, run.watcher, run.on_progress
     facts = run.facts(parts[0].as_given())
     fitted = ImageExplainer(
         method_name(config), box, ImageFit(config, canvas, *options).fit(box, *parts, run.keep), facts=facts

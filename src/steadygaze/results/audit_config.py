@@ -13,7 +13,7 @@ from annotated_types import Ge, Interval
 
 from steadygaze.core.arguments import Option
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Removal
+from steadygaze.core.types import OnProgress, Removal, no_progress
 from steadygaze.data.splits import COUNT, DataConfig
 
 CERTIFICATE_PANEL = "Substitution certificate"
@@ -78,10 +78,6 @@ def ignore(sentence: str) -> None:
     """Print nothing."""
 
 
-def silent(task: str, done: int, total: int) -> None:
-    """Report no progress."""
-
-
 @dataclass(frozen=True)
 class Runtime:
     data_dir: Path | None = None
@@ -89,7 +85,7 @@ class Runtime:
     batch_size: int = 256
     max_tokens: int = 1 << 13
     """Tokens in one forward pass with erased words; bounds the memory."""
-    watch: Callable[[str, int, int], None] = silent
+    on_progress: OnProgress = no_progress
     """Progress callback: the task, the number of finished texts and the total."""
     announce: Callable[[str], None] = ignore
     """Prints a sentence before long work."""

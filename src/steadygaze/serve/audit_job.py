@@ -118,12 +118,12 @@ def run_audit_job(
     job: Job, adapter: ModelAdapter, examples: Sequence[Example], synonyms: Any, config: AuditConfig
 ) -> AuditResult:
     """The report of `sg.audit` with these texts and settings; also written as result.json and result.html."""
-    model, runtime = own_copy(adapter), Runtime(watch=job.watch)
+    model, runtime = own_copy(adapter), Runtime(on_progress=job.on_progress)
     request = compose_request(
         [model], examples, config, runtime, explainers=config.explainers, synonyms=synonyms or None
     )
     findings = run_audit(request)
-    job.watch("writing the report", job.total, job.total)
+    job.on_progress("writing the report", job.total, job.total)
     report = replace(findings.report(), date=now())
     result = AuditResult(report, list(_texts(findings)), config.data)
     report.to_html(job.folder / "result.html")

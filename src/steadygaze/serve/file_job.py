@@ -42,12 +42,12 @@ class ServedTask(BulkTask):
         done = 0
         for chunk in chunks:
             for start in range(0, len(chunk), BATCH):
-                self.job.watch("explaining", done, self.total)
+                self.job.on_progress("explaining", done, self.total)
                 explanations = self.call(chunk[start : start + BATCH])
                 self.drawn.extend(explanations[: DRAWN - len(self.drawn)])
                 done += len(explanations)
                 yield from map(explanation_columns, explanations)
-        self.job.watch("explaining", done, self.total)
+        self.job.on_progress("explaining", done, self.total)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def explain_file(job: Job, source: Source, task: BulkTask, call: Explain) -> int
     for table in parts.parts:
         table.folder.mkdir()
     served = ServedTask(task.adapter, task.explain, call=call, job=job, total=total)
-    BulkRun(source, parts, job.watch).write(served)  # type: ignore[arg-type]
+    BulkRun(source, parts, job.on_progress).write(served)  # type: ignore[arg-type]
     parts.merge()
     write_explanations(job.folder / "result.html", iter(served.drawn), job.model, _notes(job, total))
     return total
@@ -119,7 +119,7 @@ def _check_rows(job: Job, source: Source) -> int:
             if max(map(len, [item] if isinstance(item, str) else item)) > MOST_CHARACTERS:
                 raise UserError(f"text {rows + position + 1} has more than {MOST_CHARACTERS:,} characters")
         rows += len(texts)
-        job.watch("checking", rows, 0)
+        job.on_progress("checking", rows, 0)
     if not rows:
         raise UserError("the file has no rows")
     return rows

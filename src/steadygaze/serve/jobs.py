@@ -64,7 +64,7 @@ class Job:
     """What the job returns; its files are in the folder."""
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def watch(self, activity: str, done: int, total: int) -> None:
+    def on_progress(self, activity: str, done: int, total: int) -> None:
         """Progress callback; it ends a canceled job."""
         if self.stop.is_set():
             raise Canceled

@@ -20,11 +20,10 @@ from typing import Any, Literal
 from steadygaze.core.atomic_files import try_lock, write_text
 from steadygaze.core.errors import RecoveryWarning, UserError, one_line
 from steadygaze.core.settings import Field, build, settings
+from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.core.untrusted_files import digest_file, digest_json, read_object
-from steadygaze.results.audit_config import silent
 
 RECORD = "record.json"
-Watch = Callable[[str, int, int], None]
 Status = Literal["finished", "failed"]
 
 
@@ -38,7 +37,7 @@ class Output:
     """Names of the output files to protect by a digest."""
 
 
-Work = Callable[[Path, Watch], Output]
+Work = Callable[[Path, OnProgress], Output]
 """Writes files to the folder of the cell.  Another process runs it: use a function of a module, or a partial of one."""
 
 
@@ -129,7 +128,7 @@ def cell_folder(root: Path, name: str) -> Path:
     return root / study / "cells" / cell
 
 
-def run_cell(cell: Cell, root: Path, watch: Watch = silent) -> CellRecord | None:
+def run_cell(cell: Cell, root: Path, on_progress: OnProgress = no_progress) -> CellRecord | None:
     """Run a cell in this process and write its record; None: another process runs it."""
     folder = cell_folder(root, cell.name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +142,7 @@ def run_cell(cell: Cell, root: Path, watch: Watch = silent) -> CellRecord | None
             return record
         start = time.monotonic()
         try:
-            output = cell.work(folder, watch)
+            output = cell.work(folder, on_progress)
         except Exception as error:
             return write_record(folder, failure(cell, error, time.monotonic() - start))
         record = CellRecord(

@@ -23,7 +23,7 @@ from steadygaze.audit.audit_case import saliency_divergence as distance
 from steadygaze.audit.audit_report import AuditFindings
 from steadygaze.audit.prepare_case import AuditRequest, prepare
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, OnProgress
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
@@ -31,7 +31,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
-from steadygaze.study.cell_record import Cell, Output, Watch
+from steadygaze.study.cell_record import Cell, Output
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
 from steadygaze.study.study_data import StudyData, cell_inputs
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
@@ -160,7 +160,7 @@ def train(
     )
 
 
-def audit(config: CompareConfig, data: StudyData, clf: TextClassifier, watch: Watch) -> AuditFindings:
+def audit(config: CompareConfig, data: StudyData, clf: TextClassifier, on_progress: OnProgress) -> AuditFindings:
     request = AuditRequest(
         replace(as_adapter(clf), name=f"{clf.technique}-{clf.seed}"),
         data.examples,
@@ -168,7 +168,7 @@ def audit(config: CompareConfig, data: StudyData, clf: TextClassifier, watch: Wa
         [config.explains(str(clf.technique))],
         synonyms=config.synonyms,
         facts={**data.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)},
-        runtime=Runtime(watch=watch),
+        runtime=Runtime(on_progress=on_progress),
         measures=frozenset(config.measures),
     )
     return run_audit(request)
@@ -226,12 +226,12 @@ class ComparisonJob:
         )
 
 
-def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path, watch: Watch) -> Output:
-    watch("training", 0, 0)
+def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path, on_progress: OnProgress) -> Output:
+    on_progress("training", 0, 0)
     if job.stacks:
         train_stack(job, technique)
     clf = train(job.config, job.data, job.folder, technique, seed, job.device)
-    write(folder, audit(job.config, job.data, clf, watch))
+    write(folder, audit(job.config, job.data, clf, on_progress))
     return Output({"validation": dict(clf.stored_.description.best_epoch)}, files=(VALUES, REPORT))
 
 
@@ -251,7 +251,7 @@ def train_stack(job: ComparisonJob, technique: str) -> None:
         train_many(trainings, job.data.corpus, True, folder.teacher_cache)
 
 
-def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, watch: Watch) -> Output:
+def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, on_progress: OnProgress) -> Output:
     models = (
         load_classifier(job.folder.cell(technique, seed) / MODEL, job.device) for seed in job.config.numbers
     )  # loaded lazily

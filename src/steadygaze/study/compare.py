@@ -1,6 +1,5 @@
 """Run a comparison; the same call resumes an interrupted run and gives the same result."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -11,8 +10,8 @@ import torch
 import steadygaze
 from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.models.inference import best_device
-from steadygaze.results.audit_config import silent
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study.cells import VALUES, ComparisonJob, StudyCell, read
@@ -33,7 +32,7 @@ class StudyRuntime:
     out: Path
     data_dir: Path | None = None
     device: str = "auto"
-    watch: Callable[[str, int, int], None] = silent
+    on_progress: OnProgress = no_progress
     """Receives the activity, the number of finished cells and the total."""
     command: tuple[str, ...] = ()
     """The command line, for the page."""
@@ -50,7 +49,7 @@ def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     job = begin(config, runtime)
     executor = choose_executor(runtime.engine, runtime.workers, runtime.device, len(config.techniques) * config.seeds)
     job = replace(job, stacks=uses_stacks(executor, runtime.device))
-    check_finished(run_cells(job.cells(), runtime.out, executor, runtime.watch))
+    check_finished(run_cells(job.cells(), runtime.out, executor, runtime.on_progress))
     return finish(job, runtime)
 
 

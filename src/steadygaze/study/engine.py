@@ -21,8 +21,8 @@ from pathlib import Path
 import psutil
 
 from steadygaze.core.errors import RecoveryWarning, UserError
-from steadygaze.results.audit_config import silent
-from steadygaze.study.cell_record import Cell, CellRecord, Watch, cell_folder, failure, read_record, write_record
+from steadygaze.core.types import OnProgress, no_progress
+from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, failure, read_record, write_record
 from steadygaze.study.executor import CellFuture, Executor, InProcess, LocalProcesses, cores
 
 POLL = 0.5
@@ -54,15 +54,19 @@ def _fitting_workers(device: str, cells: int) -> int:
     return max(1, min(cells, cores(), memory))
 
 
-def run_cells(cells: Sequence[Cell], root: Path, executor: Executor, watch: Watch = silent) -> dict[str, CellRecord]:
+def run_cells(
+    cells: Sequence[Cell], root: Path, executor: Executor, on_progress: OnProgress = no_progress
+) -> dict[str, CellRecord]:
     """Run the cells that have no valid record, and end the executor; return the records of all, by name."""
     with executor:
-        return run_round(cells, root, executor, watch)
+        return run_round(cells, root, executor, on_progress)
 
 
-def run_round(cells: Sequence[Cell], root: Path, executor: Executor, watch: Watch = silent) -> dict[str, CellRecord]:
+def run_round(
+    cells: Sequence[Cell], root: Path, executor: Executor, on_progress: OnProgress = no_progress
+) -> dict[str, CellRecord]:
     """The same with an executor that goes on to other cells."""
-    return _Driver(cells, root, executor, watch).run()
+    return _Driver(cells, root, executor, on_progress).run()
 
 
 @dataclass
@@ -70,7 +74,7 @@ class _Driver:
     cells: Sequence[Cell]
     root: Path
     executor: Executor
-    watch: Watch
+    on_progress: OnProgress
     records: dict[str, CellRecord] = field(default_factory=dict)
     running: dict[CellFuture, Cell] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
@@ -80,7 +84,7 @@ class _Driver:
 
     def run(self) -> dict[str, CellRecord]:
         if self.executor.link:
-            self.watch(f"Ray dashboard: {self.executor.link}", 0, len(self.cells))
+            self.on_progress(f"Ray dashboard: {self.executor.link}", 0, len(self.cells))
         for cell in self.cells:
             record = read_record(cell_folder(self.root, cell.name), cell.key)
             if record is not None and record.is_finished:
@@ -106,7 +110,7 @@ class _Driver:
                 self._finish(cell, failure(cell, UserError(f"it needs {failed[0].label}, which failed")))
             elif None not in needed and len(self.running) < self.executor.slots:
                 self._show(f"{cell.label}: started", cell)
-                self.running[self.executor.submit(cell, self.root, self._watch_of(cell))] = cell
+                self.running[self.executor.submit(cell, self.root, self._progress_of(cell))] = cell
 
     def _collect(self, cell: Cell, future: CellFuture) -> None:
         error = future.exception()
@@ -145,13 +149,13 @@ class _Driver:
         failed = sum(not record.is_finished for record in self.records.values())
         running = len(self.running) + len(new)
         counts = [f"{running} running"] * (running > 1) + [f"{failed} failed"] * (failed > 0)
-        self.watch(", ".join([activity, *counts]), len(self.records) - failed, len(self.cells))
+        self.on_progress(", ".join([activity, *counts]), len(self.records) - failed, len(self.cells))
 
-    def _watch_of(self, cell: Cell) -> Watch:
-        def watch(activity: str, done: int, total: int) -> None:
+    def _progress_of(self, cell: Cell) -> OnProgress:
+        def on_progress(activity: str, done: int, total: int) -> None:
             self._show(f"{cell.label}: {activity}" + (f", {done:,} of {total:,} texts" if total else ""))
 
-        return watch
+        return on_progress
 
 
 def check_finished(records: dict[str, CellRecord]) -> None:

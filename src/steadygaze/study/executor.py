@@ -15,7 +15,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Protocol, Self
 
-from steadygaze.study.cell_record import Cell, CellRecord, Watch, run_cell, run_cell_in_worker
+from steadygaze.core.types import OnProgress
+from steadygaze.study.cell_record import Cell, CellRecord, run_cell, run_cell_in_worker
 
 CellFuture = Future[tuple[CellRecord | None, list[Warning]]]
 """The record of a cell, or None if another process runs it, and the warnings of a worker."""
@@ -33,7 +34,7 @@ class Executor(Protocol):
     link: str
     """Address of a dashboard, or nothing."""
 
-    def submit(self, cell: Cell, root: Path, watch: Watch) -> CellFuture: ...
+    def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture: ...
 
     def is_loss(self, error: BaseException) -> bool:
         """Return whether an error means that a worker was killed, so that the cell can run again."""
@@ -50,10 +51,10 @@ class InProcess:
 
     slots, retries, link = 1, 0, ""
 
-    def submit(self, cell: Cell, root: Path, watch: Watch) -> CellFuture:
+    def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture:
         future: CellFuture = Future()
         try:
-            future.set_result((run_cell(cell, root, watch), []))
+            future.set_result((run_cell(cell, root, on_progress), []))
         except Exception as error:
             future.set_exception(error)
         return future
@@ -97,7 +98,7 @@ class LocalProcesses:
         self.slots = workers
         self._lanes: list[_Lane] = []
 
-    def submit(self, cell: Cell, root: Path, watch: Watch) -> CellFuture:
+    def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture:
         lane = self._free_lane()
         with _without_main():
             lane.future = lane.pool.submit(run_cell_in_worker, cell, root)

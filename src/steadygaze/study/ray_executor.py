@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from steadygaze.core.errors import UserError
-from steadygaze.study.cell_record import Cell, CellRecord, Watch, run_cell_in_worker
+from steadygaze.core.types import OnProgress
+from steadygaze.study.cell_record import Cell, CellRecord, run_cell_in_worker
 from steadygaze.study.executor import RETRIES, CellFuture, cores
 
 INSTALL = "the Ray engine needs the package ray: pip install 'steadygaze[scale]'"
@@ -54,7 +55,7 @@ class RayExecutor:
         address = getattr(context, "dashboard_url", None)
         return f"http://{address}" if address else ""
 
-    def submit(self, cell: Cell, root: Path, watch: Watch) -> CellFuture:
+    def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture:
         task = self._task.options(name=cell.label, num_gpus=cell.gpus)
         future: Future[Any] = task.remote(cell, root.absolute(), os.getcwd()).future()
         return future

@@ -20,12 +20,13 @@ import numpy as np
 import steadygaze
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import OnProgress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator import resumable_training
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.results.report import Report
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
-from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, Watch
+from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output
 from steadygaze.study.cells import MODEL, REPORT, VALUES, ComparisonJob, StudyCell
 from steadygaze.study.compare import StudyRuntime, begin, finish, uses_stacks
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
@@ -82,7 +83,7 @@ def _run(
 ) -> dict[str, CellRecord]:
     """Run the cells, and those of the comparisons; return all records."""
     of_jobs = [_inside(part.study, cell) for part, job in jobs.items() for cell in job.cells()]
-    records = run_round([*cells, *of_jobs], runtime.out, workers, runtime.watch) if cells or of_jobs else {}
+    records = run_round([*cells, *of_jobs], runtime.out, workers, runtime.on_progress) if cells or of_jobs else {}
     check_finished({cell.name: records[cell.name] for cell in of_jobs})
     return records
 
@@ -161,10 +162,10 @@ def train_candidate(
     technique: str,
     values: dict[str, Any],
     folder: Path,
-    watch: Watch,
+    on_progress: OnProgress,
 ) -> Output:
     """Train one model, and return its validation score."""
-    watch("training", 0, 0)
+    on_progress("training", 0, 0)
     clf = config.classifier(technique, config.seed, device)
     trained = resumable_training.train(clf, data.corpus, folder / MODEL, True, teacher_cache=folder / ".teacher-cache")
     score = float(trained.stored_.description.best_epoch[SCORE])

@@ -19,13 +19,13 @@ from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.core.atomic_files import remove_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.tensor_files import read_metadata
-from steadygaze.core.types import Example
+from steadygaze.core.types import Example, OnProgress
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.audit_config import Runtime
-from steadygaze.study.cell_record import Output, Watch, cell_folder
+from steadygaze.study.cell_record import Output, cell_folder
 from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
 from steadygaze.training.progress import TrainingStopped
 
@@ -66,10 +66,15 @@ class TuneJob:
 
 
 def run_trial(
-    job: TuneJob, number: int, values: dict[str, Any], earlier: Sequence[TrialResult], folder: Path, watch: Watch
+    job: TuneJob,
+    number: int,
+    values: dict[str, Any],
+    earlier: Sequence[TrialResult],
+    folder: Path,
+    on_progress: OnProgress,
 ) -> Output:
     """Train and measure; `earlier`: the trials of earlier rounds."""
-    watch("training", 0, 0)
+    on_progress("training", 0, 0)
     trial = _TrialTraining(job, number, values, earlier)
     result = TrialResult(number, values, job.config.seed + number, "pruned", trial.scores)
     (clf,) = [None] if trial.is_pruned else _train(job, [trial])
@@ -78,7 +83,7 @@ def run_trial(
         return Output(asdict(result))
     history = [r for r in clf.history_ if r["stage"] == trial.final_stage and SCORE in r]
     scores = {str(r["epoch"]): r[SCORE] for r in history}
-    complete = replace(result, state="complete", scores=scores, values=_measure(job, clf, watch))
+    complete = replace(result, state="complete", scores=scores, values=_measure(job, clf, on_progress))
     return Output(asdict(complete))
 
 
@@ -136,11 +141,11 @@ def _interrupted_history(run: Path) -> list[Mapping[str, Any]]:
     return history
 
 
-def _measure(job: TuneJob, clf: TextClassifier, watch: Watch) -> tuple[float, ...]:
+def _measure(job: TuneJob, clf: TextClassifier, on_progress: OnProgress) -> tuple[float, ...]:
     """The objectives: the score of the selected epoch, and measures of an audit on the validation texts."""
     scores = {SCORE: float(clf.stored_.description.best_epoch[SCORE])}
     if set(job.config.objectives) - {SCORE}:
-        runtime = Runtime(watch=watch)
+        runtime = Runtime(on_progress=on_progress)
         request = AuditRequest(
             as_adapter(clf), job.validation, job.config, synonyms=job.config.synonyms, runtime=runtime
         )

@@ -131,13 +131,13 @@ def _search(
             proposals = propose(config, spaces, trials)[: config.trials - first]
             cells = [_cell(job, identity, number, values, trials) for number, values in enumerate(proposals, first)]
 
-            def watch(activity: str, done: int, total: int, first: int = first) -> None:
-                runtime.watch(activity, first + done, config.trials)
+            def on_progress(activity: str, done: int, total: int, first: int = first) -> None:
+                runtime.on_progress(activity, first + done, config.trials)
 
             if uses_stacks:
-                watch(f"trials {first} to {first + len(cells) - 1}: training", 0, 0)
+                on_progress(f"trials {first} to {first + len(cells) - 1}: training", 0, 0)
                 _train_together(job, cells, dict(enumerate(proposals, first)), trials)
-            records = run_round(cells, runtime.out, workers, watch)
+            records = run_round(cells, runtime.out, workers, on_progress)
             trials += [
                 _read(records[cell.name], number, values)
                 for number, (cell, values) in enumerate(zip(cells, proposals, strict=True), first)

@@ -17,7 +17,7 @@ Departs from the paper: the user's own texts, and one model each.  The protocol 
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_advice import FEWEST
 from steadygaze.audit.verdict_rules import Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
-from steadygaze.core.types import Example
+from steadygaze.core.types import Example, OnProgress, no_progress
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import fit
@@ -40,7 +40,6 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.inference import selects
-from steadygaze.results.audit_config import silent
 from steadygaze.results.intervals import bootstrap_mean
 from steadygaze.results.row import Answer, mean_row
 from steadygaze.techniques.technique import Technique
@@ -50,8 +49,8 @@ from steadygaze.training.progress import SilentWatcher, Watcher
 class EpochWatcher(SilentWatcher):
     """Reports the number of finished epochs and the total."""
 
-    def __init__(self, watch: Callable[[str, int, int], None], task: str) -> None:
-        self.watch, self.task, self.done = watch, task, 0
+    def __init__(self, on_progress: OnProgress, task: str) -> None:
+        self.on_progress, self.task, self.done = on_progress, task, 0
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
         self.total = epochs
@@ -62,7 +61,7 @@ class EpochWatcher(SilentWatcher):
 
     def skip(self, epochs: int) -> None:
         self.done += epochs
-        self.watch(self.task, self.done, self.total)
+        self.on_progress(self.task, self.done, self.total)
 
     def warn(self, message: str | Warning) -> None:
         """Ignored: the finding describes the model."""
@@ -98,7 +97,7 @@ def interlocking(
     examples: Sequence[Example],
     skewed: int,
     reason: Tensor | None = None,
-    watch: Callable[[str, int, int], None] = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Iterator[Finding]:
     """`train`: texts and labels that `clf` was trained on; `examples`: the audited texts, with labels of `clf`.
 
@@ -114,9 +113,9 @@ def interlocking(
     if isinstance(biased, str):
         yield Finding(BIASED, absent=biased)
     else:
-        retrained = _retrain(clf, biased["train"], EpochWatcher(watch, "biased training, epochs"))
+        retrained = _retrain(clf, biased["train"], EpochWatcher(on_progress, "biased training, epochs"))
         yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], elsewhere)
-    retrained = _retrain(clf, train_examples, EpochWatcher(watch, "skewed training, epochs"), skewed)
+    retrained = _retrain(clf, train_examples, EpochWatcher(on_progress, "skewed training, epochs"), skewed)
     yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, elsewhere)
 
 

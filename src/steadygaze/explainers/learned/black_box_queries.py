@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
 from steadygaze.explainers.learned.l2x import Rows
@@ -99,16 +100,10 @@ def _is_permuted(first: NDArray[np.float64], second: NDArray[np.float64]) -> boo
     return bool(distances[linear_sum_assignment((distances > TOLERANCE).astype(np.float64))].max() <= TOLERANCE)
 
 
-Watch = Callable[[str, int, int], None]
-"""Progress callback: task, inputs done, inputs in all."""
 REPEATED_INPUTS = 32
 """Inputs that are queried twice."""
 TOKENS = 1 << 16
 """Tokens per forward pass, padding included."""
-
-
-def silent(task: str, done: int, total: int) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True)
@@ -134,27 +129,29 @@ class BlackBoxAnswers:
     """Clears the cache of the black box, so that it predicts again."""
 
 
-def query_batch(query: BlackBoxQuery, count: int, cache: AnswerCache, watch: Watch = silent) -> Lines:
+def query_batch(query: BlackBoxQuery, count: int, cache: AnswerCache, on_progress: OnProgress = no_progress) -> Lines:
     """Run the query for each of `count` inputs without cached answers."""
     rows = cache.missing(count)
     done = count - len(rows)
-    watch(query.task, done, count)
+    on_progress(query.task, done, count)
     for batch in query.batches(rows):
         with _reporting_progress(f"{done} of {count}", cache):
             lines = query.answer(batch)
         cache.add(*lines)
         done += len(batch)
-        watch(query.task, done, count)
+        on_progress(query.task, done, count)
     return cache.lines()
 
 
-def answers(box: BlackBoxAnswers, count: int, cache: AnswerCache, watch: Watch = silent) -> NDArray[np.float64]:
+def answers(
+    box: BlackBoxAnswers, count: int, cache: AnswerCache, on_progress: OnProgress = no_progress
+) -> NDArray[np.float64]:
     """Predictions of a black box for every input, in order.  (N,C)"""
 
     def answer(rows: Rows) -> Lines:
         return rows, check_probabilities(box.answer(rows), len(rows), cache.width)
 
-    probs = query_batch(BlackBoxQuery("querying the black box", answer, box.batches), count, cache, watch)[1]
+    probs = query_batch(BlackBoxQuery("querying the black box", answer, box.batches), count, cache, on_progress)[1]
     box.clear_cache()
     with _reporting_progress(f"{count} of {count}", cache):
         repetitions = [answer(rows) for rows in box.batches(np.arange(min(count, REPEATED_INPUTS)))]
@@ -165,7 +162,11 @@ def answers(box: BlackBoxAnswers, count: int, cache: AnswerCache, watch: Watch =
 
 
 def query(
-    model: Model, data: Data, cache: AnswerCache | None = None, watch: Watch = silent, batch_size: int = BATCH
+    model: Model,
+    data: Data,
+    cache: AnswerCache | None = None,
+    on_progress: OnProgress = no_progress,
+    batch_size: int = BATCH,
 ) -> Tensor:
     """Predictions of a model for every text, in order: double precision, on the CPU.  (N,C)"""
 
@@ -175,7 +176,7 @@ def query(
         return logits.double().softmax(-1)
 
     box = BlackBoxAnswers(answer, lambda rows: check_repeatable(data, rows, batch_size), model.clear_cache)
-    return torch.from_numpy(answers(box, len(data), AnswerCache() if cache is None else cache, watch))
+    return torch.from_numpy(answers(box, len(data), AnswerCache() if cache is None else cache, on_progress))
 
 
 def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:

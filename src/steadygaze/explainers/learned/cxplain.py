@@ -25,10 +25,9 @@ from torch import Tensor, nn
 from steadygaze.core.maths import distributions, k_subset
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Removal, Terms
+from steadygaze.core.types import Batch, OnProgress, Removal, Terms, no_progress
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.l2x import InputBatch, InputSplit, Rows
 from steadygaze.explainers.learned.removal_effects import (
     INPUTS_PER_BATCH,
@@ -84,14 +83,18 @@ class CXPlain:
 
 
 def text_effects(
-    config: CXPlain, model: Model, inputs: TextInputs, cache: AnswerCache | None = None, watch: Watch = silent
+    config: CXPlain,
+    model: Model,
+    inputs: TextInputs,
+    cache: AnswerCache | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> RemovalEffects:
     """Effect of removing each word on the prediction `inputs.probs`: one query per word.
 
     Above `max_units` words, segments of words are removed.
     """
     removing = text_removal(model, inputs.data, inputs.table, config.removal, config.max_units)
-    effects = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), cache, watch)
+    effects = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), cache, on_progress)
     if inputs.data.text.lengths.max(initial=0) <= config.max_units:
         return effects
     words = np.zeros(len(inputs), np.int64)

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import distributions, k_subset
-from steadygaze.core.types import Batch, Removal
+from steadygaze.core.types import Batch, OnProgress, Removal, no_progress
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.text_tokenizer import Kind
 from steadygaze.explainers.explainer import PREDICTED, Explainer, Saliency, SelectionPredictions, class_balanced
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.cxplain import (
     CXPlain,
     EffectTargets,
@@ -140,7 +139,7 @@ class FitContext:
     watcher: Watcher
     device: torch.device
     seed: int = 0
-    watch: Watch = silent
+    on_progress: OnProgress = no_progress
 
     def learn(
         self, config: SelectorConfig | CXPlain, model: Model, train: QueriedTexts, validation: QueriedTexts
@@ -152,7 +151,7 @@ class FitContext:
         inputs = [TextInputs(part.data, part.probs, table, self.device) for part in parts]
 
         def effects(config: CXPlain, split: int) -> RemovalEffects:
-            return text_effects(config, model, inputs[split], parts[split].effects(config), self.watch)
+            return text_effects(config, model, inputs[split], parts[split].effects(config), self.on_progress)
 
         make = partial(untrained_networks, config, len(words.words), train.probs.shape[1])
         return FittedExplainer(

@@ -25,17 +25,15 @@ from torch import Tensor
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.ragged import Ragged, row_starts
-from steadygaze.core.types import Batch, Removal
+from steadygaze.core.types import Batch, OnProgress, Removal, no_progress
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.class_probability import max_tokens, predict_rest
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
 from steadygaze.explainers.learned.black_box_queries import (
     BlackBoxQuery,
-    Watch,
     check_probabilities,
     check_repeatable,
     query_batch,
-    silent,
 )
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.explainers.learned.text_inputs import Table
@@ -85,7 +83,11 @@ class RemovalEffects(Ragged):
 
 
 def removal_effects(
-    removing: RemovalQuery, probs: Tensor, aim: Tensor, cache: AnswerCache | None = None, watch: Watch = silent
+    removing: RemovalQuery,
+    probs: Tensor,
+    aim: Tensor,
+    cache: AnswerCache | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> RemovalEffects:
     """`probs`: predictions for the whole inputs (N,C); `aim`: class of the loss (N,)."""
     full_loss = _loss(probs, aim)
@@ -100,7 +102,7 @@ def removal_effects(
         return np.concatenate(owners), torch.cat(loss_parts).unsqueeze(-1).numpy()
 
     units_query = BlackBoxQuery("removing units", answer, removing.batches)
-    owners, values = query_batch(units_query, len(probs), AnswerCache() if cache is None else cache, watch)
+    owners, values = query_batch(units_query, len(probs), AnswerCache() if cache is None else cache, on_progress)
     return RemovalEffects(values.reshape(-1), row_starts(np.bincount(owners, minlength=len(probs))))
 
 

@@ -5,11 +5,13 @@
         Run everything on the fixed data, with seed 0 and one thread.
     python golden_record.py compare [OLD] NEW [--renames TSV] [--tolerance X]
         Print the differences; the exit code is 1 if there are any.  OLD defaults to record.json.gz beside this script.
+    python golden_record.py check [--only PREFIX ...]
+        Record and compare with record.json.gz; tests/golden/test_golden_record.py runs it, in parts.
     python golden_record.py data FOLDER
         Write the fixed data.  This is necessary only once: afterward the files are the data.
 
 A record shows whether a change of files and names also changes results.  The script uses only the public API and the
-command line, and it works before and after the renames: it asks the package which name exists (explain_fit or
+command line, and it works before and after the renames: it looks up which name exists (explain_fit or
 fit_explainer, --evidence or --rationales, and so on).
 
 `compare` compares weights as a sorted list of SHA-256 hashes, so the name of a parameter does not matter.  It compares
@@ -397,7 +399,7 @@ def train_classifier(workspace: Workspace, technique: str, encoder: str = "bilst
 
 
 def train_models(workspace: Workspace) -> Json:
-    """Train the models of all later records, for enough epochs that they are better than chance."""
+    """Train the models of all later records, for enough epochs that they are better than random predictions."""
     import steadygaze as sg
 
     models = (
@@ -514,7 +516,7 @@ def data_arguments(workspace: Workspace) -> tuple[object, ...]:
 
 
 def find_audit_options(workspace: Workspace) -> AuditOptions:
-    """Ask the command `audit` for the names of its options."""
+    """Find the names of the options of the command `audit`."""
     rationales = find_option("audit", "--rationales", "--evidence")
     synonyms = workspace.folder / "synonyms.jsonl"
     common = (
@@ -615,11 +617,21 @@ def record_other_commands(recorder: Recorder, workspace: Workspace) -> None:
 # ------------------------------------------------------------------------------------------------------- comparison
 def compare_records(old_path: Path, new_path: Path, renames_path: Path | None, tolerance: float) -> bool:
     """Print the differences between two records; return whether there are any."""
-    old, new = read_record(old_path), read_record(new_path)
+    return print_differences(read_record(old_path), read_record(new_path), read_renames(renames_path), tolerance)
+
+
+def check_entries(prefixes: Sequence[str]) -> bool:
+    """Record the entries with these prefixes, or all; return whether any differs from record.json.gz."""
+    old, new = read_record(RECORD), json.loads(json.dumps(record_everything(prefixes)))
+    chosen = {name: entry for name, entry in old["found"].items() if name in new["found"] or not prefixes}
+    return print_differences({**old, "found": chosen}, new, read_renames(None), 0.0)
+
+
+def print_differences(old: dict[str, Json], new: dict[str, Json], renames: "Renames", tolerance: float) -> bool:
+    """Print the differences between two records; return whether there are any."""
     if old["machine"] != new["machine"]:
         print(f"other machine: {old['machine']} {new['machine']}: bits may differ")
     texts = {text for name in ("train", "test") for text in read_split(name).texts}
-    renames = read_renames(renames_path)
     old_results = simplify(old["found"], renames, texts)
     new_results = simplify(new["found"], Renames({}, renames.both, {}), texts)
     lines = list(differences(old_results, new_results, tolerance))
@@ -743,6 +755,8 @@ def parse_arguments() -> argparse.Namespace:
     compare.add_argument("new", type=Path)
     compare.add_argument("--renames", type=Path, metavar="TSV")
     compare.add_argument("--tolerance", type=float, default=0.0, metavar="X")
+    check = commands.add_parser("check", help="record and compare with record.json.gz")
+    check.add_argument("--only", nargs="*", default=[], metavar="PREFIX")
     data = commands.add_parser("data", help="write the fixed data")
     data.add_argument("folder", type=Path)
     return parser.parse_args()
@@ -755,6 +769,8 @@ def main() -> None:
         write_data(arguments.folder)
     elif arguments.command == "record":
         write_record(arguments.out, record_everything(arguments.only))
+    elif arguments.command == "check":
+        sys.exit(check_entries(arguments.only))
     else:
         sys.exit(compare_records(arguments.old, arguments.new, arguments.renames, arguments.tolerance))
 

@@ -16,7 +16,7 @@ from sweeps import mark_slow
 gc.disable()  # until all tests are collected: imported modules and tests are not garbage
 ROOT = Path(__file__).parent.parent
 torch.set_num_threads(1)
-settings.register_profile("thorough", deadline=None)  # 100 examples; the time of a test says nothing about the code
+settings.register_profile("thorough", deadline=None)  # 100 examples; the time of a test shows nothing about the code
 settings.register_profile("short", deadline=None, max_examples=40)  # drawn anew in every run
 settings.load_profile("short")  # --hypothesis-profile takes precedence
 DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
@@ -62,8 +62,8 @@ def unlearned_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def hasty_judge() -> Iterator[None]:
-    """For tests of fits that are not about what the mask tells: judging takes most of a small fit's time."""
+def short_probe_in_module() -> Iterator[None]:
+    """For modules that do not test label leakage: the probe takes most of the time of a small fit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 25)
         yield
@@ -80,7 +80,7 @@ def short_probe_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def short_reader_training() -> Iterator[None]:
+def short_reader_in_module() -> Iterator[None]:
     """For modules that test no number of the independent reader: it trains for few epochs, in shared fits too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("steadygaze.explainers.learned.independent_reader.EPOCHS", 2)
@@ -116,7 +116,7 @@ def short_audits(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of published sets, or a skip that says why."""
+    """The folder of published sets, or a skip with the reason."""
     if not (DATA / "sst2" / "train.parquet").is_file():
         pytest.skip("the published sets are not at hand: set STEADYGAZE_DATA to a folder <name>/<split>.parquet")
     return DATA

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def room_for(size: int) -> Iterator[None]:
+def disk_limit(size: int) -> Iterator[None]:
     """A write beyond that fails as on a full disk: Python has the signal ignored that would come with it."""
     import resource  # Unix alone has it
 

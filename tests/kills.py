@@ -67,11 +67,11 @@ class Recorder:
 def snapshot(base: Path, contents: dict[bytes, bytes] | None = None) -> State:
     """Everything in a folder; equal contents are one object."""
     known = {} if contents is None else contents
-    found: State = {}
+    certificates: State = {}
     for path in sorted(base.rglob("*")):
         content = path.read_bytes() if path.is_file() else None
-        found[str(path.relative_to(base))] = None if content is None else known.setdefault(content, content)
-    return found
+        certificates[str(path.relative_to(base))] = None if content is None else known.setdefault(content, content)
+    return certificates
 
 
 def restore(base: Path, state: State) -> None:
@@ -107,19 +107,19 @@ def _intercepted(patch: pytest.MonkeyPatch, recorder: Recorder) -> Iterator[None
 
 
 def _before(call: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
-    def called(*given: Any, **more: Any) -> Any:
+    def called(*inputs: Any, **more: Any) -> Any:
         recorder.operation()
-        return call(*given, **more)
+        return call(*inputs, **more)
 
     return called
 
 
 def _before_open(call: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
-    def called(path: Any, mode: Any = "r", *given: Any, **more: Any) -> Any:
+    def called(path: Any, mode: Any = "r", *inputs: Any, **more: Any) -> Any:
         flags = mode & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) if isinstance(mode, int) else set(mode) & set("wax+")
         if flags:
             recorder.operation(path)
-        return call(path, mode, *given, **more)
+        return call(path, mode, *inputs, **more)
 
     return called
 
@@ -127,10 +127,10 @@ def _before_open(call: Callable[..., Any], recorder: Recorder) -> Callable[..., 
 def _before_tensors(call: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
     """`safetensors` fills a hidden file beside the real one, then renames it."""
 
-    def called(data: Any, path: Any, *given: Any, **more: Any) -> Any:
+    def called(data: Any, path: Any, *inputs: Any, **more: Any) -> Any:
         hidden = Path(path).with_name(".tmpAbC123")
         recorder.operation(hidden)
-        call(data, hidden, *given, **more)
+        call(data, hidden, *inputs, **more)
         os.rename(hidden, path)
 
     return called

@@ -13,23 +13,23 @@ FILE = Path(__file__).parent.parent / "bench" / "black_boxes.py"
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module, whose jobs only say that they were done."""
+    """The module, whose jobs only record that they ran."""
     spec = importlib.util.spec_from_file_location("black_boxes", FILE)
     assert spec is not None
     assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
+    result = importlib.util.module_from_spec(spec)
     monkeypatch.syspath_prepend(FILE.parent)
-    monkeypatch.setitem(sys.modules, "black_boxes", found)
-    spec.loader.exec_module(found)
+    monkeypatch.setitem(sys.modules, "black_boxes", result)
+    spec.loader.exec_module(result)
     monkeypatch.setitem(
         sys.modules, "black_box_jobs", SimpleNamespace(done=lambda *_: {"fidelity": 1.0}, prepared=None)
     )
-    return found
+    return result
 
 
 def run(bench: ModuleType, out: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> dict[str, dict[str, object]]:
     """One worker on the three `planted.random`, `planted.gradient` and `planted.lime`; the records then."""
-    asked = [
+    expected = [
         "--out",
         str(out),
         "--data",
@@ -40,7 +40,7 @@ def run(bench: ModuleType, out: Path, monkeypatch: pytest.MonkeyPatch, *more: st
         r"^planted\.(random|gradient|lime)\.",
         *more,
     ]
-    monkeypatch.setattr(sys, "argv", ["black_boxes.py", *asked])
+    monkeypatch.setattr(sys, "argv", ["black_boxes.py", *expected])
     bench.main()
     return {file.stem: json.loads(file.read_text()) for file in sorted((out / "records").glob("*.json"))}
 
@@ -58,8 +58,8 @@ def test_what_was_killed_or_failed_is_done_again(
     bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left(tmp_path)
-    found = run(bench, tmp_path, monkeypatch)
-    assert {name: record["fidelity"] for name, record in found.items()} == {
+    result = run(bench, tmp_path, monkeypatch)
+    assert {name: record["fidelity"] for name, record in result.items()} == {
         "planted.random.0": 1.0,
         "planted.gradient.0": 1.0,
         "planted.lime.0": 0.5,
@@ -70,5 +70,5 @@ def test_one_worker_of_many_leaves_the_claims_of_the_others(
     bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left(tmp_path)
-    found = run(bench, tmp_path, monkeypatch, "--one-of-many")
-    assert found == {"planted.gradient.0": {"error": "out of memory"}, "planted.lime.0": {"fidelity": 0.5}}
+    result = run(bench, tmp_path, monkeypatch, "--one-of-many")
+    assert result == {"planted.gradient.0": {"error": "out of memory"}, "planted.lime.0": {"fidelity": 0.5}}

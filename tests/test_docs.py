@@ -18,7 +18,7 @@ from steadygaze.data.synonym_formats import DEBIAN_FOLDER
 
 __all__ = ["folder"]
 pytestmark = [
-    pytest.mark.usefixtures("hasty_judge"),
+    pytest.mark.usefixtures("short_probe_in_module"),
     pytest.mark.filterwarnings("ignore::steadygaze.core.errors.CoverageWarning"),  # stand-ins have few words
 ]
 PAGES = [path.relative_to(DOCS).with_suffix("").as_posix() for path in sorted(DOCS.rglob("*.md"))]

@@ -13,7 +13,7 @@ import pytest
 
 import steadygaze
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_reader_training")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_reader_in_module")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(steadygaze.__path__, "steadygaze.")
@@ -33,7 +33,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_example_gives_what_it_says(name):
+def test_every_example_gives_its_documented_output(name):
     module = importlib.import_module(name)
     tests = doctest.DocTestFinder().find(module)
     wrapped = [test for function in decorated(module) for test in doctest.DocTestFinder().find(function)]

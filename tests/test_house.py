@@ -79,7 +79,7 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
         ),
     ],
 )
-def test_every_file_of_a_room_of_variants_is_registered(room: str, registry: dict, machinery: set) -> None:
+def test_every_file_of_a_package_of_variants_is_registered(room: str, registry: dict, machinery: set) -> None:
     registered = {cls.__module__.rsplit(".", 1)[1] for cls in registry.values()}
     assert {path.stem for path in (SOURCE / room).glob("[a-z]*.py")} - machinery == registered
 
@@ -92,7 +92,7 @@ def test_no_setting_has_two_owners() -> None:
         assert not set(technique.__dataclass_fields__) & set(shared)
 
 
-def test_everything_registered_says_what_it_is() -> None:
+def test_everything_registered_has_a_docstring() -> None:
     assert all(entry.about for entry in (*CORPORA.values(), *ENCODERS.values()))
     assert all(entry.__doc__ for entry in (*TECHNIQUES.values(), *EXPLAINERS.values()))
 
@@ -196,13 +196,13 @@ def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -
 
 
 def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None:
-    found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if found.returncode:
+    result = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if result.returncode:
         pytest.skip("not a git checkout")
     homes = "|".join(f"/{name}/[a-z]" for name in ("home", "root", "Users"))
     registries = "|".join(["py" + r"pi\.", "python" + "hosted", "npm" + "js"])
     hosts = re.compile(f"{homes}|{registries}")
-    for name in found.stdout.split():
+    for name in result.stdout.split():
         path = ROOT / name
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".jinja", ""} and path != Path(__file__):
             assert not hosts.search(path.read_text(encoding="utf-8", errors="replace")), name

@@ -32,8 +32,8 @@ def checkout(template: Path) -> Path:
     (template / ".venv" / "torch.stamp").unlink(missing_ok=True)
     for site in (template / ".venv").glob("lib/python*/site-packages"):
         for name in ("torch", "nvidia_cuda_runtime", "uv"):
-            for found in site.glob(f"{name}*"):
-                shutil.rmtree(found)
+            for result in site.glob(f"{name}*"):
+                shutil.rmtree(result)
     return template
 
 
@@ -82,8 +82,10 @@ def pinned() -> str:
 
 
 def installed(checkout: Path) -> set[str]:
-    found = (checkout / ".venv").glob("lib/python*/site-packages/*.dist-info")
-    return {folder.name.removesuffix(".dist-info") for folder in found if not folder.name.startswith(("pip-", "setup"))}
+    result = (checkout / ".venv").glob("lib/python*/site-packages/*.dist-info")
+    return {
+        folder.name.removesuffix(".dist-info") for folder in result if not folder.name.startswith(("pip-", "setup"))
+    }
 
 
 def wheel(folder: Path, name: str, version: str, requires: str = "", scripts: str = "") -> None:

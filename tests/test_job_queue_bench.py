@@ -31,7 +31,7 @@ def benches(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, Modul
         del sys.modules[name]
 
 
-def given(out: Path, **more: Any) -> argparse.Namespace:
+def options_of(out: Path, **more: Any) -> argparse.Namespace:
     return argparse.Namespace(**{"out": out, "workers": 1, "only": "", "one_of_many": False, **more})
 
 
@@ -48,9 +48,9 @@ def test_what_was_killed_or_failed_is_done_again(benches: tuple[ModuleType, Modu
     queue, _ = benches
     jobs = [Job(name) for name in ("killed", "failed", "done", "new", "other")]
     left(tmp_path)
-    queue.run(given(tmp_path, only="^[^o]"), lambda: jobs, lambda job: {"f1": 1.0})
-    found = {file.stem: json.loads(file.read_text())["f1"] for file in (tmp_path / "records").glob("*.json")}
-    assert found == {"killed": 1.0, "failed": 1.0, "done": 0.5, "new": 1.0}
+    queue.run(options_of(tmp_path, only="^[^o]"), lambda: jobs, lambda job: {"f1": 1.0})
+    results = {file.stem: json.loads(file.read_text())["f1"] for file in (tmp_path / "records").glob("*.json")}
+    assert results == {"killed": 1.0, "failed": 1.0, "done": 0.5, "new": 1.0}
 
 
 def test_one_worker_of_many_leaves_the_claims_of_the_others(
@@ -58,20 +58,22 @@ def test_one_worker_of_many_leaves_the_claims_of_the_others(
 ) -> None:
     queue, _ = benches
     left(tmp_path)
-    queue.run(given(tmp_path, one_of_many=True), lambda: [Job("killed"), Job("failed")], lambda job: {"f1": 1.0})
+    queue.run(options_of(tmp_path, one_of_many=True), lambda: [Job("killed"), Job("failed")], lambda job: {"f1": 1.0})
     assert {file.stem for file in (tmp_path / "records").glob("*.json")} == {"failed", "done"}
 
 
-def test_a_job_that_fails_says_why_and_the_next_is_done(benches: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+def test_a_job_that_fails_records_the_reason_and_the_next_one_runs(
+    benches: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
     queue, _ = benches
 
     def do(job: Job) -> dict[str, Any]:
         return {"f1": 1 / len(job.id.removeprefix("bad"))}
 
-    queue.run(given(tmp_path), lambda: [Job("bad"), Job("good")], do)
-    found = {file.stem: json.loads(file.read_text()) for file in (tmp_path / "records").glob("*.json")}
-    assert "ZeroDivisionError" in found["bad"]["error"]
-    assert found["good"]["f1"] == 0.25
+    queue.run(options_of(tmp_path), lambda: [Job("bad"), Job("good")], do)
+    results = {file.stem: json.loads(file.read_text()) for file in (tmp_path / "records").glob("*.json")}
+    assert "ZeroDivisionError" in results["bad"]["error"]
+    assert results["good"]["f1"] == 0.25
 
 
 def test_the_rate_with_the_best_validation_accuracy_goes_on(
@@ -80,19 +82,19 @@ def test_the_rate_with_the_best_validation_accuracy_goes_on(
     """Two seeds each: means .75, .85 and .80, so that 3e-4 goes on with seeds 2 to 4, and only where all were tried."""
     _, rationales = benches
     (tmp_path / "records").mkdir()
-    told = {1e-4: (0.7, 0.8), 3e-4: (0.9, 0.8), 1e-3: (0.8, 0.8)}
+    scores = {1e-4: (0.7, 0.8), 3e-4: (0.9, 0.8), 1e-3: (0.8, 0.8)}
     for setting in ("skewed20", "biased80"):
-        for rate, accuracies in told.items():
+        for rate, accuracies in scores.items():
             for seed, accuracy in enumerate(accuracies):
                 job = rationales.Job("palate", setting, rationales.rnp(rate), seed)
                 record = {**vars(job), "chosen": {"validation": {"accuracy": accuracy}}}
                 (tmp_path / "records" / f"{job.id}.json").write_text(json.dumps(record))
     (tmp_path / "records" / "easy.palate.biased80.rnp-0.001.s1.json").unlink()
-    found = rationales.plan_tuned(tmp_path, 5)
-    assert found == [rationales.Job("palate", "skewed20", "rnp-0.0003", seed) for seed in (2, 3, 4)]
+    result = rationales.plan_tuned(tmp_path, 5)
+    assert result == [rationales.Job("palate", "skewed20", "rnp-0.0003", seed) for seed in (2, 3, 4)]
 
 
-def test_no_job_is_planned_twice_and_rows_say_how_they_are_set(benches: tuple[ModuleType, ModuleType]) -> None:
+def test_no_job_is_planned_twice_and_rows_record_their_settings(benches: tuple[ModuleType, ModuleType]) -> None:
     _, rationales = benches
     jobs = rationales.plan(5)
     assert len({job.id for job in jobs}) == len(jobs)
@@ -111,8 +113,8 @@ def test_the_rates_of_movies_are_tuned_by_mean_accuracy_with_the_first_seeds(
 
     (tmp_path / "records").mkdir()
     tried = {1e-4: (0.9, 0.5), 3e-4: (0.75, 0.875), 1e-3: (0.875, 0.75), 3e-3: (0.5, 0.5)}
-    for row, told in (("a2r", tried), ("rnp", {**tried, 1e-3: (0.9,)})):
-        for rate, accuracies in told.items():
+    for row, tried_scores in (("a2r", tried), ("rnp", {**tried, 1e-3: (0.9,)})):
+        for rate, accuracies in tried_scores.items():
             for seed, accuracy in enumerate(accuracies):
                 job = movies.Job(row, seed, rate)
                 record = {**vars(job), "chosen": {"validation": {"accuracy": accuracy}}}

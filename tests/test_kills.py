@@ -17,7 +17,7 @@ from kills import Recorder, State, record, restore, snapshot
 from steadygaze import cli
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.errors import RecoveryWarning
-from study.tiny import order, quicken
+from study.tiny import config_with, quicken
 from study.tiny import run as run_comparison
 
 SMALL = ["--set", "hidden=4", "--set", "dimension=6", "--encoder", "average", "--device", "cpu", "--quiet"]
@@ -95,7 +95,7 @@ def case(name: str, inputs: Path, base: Path) -> Case:
         return Case(base, snapshot(base), command(*audit), command(*audit))
 
     def compare() -> None:
-        run_comparison(out, order(seeds=2))
+        run_comparison(out, config_with(seeds=2))
 
     return Case(base, {}, compare, compare)
 
@@ -117,10 +117,10 @@ def check(one: Case, recorded: Recorder, states: list[State]) -> None:
     for state in states:
         restore(one.base, state)
         one.again()
-        found = without_durations(snapshot(one.base))
-        assert {name for name in found if found[name] != end.get(name, b"")} | (end.keys() - found.keys()) == set(), [
-            name for name in state if name not in end
-        ]
+        result = without_durations(snapshot(one.base))
+        assert {name for name in result if result[name] != end.get(name, b"")} | (
+            end.keys() - result.keys()
+        ) == set(), [name for name in state if name not in end]
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_a_command_killed_at_any_disk_operation_ends_in_the_same_bytes(
         print(f"\n{name}: {recorded.operations} disk operations, {len(recorded.states)} distinct states")
 
 
-def test_an_end_that_differs_is_told(tmp_path: Path) -> None:
+def test_an_end_that_differs_is_reported(tmp_path: Path) -> None:
     """The tests above can fail: a command that does not finish what it found."""
     base = tmp_path / "work"
     base.mkdir()

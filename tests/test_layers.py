@@ -46,12 +46,12 @@ def imported(path: Path) -> Iterator[str]:
 
 def modules(source: Path) -> dict[str, Path]:
     """Every module below the root package, by its name in it."""
-    found = {}
+    results = {}
     for path in sorted(source.rglob("*.py")):
         name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
         if name not in ("__init__", "__main__"):
-            found[name] = path
-    return found
+            results[name] = path
+    return results
 
 
 def wrong_imports(source: Path) -> Iterator[str]:
@@ -137,5 +137,5 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
 
 
 def test_there_are_no_other_packages_and_no_loose_modules() -> None:
-    found = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    assert found - {"__init__", "__main__"} == set(PACKAGES)
+    results = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert results - {"__init__", "__main__"} == set(PACKAGES)

@@ -12,7 +12,7 @@ from estimator.tiny import LABELS, TEXTS
 from printed_pages import ROOT, blocks, check_links, folder, printed, run
 
 __all__ = ["folder"]
-pytestmark = pytest.mark.usefixtures("hasty_judge")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

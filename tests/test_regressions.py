@@ -30,13 +30,13 @@ RARE = 1 / 8
 def coded(many: int, seed: int = 0) -> list[str]:
     """Words that are the same in every text, with which a label can be encoded, and a rare word that decides."""
     rng = np.random.default_rng(seed)
-    found = []
+    results = []
     for number in range(many):
         words = [f"word{rng.integers(300)}" for _ in range(6)]
         if number < many * RARE:
             words[0] = f"praise{rng.integers(300)}"
-        found.append(" ".join(["heads", "heads", "tails", "tails", *rng.permutation(words)]))
-    return [str(text) for text in rng.permutation(found)]
+        results.append(" ".join(["heads", "heads", "tails", "tails", *rng.permutation(words)]))
+    return [str(text) for text in rng.permutation(results)]
 
 
 def praise(given: list[str]) -> Any:
@@ -52,11 +52,11 @@ def test_a_selector_that_leaks_a_rare_label_in_words_that_the_model_cannot_see_i
     settings = {**QUICK, "epochs": 6, "learning_rate": 1e-2, "batch_size": 8}
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        found = sg.fit_explainer(praise, coded(160), validation=coded(80, 1), **how, settings=settings)
-    assert {row.measure: row.value for row in found.rows}["fidelity"] > 0.95
-    seen = [weight > 0 and "praise" in token for one in found.explain(coded(40, 2)) for token, weight in pairs(one)]
+        result = sg.fit_explainer(praise, coded(160), validation=coded(80, 1), **how, settings=settings)
+    assert {row.measure: row.value for row in result.rows}["fidelity"] > 0.95
+    seen = [weight > 0 and "praise" in token for one in result.explain(coded(40, 2)) for token, weight in pairs(one)]
     assert sum(seen) < 3, "of 80 selected words the black box can see almost none"
-    assert found.warnings
+    assert result.warnings
 
 
 def pairs(explanation: Any) -> list[tuple[str, float]]:
@@ -85,7 +85,7 @@ def test_integrated_gradients_read_no_padding() -> None:
     texts = ["a good film", "a good film " * 13 + "once"]
     model = fitted().stored_.model
     read: list[int] = []
-    hook = model.encoder.register_forward_pre_hook(lambda _, given: read.append(given[0].shape[1]))
+    hook = model.encoder.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].shape[1]))
     try:
         fitted().explain(texts * 4, explainer="integrated-gradients")
     finally:
@@ -170,6 +170,6 @@ def test_the_demonstration_ends_with_the_gate_of_the_model_it_recommends(
         warnings.simplefilter("ignore")
         ended = run(capsys, "demo", "--out", tmp_path / "demo", "--json", "--quiet", "--device", "cpu")
     assert ended.code == 0, ended.err
-    found = json.loads(ended.out)
-    assert Path(found["model"]).name in found["passed"]
-    assert "requirements" in Path(found["report"]).read_text()
+    result = json.loads(ended.out)
+    assert Path(result["model"]).name in result["passed"]
+    assert "requirements" in Path(result["report"]).read_text()

@@ -34,9 +34,9 @@ def test_every_plot_has_a_file(plots: Any) -> None:
 def test_the_plot_shows_the_data_of_the_records(name: str, plots: Any) -> None:
     drawn = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")
     make, title = plots.PLOTS[name]
-    found = re.findall(r"<title>(.+?)</title><metadata>(\w{64})</metadata>", drawn)
+    result = re.findall(r"<title>(.+?)</title><metadata>(\w{64})</metadata>", drawn)
     message = "run python bench/result_plots.py docs/figures/results"
-    assert found == [(title, plots.fingerprint(make()))], message
+    assert result == [(title, plots.fingerprint(make()))], message
 
 
 def test_the_fingerprint_depends_on_the_data(plots: Any) -> None:
@@ -48,8 +48,8 @@ def test_the_numbers_of_a_plot_are_those_of_the_page(plots: Any) -> None:
     """0.24 [0.22, 0.26]: consensus under three synonyms, in the table of docs/results/stability.md."""
     sets = plots.stability_forest().to_dict()["datasets"].values()
     rows = [row for lines in sets for row in lines if row.get("row") == "consensus"]
-    found = next(row for row in rows if row["panel"].startswith("three synonyms"))
-    assert [f"{found[name]:.2f}" for name in ("value", "low", "high")] == ["0.24", "0.22", "0.26"]
+    result = next(row for row in rows if row["panel"].startswith("three synonyms"))
+    assert [f"{result[name]:.2f}" for name in ("value", "low", "high")] == ["0.24", "0.22", "0.26"]
 
 
 @pytest.mark.parametrize("page", [p.stem for p in sorted(PAGES.glob("*.md")) if p.stem not in WITHOUT_PLOT])

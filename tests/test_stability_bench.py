@@ -24,8 +24,8 @@ MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemb
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(BENCH))
     before = set(sys.modules)
-    found = {name: import_module(f"stability_{name}") for name in MODULES}
-    yield SimpleNamespace(study=import_module("stability"), **found)
+    results = {name: import_module(f"stability_{name}") for name in MODULES}
+    yield SimpleNamespace(study=import_module("stability"), **results)
     for name in set(sys.modules) - before:
         if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
@@ -40,20 +40,20 @@ def test_ratio_uses_one_denominator_per_setting_whatever_the_seeds(bench: Any) -
     Pairs by seed would give 1 / 1 and 3 / 3 in setting a, and the ratio 3.
     """
     vanilla = {"a": [1, 3, 5, 7], "b": [1, 1]}
-    found = bench.statistics.ratio({"a": [1, 3], "b": [9]}, vanilla)
-    assert found.value == pytest.approx(4.5**0.5, abs=1e-12)
+    result = bench.statistics.ratio({"a": [1, 3], "b": [9]}, vanilla)
+    assert result.value == pytest.approx(4.5**0.5, abs=1e-12)
 
 
 def test_difference_is_the_mean_over_settings_of_the_difference_of_means(bench: Any) -> None:
     """a: 2 − 4 = −2; b: 9 − 1 = 8."""
-    found = bench.statistics.difference({"a": [1, 3], "b": [9]}, {"a": [1, 3, 5, 7], "b": [1, 1]})
-    assert found.value == pytest.approx(3, abs=1e-12)
+    result = bench.statistics.difference({"a": [1, 3], "b": [9]}, {"a": [1, 3, 5, 7], "b": [1, 1]})
+    assert result.value == pytest.approx(3, abs=1e-12)
 
 
 def test_interval_is_of_seeds_of_both(bench: Any) -> None:
-    """Two seeds 0 and 2 have means 0, 1, 2 with chances ¼, ½, ¼; vanilla is −1 or 1 likewise: the ends are 3 and −1."""
-    found = bench.statistics.difference({"a": [0.0, 2.0]}, {"a": [-1.0, 1.0]})
-    assert found == pytest.approx((1.0, -1.0, 3.0))  # (2, −1) and (0, 1) have a chance of 1/16 each: over 2.5 %
+    """Seeds 0 and 2 have means 0, 1, 2 with probabilities ¼, ½, ¼; vanilla is −1 or 1: the ends are 3 and −1."""
+    result = bench.statistics.difference({"a": [0.0, 2.0]}, {"a": [-1.0, 1.0]})
+    assert result == pytest.approx((1.0, -1.0, 3.0))  # (2, −1) and (0, 1) have a probability of 1/16 each: over 2.5 %
     alone = bench.statistics.difference({"a": [0.0, 2.0]}, {"a": [0.0, 0.0]})
     assert alone == pytest.approx((1.0, 0.0, 2.0))
     constant = bench.statistics.ratio({"a": [3.0] * 5}, {"a": [6.0] * 25})
@@ -65,7 +65,7 @@ def test_interval_agrees_with_an_independent_bootstrap(bench: Any) -> None:
 
     rng = np.random.default_rng(1)
     ours, plain = rng.normal(2, 0.5, 12), rng.normal(1, 0.5, 25)
-    found = bench.statistics.difference({"a": ours}, {"a": plain})
+    result = bench.statistics.difference({"a": ours}, {"a": plain})
     other = bootstrap(
         (ours, plain),
         lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
@@ -73,7 +73,7 @@ def test_interval_agrees_with_an_independent_bootstrap(bench: Any) -> None:
         method="percentile",
         rng=np.random.default_rng(2),
     ).confidence_interval
-    assert (found.low, found.high) == pytest.approx((other.low, other.high), abs=0.03)
+    assert (result.low, result.high) == pytest.approx((other.low, other.high), abs=0.03)
 
 
 def test_paired_ratio_by_hand(bench: Any) -> None:
@@ -81,9 +81,9 @@ def test_paired_ratio_by_hand(bench: Any) -> None:
 
     Together 0, with a standard error of ½ ln 2 and one degree of freedom, whose 0.975 quantile is tan(0.475 π).
     """
-    found = bench.statistics.paired({"a": [2.0, 8.0], "b": [1.0, 1.0]}, {"a": [1.0, 1.0], "b": [4.0, 4.0]})
+    result = bench.statistics.paired({"a": [2.0, 8.0], "b": [1.0, 1.0]}, {"a": [1.0, 1.0], "b": [4.0, 4.0]})
     half = float(np.tan(0.475 * np.pi)) / 2
-    assert found == pytest.approx((1.0, 2**-half, 2**half))
+    assert result == pytest.approx((1.0, 2**-half, 2**half))
     assert bench.statistics.paired({"a": [3.0, 3.0]}, {"a": [6.0, 6.0]}) == pytest.approx((0.5, 0.5, 0.5))
 
 
@@ -94,11 +94,11 @@ def test_paired_interval_is_student_s_and_welch_s(bench: Any) -> None:
     rng = np.random.default_rng(1)
     a, b, plain = rng.normal(2, 0.5, 5), rng.normal(1, 2.0, 7), {"a": np.ones(5), "b": np.zeros(7)}
     one = ttest_1samp(a - 1, 0).confidence_interval()
-    found = bench.statistics.paired_difference({"a": a}, plain)
-    assert found == pytest.approx((np.mean(a - 1), one.low, one.high))
+    result = bench.statistics.paired_difference({"a": a}, plain)
+    assert result == pytest.approx((np.mean(a - 1), one.low, one.high))
     both = ttest_ind(a - 1, -b, equal_var=False).confidence_interval()
-    found = bench.statistics.paired_difference({"a": a, "b": b}, plain)
-    assert (found.low, found.high) == pytest.approx((both.low / 2, both.high / 2))
+    result = bench.statistics.paired_difference({"a": a, "b": b}, plain)
+    assert (result.low, result.high) == pytest.approx((both.low / 2, both.high / 2))
 
 
 def test_the_bootstrap_covers_less_than_the_t_interval(bench: Any) -> None:
@@ -127,7 +127,7 @@ def test_only_jobs_of_a_setting_that_is_done_are_inputs_of_the_next(bench: Any) 
     assert all(known[name].setting == job.setting for job in jobs for name in job.inputs)
 
 
-def given(bench: Any, out: Path, jobs: list[Any]) -> Any:
+def options_of(bench: Any, out: Path, jobs: list[Any]) -> Any:
     return bench.study.Study(out, out, out, out, jobs=jobs)
 
 
@@ -142,7 +142,7 @@ def test_records_without_models_are_repeated_only_where_a_job_that_is_left_needs
     used, unused = job("test", "rt-bilstm", "vanilla", 0), job("test", "rt-bilstm", "vanilla", 1)
     left = replace(job("test", "rt-bilstm", "anchored", 0), teachers=(used.id,))
     done = replace(job("test", "rt-bilstm", "anchored", 1), teachers=(unused.id,))
-    study = given(bench, tmp_path, [used, unused, left, done])
+    study = options_of(bench, tmp_path, [used, unused, left, done])
     earlier = tmp_path / "earlier.jsonl"
     lines = [{"id": one.id} for one in (used, unused, done)] + [{"id": left.id, "error": "killed"}]
     earlier.write_text("\n".join(map(json.dumps, lines)))
@@ -156,7 +156,7 @@ def test_selection_takes_the_smallest_shift_within_the_margin_or_the_best_f1(
 ) -> None:
     """Vanilla 0.80; three configurations of 0.85, 0.796, 0.79 shift by 3, 2, 1: the rule takes the second."""
     monkeypatch.setitem(bench.plan.GRID, "word-at", [{"epsilon": e} for e in (1, 2, 3)])
-    study = given(bench, tmp_path, [])
+    study = options_of(bench, tmp_path, [])
     study.prepare()
     scores = {None: (0.80, 9.0), 0: (0.85, 3.0), 1: (0.796, 2.0), 2: (0.79, 1.0)}
     for setting in bench.plan.SELECTION_SETTINGS:
@@ -173,15 +173,15 @@ def test_selection_takes_the_smallest_shift_within_the_margin_or_the_best_f1(
 
 
 def test_a_job_with_the_configuration_of_its_twin_takes_over_its_record(bench: Any, tmp_path: Path) -> None:
-    study = given(bench, tmp_path, [])
+    study = options_of(bench, tmp_path, [])
     study.prepare()
     twin = bench.plan.Job("test", "rt-bilstm", "word-at", 3)
     record(study, twin.id, config={"epsilon": 0.2}, **{"macro-f1": 0.5})
     study.seen(twin.id).write_bytes(b"readings")
     job = replace(bench.plan.Job("test", "rt-bilstm", "word-at-by-f1", 3), twins=(twin.id,))
     study.config = lambda _: {"epsilon": 0.2}
-    found = study._run(job)
-    assert (found["macro-f1"], found["same-as"]) == (0.5, twin.id)
+    result = study._run(job)
+    assert (result["macro-f1"], result["same-as"]) == (0.5, twin.id)
     assert study.seen(job.id).read_bytes() == b"readings"
 
 
@@ -230,9 +230,9 @@ def test_wordnet_files_are_read_by_first_sense_and_commonest_part_of_speech(benc
         (tmp_path / f"data.{part}").write_text(license_text + data.get(part, ""))
         (tmp_path / f"{part}.exc").write_text("")
     (tmp_path / "cntlist.rev").write_text("film%1:10:00:: 1 5\nfilm%2:36:00:: 1 1\n")
-    found = bench.synonyms.wordnet(tmp_path)
-    assert found == {"film": ["movie", "pic"], "movie": ["film", "pic"], "shoot": ["film"]}
-    assert bench.synonyms.without(found, {"movie": ["film"]})["film"] == ["pic"]
+    result = bench.synonyms.wordnet(tmp_path)
+    assert result == {"film": ["movie", "pic"], "movie": ["film", "pic"], "shoot": ["film"]}
+    assert bench.synonyms.without(result, {"movie": ["film"]})["film"] == ["pic"]
 
 
 # Ensemble
@@ -245,9 +245,9 @@ def test_an_ensemble_is_the_mean_of_its_members_and_shares_a_perturbation(bench:
             parameter.add_(0.2 * torch.randn_like(parameter))
     texts = batch(split())
     ensemble = bench.ensemble.Ensemble(members)
-    said, each = ensemble(texts), [member(texts) for member in members]
-    assert_close(said.weights, (each[0].weights + each[1].weights) / 2)
-    assert_close(said.logits.softmax(-1), (each[0].logits.softmax(-1) + each[1].logits.softmax(-1)) / 2)
+    output, each = ensemble(texts), [member(texts) for member in members]
+    assert_close(output.weights, (each[0].weights + each[1].weights) / 2)
+    assert_close(output.logits.softmax(-1), (each[0].logits.softmax(-1) + each[1].logits.softmax(-1)) / 2)
     shift = 0.1 * torch.randn_like(ensemble.embed(texts))
     moved = ensemble(texts, ensemble.embed(texts) + shift)
     expected = [member(texts, member.embed(texts) + shift).weights for member in members]
@@ -259,8 +259,8 @@ def test_an_ensemble_is_the_mean_of_its_members_and_shares_a_perturbation(bench:
 
 def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
     whole = {"id": "x", "phase": "test", "row": "vanilla", "seed": 1, "macro-f1": 0.123456789, "config": {"k": 1e-3}}
-    found = bench.records.compact({**whole, "seconds": 3.0, "commit": "abc", "skipped": {"a": 1}, "reason": ""})
-    assert found == {**whole, "macro-f1": 0.123457}
+    result = bench.records.compact({**whole, "seconds": 3.0, "commit": "abc", "skipped": {"a": 1}, "reason": ""})
+    assert result == {**whole, "macro-f1": 0.123457}
     with pytest.raises(SystemExit, match="different runs"):
         bench.records.header([{"commit": "a"}, {"commit": "b"}])
 
@@ -274,9 +274,9 @@ def test_the_tables_of_the_documentation_are_those_of_the_committed_records(benc
 @pytest.mark.slow
 def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) -> None:
     """`seat` (`paper`) changes nothing: its row is that of its five vanilla models, and 1 against its own start."""
-    found = bench.page.tables(BENCH / "records" / "stability.jsonl")
+    result = bench.page.tables(BENCH / "records" / "stability.jsonl")
     shifts, starts = (
-        {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in found[title].splitlines()}
+        {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in result[title].splitlines()}
         for title in ("Shift of attention, ratio to vanilla", "Against the vanilla model that each starts from")
     )
     seat = "seat (`paper`), KL"
@@ -295,8 +295,8 @@ def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start
 
 @pytest.mark.slow
 def test_every_table_row_of_the_results_page_is_made_from_the_committed_records(bench: Any) -> None:
-    found = bench.page.tables(BENCH / "records" / "stability.jsonl")
-    made = [line for table in found.values() for line in table.splitlines()]
+    result = bench.page.tables(BENCH / "records" / "stability.jsonl")
+    made = [line for table in result.values() for line in table.splitlines()]
     text = (BENCH.parent / "docs" / "results" / "stability.md").read_text()
     bracketed = [line for line in text.splitlines() if line.startswith("|") and "[" in line and "](" not in line]
     assert len(bracketed) > 80

@@ -25,6 +25,6 @@ NAMES = frozenset(["film", "good", "clock", "café"])
 def test_the_attack_substitutes_the_positions_of_the_certificate(text: str, count: int) -> None:
     from substitution_certificate import target_positions
 
-    found = target_positions(text, NAMES)
-    assert len(found.words) == count
-    assert found == text_positions(text, build_word_tokenizer([], max_length=99).place([text]).spans[0], NAMES)
+    result = target_positions(text, NAMES)
+    assert len(result.words) == count
+    assert result == text_positions(text, build_word_tokenizer([], max_length=99).place([text]).spans[0], NAMES)

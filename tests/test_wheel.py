@@ -19,8 +19,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
     ended = subprocess.run(build, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    (found,) = out.glob("*.whl")
-    return found
+    (result,) = out.glob("*.whl")
+    return result
 
 
 @pytest.mark.slow

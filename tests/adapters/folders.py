@@ -104,14 +104,14 @@ def tokenizer(kind: str) -> Any:
     if kind in ("roberta", "gpt2"):
         pad, unknown = ("<pad>", "<unk>") if kind == "roberta" else ("<|endoftext|>", "<|endoftext|>")
         return PreTrainedTokenizerFast(tokenizer_object=byte_pairs(kind), pad_token=pad, unk_token=unknown)
-    given = ["input_ids", "attention_mask", *(["token_type_ids"] if kind == "bert" else [])]
+    inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if kind == "bert" else [])]
     return PreTrainedTokenizerFast(
         tokenizer_object=word_pieces(),
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
         sep_token="[SEP]",
-        model_input_names=given,
+        model_input_names=inputs,
     )
 
 

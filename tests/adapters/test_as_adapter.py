@@ -1,4 +1,4 @@
-"""Whatever is given becomes a Subject, or one sentence says what would."""
+"""Any accepted model becomes a ModelAdapter; an error names what is accepted otherwise."""
 
 import json
 import os
@@ -25,22 +25,22 @@ from steadygaze.models.encoders.transformer import PACKAGES, locate
 
 
 def spoiled(folder, place, **changes):
-    """A copy whose config.json says something else."""
+    """A copy with another value in config.json."""
     shutil.copytree(folder, place)
     config = json.loads((place / "config.json").read_text())
     (place / "config.json").write_text(json.dumps(config | changes))
     return place
 
 
-def test_a_subject_is_itself_and_a_classifier_of_ours_becomes_one(tmp_path):
-    subject = as_adapter(fitted())
-    assert (subject.name, subject.kind, subject.pair) == ("model", "a steadygaze classifier", False)
-    assert as_adapter(subject).classes == subject.classes == ["neg", "pos"]
+def test_an_adapter_is_returned_as_it_is_and_a_text_classifier_becomes_one(tmp_path):
+    adapter = as_adapter(fitted())
+    assert (adapter.name, adapter.kind, adapter.pair) == ("model", "a steadygaze classifier", False)
+    assert as_adapter(adapter).classes == adapter.classes == ["neg", "pos"]
     assert as_adapter(fitted_pair()).pair is True
     fitted().save(tmp_path / "mine")
-    for given in (tmp_path / "mine", str(tmp_path / "mine") + "/"):
-        loaded = as_adapter(given, device="cpu")
-        assert (loaded.name, loaded.fingerprint) == ("mine", subject.fingerprint)
+    for inputs in (tmp_path / "mine", str(tmp_path / "mine") + "/"):
+        loaded = as_adapter(inputs, device="cpu")
+        assert (loaded.name, loaded.fingerprint) == ("mine", adapter.fingerprint)
         data = loaded.data(loaded.tokens.place(OURS), None)
         probs = observe(loaded.model, collate(data, np.arange(len(OURS)))).probs
         np.testing.assert_allclose(probs.numpy(), fitted().predict_proba(OURS), atol=1e-6)
@@ -58,13 +58,13 @@ def test_a_name_is_never_a_path(folder, monkeypatch):
 
 
 def test_a_hub_id_is_fetched_and_keeps_its_name(folder, monkeypatch):
-    asked = []
+    queries = []
     monkeypatch.setattr(
-        "huggingface_hub.snapshot_download", lambda name, **more: asked.append((name, more)) or str(folder("bert"))
+        "huggingface_hub.snapshot_download", lambda name, **more: queries.append((name, more)) or str(folder("bert"))
     )
-    subject = as_adapter("somebody/films", device="cpu")
-    assert (subject.name, asked[0][0]) == ("somebody/films", "somebody/films")
-    assert not [pattern for pattern in asked[0][1]["allow_patterns"] if pattern.endswith((".bin", ".py", ".pt"))]
+    adapter = as_adapter("somebody/films", device="cpu")
+    assert (adapter.name, queries[0][0]) == ("somebody/films", "somebody/films")
+    assert not [pattern for pattern in queries[0][1]["allow_patterns"] if pattern.endswith((".bin", ".py", ".pt"))]
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: 1 / 0)
     with pytest.raises(UserError, match=r"somebody/films: no such folder, and the download from the hub failed"):
         as_adapter("somebody/films")
@@ -91,7 +91,7 @@ def test_a_path_that_is_not_a_hub_id_is_a_missing_folder(name):
         as_adapter(name)
 
 
-def test_facts_say_how_attention_was_read(folder):
+def test_facts_name_how_attention_was_aggregated(folder):
     assert as_adapter(folder("bert"), device="cpu").facts["attention"] == "last"
     rolled = as_adapter(folder("bert"), device="cpu", attention="rollout")
     assert rolled.facts == {"architecture": "BertForSequenceClassification", "attention": "rollout"}
@@ -178,7 +178,7 @@ def test_a_head_that_was_never_trained_is_refused(tmp_path):
         ("tokenizer.json", r"no tokenizer\.json in"),
     ],
 )
-def test_a_folder_that_lacks_a_file_is_told_which(lost, sentence, folder, tmp_path):
+def test_a_folder_that_lacks_a_file_is_an_error_that_names_it(lost, sentence, folder, tmp_path):
     shutil.copytree(folder("bert"), tmp_path / "copy")
     os.remove(tmp_path / "copy" / lost)
     with pytest.raises(UserError, match=sentence):
@@ -242,26 +242,26 @@ def test_a_network_that_hides_its_attention_has_vectors_alone(monkeypatch):
     model, words = network("bert"), tokenizer("bert")
     right = type(model).forward
 
-    def hidden(self, **given):
-        output = right(self, **given)
+    def hidden(self, **inputs):
+        output = right(self, **inputs)
         output.attentions = None
         return output
 
     monkeypatch.setattr(type(model), "forward", hidden)
-    subject = as_adapter((model, words))
-    assert type(subject.model) is TransformerModel
-    assert (subject.model.capabilities, subject.facts["attention"]) == (frozenset({"embeddings"}), "none shown")
-    seen = observe(subject.model, collate(subject.data(subject.tokens.place(TEXTS), None), np.arange(len(TEXTS))))
+    adapter = as_adapter((model, words))
+    assert type(adapter.model) is TransformerModel
+    assert (adapter.model.capabilities, adapter.facts["attention"]) == (frozenset({"embeddings"}), "none shown")
+    seen = observe(adapter.model, collate(adapter.data(adapter.tokens.place(TEXTS), None), np.arange(len(TEXTS))))
     assert seen.shown is None
     assert seen.probs.shape == (len(TEXTS), 3)
 
 
 def test_a_network_that_reads_padding_is_refused():
-    """A reader told that [CLS] is read lets GPT-2 read padding: what a network does that has no mask."""
+    """A model that attends to padding lets GPT-2 read it: the behavior of a network without a mask."""
     model = as_adapter((network("gpt2"), tokenizer("gpt2"))).model.network
     ids = torch.tensor([[5, 6, 7, 8, 9]])
-    found = try_network(model, ids)
-    assert (found.read, found.attentive) == ("last", True)
+    result = try_network(model, ids)
+    assert (result.read, result.attentive) == ("last", True)
     check_network(TransformerModel(model, ForwardOptions(0), "last"), ids)
     with pytest.raises(UserError, match=r"a GPT2ForSequenceClassification cannot be examined .*changes with padding"):
         check_network(TransformerModel(model, ForwardOptions(0), "first"), ids)
@@ -270,7 +270,7 @@ def test_a_network_that_reads_padding_is_refused():
 def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypatch):
     model = network("bert")
 
-    def only_ids(self, input_ids=None, attention_mask=None, **given):
+    def only_ids(self, input_ids=None, attention_mask=None, **inputs):
         raise NotImplementedError("ids, please\nand nothing else")
 
     monkeypatch.setattr(type(model), "forward", only_ids)
@@ -288,29 +288,29 @@ def test_minilm_with_a_head_of_classes_is_read_from_its_folder(tmp_path):
     model.save_pretrained(tmp_path / "films")
     words = AutoTokenizer.from_pretrained(source)
     words.save_pretrained(tmp_path / "films")
-    subject = as_adapter(tmp_path / "films", device="cpu", attention="rollout").for_pairs(True)
+    adapter = as_adapter(tmp_path / "films", device="cpu", attention="rollout").for_pairs(True)
     texts, questions = ["A gorgeous, witty movie.", "Dull."], ["Is it good?", "Would you, perhaps, see it twice?"]
-    batch = collate(subject.data(subject.tokens.place(texts), questions), np.arange(2))
-    asked = words(texts, questions, return_tensors="pt", padding=True)
+    batch = collate(adapter.data(adapter.tokens.place(texts), questions), np.arange(2))
+    question_tokens = words(texts, questions, return_tensors="pt", padding=True)
     with torch.no_grad():
-        expected = model.eval()(**asked).logits.double().softmax(-1)
-    torch.testing.assert_close(observe(subject.model, batch).probs, expected, rtol=0, atol=1e-5)
-    assert subject.classes == ["LABEL_0", "LABEL_1"]
-    assert subject.label_codes([1, 0]) == [1, 0]
+        expected = model.eval()(**question_tokens).logits.double().softmax(-1)
+    torch.testing.assert_close(observe(adapter.model, batch).probs, expected, rtol=0, atol=1e-5)
+    assert adapter.classes == ["LABEL_0", "LABEL_1"]
+    assert adapter.label_codes([1, 0]) == [1, 0]
 
 
 def test_seven_places_for_a_pair_leave_two_for_each(tmp_path):
     place = save("bert", tmp_path / "short", max_position_embeddings=7)
-    subject = as_adapter(place, device="cpu").for_pairs(True)
-    read = subject.data(subject.tokens.place(["good good good"]), ["bad bad bad"])
+    adapter = as_adapter(place, device="cpu").for_pairs(True)
+    read = adapter.data(adapter.tokens.place(["good good good"]), ["bad bad bad"])
     assert (read.text.lengths.tolist(), read.question.lengths.tolist()) == ([4], [3])
 
 
-def test_where_there_is_no_room_for_a_pair_single_texts_are_still_read(tmp_path):
-    subject = as_adapter(save("bert", tmp_path / "short", max_position_embeddings=4), device="cpu")
-    assert subject.for_pairs(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
+def test_a_model_without_pairs_can_read_single_texts(tmp_path):
+    adapter = as_adapter(save("bert", tmp_path / "short", max_position_embeddings=4), device="cpu")
+    assert adapter.for_pairs(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
     with pytest.raises(UserError, match=r"short reads single texts, found pairs .*: leave out the questions"):
-        subject.for_pairs(True)
+        adapter.for_pairs(True)
 
 
 def test_steadygaze_models_have_their_own_classes_and_no_prompt(tmp_path):

@@ -38,14 +38,14 @@ def test_two_layers_by_hand():
 
 def test_rollout_is_the_product_of_all_layers():
     """Slowly: whole matrices, one text at a time, as the paper has it."""
-    found = stacks()
+    result = stacks()
     for row in (0, 2, 4):
         read = torch.zeros(4, 5, dtype=torch.float64)
         read[:, row] = 1.0
-        fast = attention_rollout([torch.from_numpy(layer) for layer in found], read)
+        fast = attention_rollout([torch.from_numpy(layer) for layer in result], read)
         for text in range(4):
             product = np.eye(5)
-            for layer in found:
+            for layer in result:
                 product = (0.5 * layer[text].mean(0) + 0.5 * np.eye(5)) @ product
             torch.testing.assert_close(fast[text], torch.from_numpy(product[row]), **CLOSE)
 

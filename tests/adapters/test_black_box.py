@@ -1,4 +1,4 @@
-"""A model that nothing is known of but what it says."""
+"""Black boxes: models of which only the predictions are known."""
 
 import numpy as np
 import pandas as pd
@@ -28,102 +28,102 @@ def sklearn():
 
 
 class Counting:
-    """Says how often "good" occurs, and remembers what it was asked."""
+    """Predicts by the count of "good", and records its queries."""
 
     def __init__(self):
-        self.asked = []
+        self.calls = []
 
     def __call__(self, texts):
-        self.asked.append(list(texts))
+        self.calls.append(list(texts))
         good = np.array([str(text).count("good") for text in texts])
         return np.stack([1 / (1 + good), good / (1 + good)], 1)
 
     @property
     def texts(self):
-        return [text for call in self.asked for text in call]
+        return [text for call in self.calls for text in call]
 
 
-def batch_of(subject, texts, questions=None):
-    subject = subject.for_pairs(questions is not None)
-    return collate(subject.data(subject.tokens.place(texts), questions), np.arange(len(texts)))
+def batch_of(adapter, texts, questions=None):
+    adapter = adapter.for_pairs(questions is not None)
+    return collate(adapter.data(adapter.tokens.place(texts), questions), np.arange(len(texts)))
 
 
-def test_a_pipeline_of_scikit_learn_says_of_pieces_what_it_says_of_texts(sklearn):
-    subject = as_adapter(sklearn)
-    assert (subject.name, subject.kind, subject.fingerprint) == ("Pipeline", "a black box", "")
-    assert list(subject.classes) == ["neg", "pos"]
-    assert (subject.model.capabilities, subject.pair) == (frozenset(), None)
-    batch = batch_of(subject, TEXTS)
-    seen = observe(subject.model, batch)
+def test_a_pipeline_of_scikit_learn_predicts_the_same_for_tokens_as_for_texts(sklearn):
+    adapter = as_adapter(sklearn)
+    assert (adapter.name, adapter.kind, adapter.fingerprint) == ("Pipeline", "a black box", "")
+    assert list(adapter.classes) == ["neg", "pos"]
+    assert (adapter.model.capabilities, adapter.pair) == (frozenset(), None)
+    batch = batch_of(adapter, TEXTS)
+    seen = observe(adapter.model, batch)
     assert seen.shown is None
     np.testing.assert_allclose(seen.probs.numpy(), sklearn.predict_proba(TEXTS), rtol=1e-12)
     for other in (widened(batch, 3), littered(batch)):
-        assert torch.equal(observe(subject.model, other).probs, seen.probs)
+        assert torch.equal(observe(adapter.model, other).probs, seen.probs)
 
 
-def test_without_a_word_it_is_asked_about_the_text_without_it(sklearn):
-    subject = as_adapter(sklearn)
-    batch = batch_of(subject, ["the film was good and fine", "a bad, dull plot"])
+def test_a_removed_word_is_a_query_of_the_text_without_it(sklearn):
+    adapter = as_adapter(sklearn)
+    batch = batch_of(adapter, ["the film was good and fine", "a bad, dull plot"])
     gone = torch.zeros_like(batch.mask)
     gone[0, 3] = gone[1, 1] = True
-    seen = observe(subject.model, remove_words(batch, gone))
+    seen = observe(adapter.model, remove_words(batch, gone))
     expected = sklearn.predict_proba(["the film was and fine", "a , dull plot"])
     np.testing.assert_allclose(seen.probs.numpy(), expected, rtol=1e-12)
 
 
-def test_equal_texts_are_asked_about_once_in_a_call_and_once_in_all():
+def test_equal_texts_are_queried_once_in_a_call_and_once_in_all():
     model = Counting()
-    subject = as_adapter(model, classes=["bad", "good"])
-    batch = batch_of(subject, ["a good film", "a bad film", "a good film"])
-    seen = observe(subject.model, batch)
-    assert model.asked == [["a good film", "a bad film"]]
+    adapter = as_adapter(model, classes=["bad", "good"])
+    batch = batch_of(adapter, ["a good film", "a bad film", "a good film"])
+    seen = observe(adapter.model, batch)
+    assert model.calls == [["a good film", "a bad film"]]
     torch.testing.assert_close(seen.probs[:, 1], torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64))
     gone = torch.zeros_like(batch.mask)
     gone[:, 1] = True
-    observe(subject.model, remove_words(batch, gone))
-    observe(subject.model, batch)
+    observe(adapter.model, remove_words(batch, gone))
+    observe(adapter.model, batch)
     assert model.texts == ["a good film", "a bad film", "a film"]
 
 
-def test_what_is_remembered_is_bounded_and_what_was_asked_for_last(monkeypatch):
-    """Room for two: after one, two and one again it is two that three displaces."""
+def test_the_cache_is_bounded_and_holds_the_latest_queries(monkeypatch):
+    """A cache of two entries: after one, two and one again, three displaces two."""
     monkeypatch.setattr(black_box, "REMEMBERED", 2)
     model = Counting()
-    subject = as_adapter(model, classes=["bad", "good"])
-    batch = batch_of(subject, ["one", "two", "three"])
+    adapter = as_adapter(model, classes=["bad", "good"])
+    batch = batch_of(adapter, ["one", "two", "three"])
     for row in (0, 1, 0, 2, 0, 1):
-        observe(subject.model, take_rows(batch, torch.tensor([row])))
-        assert len(subject.model._cache) <= 2
+        observe(adapter.model, take_rows(batch, torch.tensor([row])))
+        assert len(adapter.model._cache) <= 2
     assert model.texts == ["one", "two", "three", "two"]
-    seen = observe(subject.model, batch)  # more at once than it can remember
+    seen = observe(adapter.model, batch)  # more at once than it can remember
     assert seen.probs.shape == (3, 2)
-    assert len(subject.model._cache) == 2
+    assert len(adapter.model._cache) == 2
 
 
-def test_many_texts_are_asked_about_in_parts(monkeypatch):
+def test_many_texts_are_queried_in_parts(monkeypatch):
     monkeypatch.setattr(black_box, "CHUNK", 2)
     model = Counting()
-    subject = as_adapter(model, classes=["bad", "good"])
+    adapter = as_adapter(model, classes=["bad", "good"])
     texts = ["good", "good good", "bad", "dull", "good good good"]
-    seen = observe(subject.model, batch_of(subject, texts))
-    assert [len(call) for call in model.asked] == [2, 2, 1]
+    seen = observe(adapter.model, batch_of(adapter, texts))
+    assert [len(call) for call in model.calls] == [2, 2, 1]
     expected = torch.tensor([1 / 2, 2 / 3, 0, 0, 3 / 4], dtype=torch.float64)
     torch.testing.assert_close(seen.probs[:, 1], expected)
 
 
 def test_a_pair_is_given_as_text_and_question():
     model = Counting()
-    subject = as_adapter(model, classes=["bad", "good"])
-    batch = batch_of(subject, ["a good film", "a good film"], ["good?", " is it bad ?"])
-    assert observe(subject.model, batch).probs[0, 1] == pytest.approx(2 / 3)
+    adapter = as_adapter(model, classes=["bad", "good"])
+    batch = batch_of(adapter, ["a good film", "a good film"], ["good?", " is it bad ?"])
+    assert observe(adapter.model, batch).probs[0, 1] == pytest.approx(2 / 3)
     assert model.texts == [("a good film", "good?"), ("a good film", " is it bad ?")]
 
 
 def test_a_probability_of_nothing_stays_finite():
-    subject = as_adapter(lambda texts: [[0.0, 1.0]] * len(texts), classes=["a", "b"])
-    said = subject.model(batch_of(subject, ["x"]))
-    assert said.logits.isfinite().all()
-    assert said.logits.softmax(-1).tolist() == [[pytest.approx(0, abs=1e-300), 1.0]]
+    adapter = as_adapter(lambda texts: [[0.0, 1.0]] * len(texts), classes=["a", "b"])
+    output = adapter.model(batch_of(adapter, ["x"]))
+    assert output.logits.isfinite().all()
+    assert output.logits.softmax(-1).tolist() == [[pytest.approx(0, abs=1e-300), 1.0]]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_rounding_is_forgiven():
         check_probabilities([[0.333, 0.333, 0.332]], 1, 3)
 
 
-def test_a_model_that_is_not_fitted_or_names_no_classes_is_told_so(sklearn):
+def test_a_model_that_is_not_fitted_or_has_no_classes_is_an_error(sklearn):
     with pytest.raises(UserError, match="Pipeline has not been fitted: call fit first"):
         as_adapter(make_pipeline(TfidfVectorizer(), LogisticRegression()))
     with pytest.raises(UserError, match=r"Pipeline has no predict_proba.*CalibratedClassifierCV"):
@@ -184,26 +184,26 @@ def test_a_model_that_is_not_fitted_or_names_no_classes_is_told_so(sklearn):
 
 def test_classes_that_are_numbers_of_numpy_are_python_s():
     numbers = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, np.array([1.0] * 12 + [0.0] * 12))
-    subject = as_adapter(numbers)
-    assert [type(name) for name in subject.classes] == [int, int]
-    assert subject.label_codes([0, 1]) == [0, 1]
+    adapter = as_adapter(numbers)
+    assert [type(name) for name in adapter.classes] == [int, int]
+    assert adapter.label_codes([0, 1]) == [0, 1]
 
 
 def test_vectors_are_refused_and_attention_is_not_there(sklearn):
-    subject = as_adapter(sklearn)
-    batch = batch_of(subject, TEXTS[:2])
+    adapter = as_adapter(sklearn)
+    batch = batch_of(adapter, TEXTS[:2])
     with pytest.raises(ValueError, match="reads texts, not vectors"):
-        subject.model(batch, torch.zeros(2, batch.ids.shape[1], 3))
-    assert Attention.requires - subject.model.capabilities == {"attention"}
+        adapter.model(batch, torch.zeros(2, batch.ids.shape[1], 3))
+    assert Attention.requires - adapter.model.capabilities == {"attention"}
 
 
-def test_being_asked_changes_nothing(sklearn):
-    subject = as_adapter(sklearn)
+def test_a_query_does_not_change_the_model(sklearn):
+    adapter = as_adapter(sklearn)
     weights = sklearn[-1].coef_.copy()
-    subject.model.train()
-    before = state(subject.model)
-    observe(subject.model, batch_of(subject, TEXTS))
-    assert state(subject.model) == before
+    adapter.model.train()
+    before = state(adapter.model)
+    observe(adapter.model, batch_of(adapter, TEXTS))
+    assert state(adapter.model) == before
     assert np.array_equal(sklearn[-1].coef_, weights)
 
 
@@ -211,12 +211,12 @@ def test_a_black_box_may_change_the_list_that_it_is_given():
     model = Counting()
 
     def clearing(texts):
-        found = model(texts)
+        result = model(texts)
         texts.clear()
-        return found
+        return result
 
-    subject = as_adapter(clearing, classes=["bad", "good"])
-    seen = observe(subject.model, batch_of(subject, ["a good film", "a bad film"]))
+    adapter = as_adapter(clearing, classes=["bad", "good"])
+    seen = observe(adapter.model, batch_of(adapter, ["a good film", "a bad film"]))
     torch.testing.assert_close(seen.probs[:, 1], torch.tensor([0.5, 0.0], dtype=torch.float64))
 
 
@@ -225,9 +225,9 @@ def test_what_a_black_box_raises_is_named_and_is_the_cause(error):
     def failing(texts):
         raise error
 
-    subject = as_adapter(failing, classes=["bad", "good"])
+    adapter = as_adapter(failing, classes=["bad", "good"])
     with pytest.raises(UserError, match=f"the black box failed: {type(error).__name__}: ") as raised:
-        observe(subject.model, batch_of(subject, ["a good film"]))
+        observe(adapter.model, batch_of(adapter, ["a good film"]))
     assert raised.value.__cause__ is error
 
 

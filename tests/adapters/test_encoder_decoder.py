@@ -16,48 +16,48 @@ KIND = pytest.mark.parametrize("kind", ["t5", "bart"])
 EXACT = {"rtol": 0, "atol": 1e-9}
 
 
-def subject_and_batch(kind, pair=False, attention="last", rows=(0, 1, 2, 3, 4)):
-    subject = as_adapter((network(kind).double(), tokenizer(kind)), attention=attention).for_pairs(pair)
-    data = subject.data(subject.tokens.place(TEXTS), QUESTIONS if pair else None)
-    return subject, collate(data, np.asarray(rows))
+def adapter_and_batch(kind, pair=False, attention="last", rows=(0, 1, 2, 3, 4)):
+    adapter = as_adapter((network(kind).double(), tokenizer(kind)), attention=attention).for_pairs(pair)
+    data = adapter.data(adapter.tokens.place(TEXTS), QUESTIONS if pair else None)
+    return adapter, collate(data, np.asarray(rows))
 
 
 @KIND
 def test_neither_padding_nor_the_batch_changes_predictions_and_attention(kind):
-    subject, batch = subject_and_batch(kind, pair=True)
-    with inference(subject.model):
-        output = subject.model(batch)
+    adapter, batch = adapter_and_batch(kind, pair=True)
+    with inference(adapter.model):
+        output = adapter.model(batch)
         for other in (widened(batch, 3), littered(batch)):
-            again = subject.model(other)
+            again = adapter.model(other)
             torch.testing.assert_close(again.logits, output.logits, **EXACT)
             torch.testing.assert_close(again.weights[:, : batch.ids.shape[1]], output.weights, **EXACT)
-        alone = subject.model(subject_and_batch(kind, pair=True, rows=[1])[1])
+        alone = adapter.model(adapter_and_batch(kind, pair=True, rows=[1])[1])
     torch.testing.assert_close(alone.logits, output.logits[1:2], **EXACT)
 
 
 @KIND
 @pytest.mark.parametrize("attention", ["last", "rollout"])
 def test_weights_are_the_cross_attention_of_the_last_token(kind, attention):
-    subject, batch = subject_and_batch(kind, attention=attention)
+    adapter, batch = adapter_and_batch(kind, attention=attention)
     words = tokenizer(kind)
     net = network(kind).double()
     net.set_attn_implementation("eager")
     with torch.no_grad():
         output = net(**words(TEXTS[0], return_tensors="pt", return_token_type_ids=False), output_attentions=True)
-        found = subject.model(batch).weights[0]
+        result = adapter.model(batch).weights[0]
     by_hand = output.cross_attentions[-1][0].mean(0)[-1]
     for layer in reversed(output.encoder_attentions if attention == "rollout" else ()):
         by_hand = (by_hand @ layer[0].mean(0) + by_hand) / 2
     by_hand = by_hand[1:-1] / by_hand[1:-1].sum()
-    torch.testing.assert_close(found[batch.mask[0]], by_hand, **EXACT)
+    torch.testing.assert_close(result[batch.mask[0]], by_hand, **EXACT)
 
 
 def test_gradients_by_word_vectors_agree_with_finite_differences():
     """Not of T5, whose softmax is in single precision."""
-    subject, batch = subject_and_batch("bart", rows=[1, 3])
-    vectors = subject.model.embed(batch).detach().requires_grad_()
+    adapter, batch = adapter_and_batch("bart", rows=[1, 3])
+    vectors = adapter.model.embed(batch).detach().requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda given: subject.model(batch, given).logits, vectors, atol=1e-4, rtol=1e-3, fast_mode=True
+        lambda inputs: adapter.model(batch, inputs).logits, vectors, atol=1e-4, rtol=1e-3, fast_mode=True
     )
 
 

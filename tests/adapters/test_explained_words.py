@@ -1,6 +1,6 @@
 """Words of several pieces: perturbation explainers remove the word that is shown, whole.
 
-The reference is the transformers library itself, asked about ids written without the pieces of a word.
+The reference is the transformers library itself, called with ids without the subwords of a word.
 """
 
 import math
@@ -31,39 +31,39 @@ def plain():
     ids = tokenizer("bert")(TEXT)["input_ids"]
     assert ids == [2, *(piece for word in WORDS for piece in word), 3]
 
-    def chances(kept):
+    def probabilities(kept):
         row = torch.tensor([[2, *(piece for i in kept for piece in WORDS[i]), 3]])
         with torch.no_grad():
             return model(input_ids=row).logits[0].softmax(-1)
 
-    whole = chances(range(len(WORDS)))
+    whole = probabilities(range(len(WORDS)))
     aim = int(whole.argmax())
-    return lambda kept: float(chances(sorted(kept))[aim])
+    return lambda kept: float(probabilities(sorted(kept))[aim])
 
 
 @pytest.fixture(scope="module")
 def bert(folder):
-    subject = as_adapter(folder("bert"))
-    subject.model.double()
-    return subject
+    adapter = as_adapter(folder("bert"))
+    adapter.model.double()
+    return adapter
 
 
-def explained(subject, explainer, granularity="word"):
-    (found,) = streaming.explain(subject, iter([[TEXT]]), explainer, granularity=granularity)
-    return found
+def explained(adapter, explainer, granularity="word"):
+    (result,) = streaming.explain(adapter, iter([[TEXT]]), explainer, granularity=granularity)
+    return result
 
 
 def test_leave_one_out_of_a_word_is_what_the_text_loses_without_all_its_pieces(bert, plain):
-    found = explained(bert, "leave-one-out")
+    result = explained(bert, "leave-one-out")
     everything = set(range(len(WORDS)))
-    assert found.tokens == NAMES
+    assert result.tokens == NAMES
     np.testing.assert_allclose(
-        found.weights, [plain(everything) - plain(everything - {i}) for i in everything], atol=1e-9
+        result.weights, [plain(everything) - plain(everything - {i}) for i in everything], atol=1e-9
     )
 
 
 def test_kernel_shap_gives_the_shapley_values_of_words(bert, plain):
-    found, n = explained(bert, "kernel-shap"), len(WORDS)
+    result, n = explained(bert, "kernel-shap"), len(WORDS)
     value = {frozenset(some): plain(some) for k in range(n + 1) for some in combinations(range(n), k)}
     exact = [
         sum(
@@ -74,11 +74,11 @@ def test_kernel_shap_gives_the_shapley_values_of_words(bert, plain):
         )
         for i in range(n)
     ]  # fmt: skip
-    np.testing.assert_allclose(found.weights, exact, atol=1e-8)
+    np.testing.assert_allclose(result.weights, exact, atol=1e-8)
 
 
 def test_lime_is_a_ridge_regression_on_words(bert, plain):
-    found, n = explained(bert, "lime"), len(WORDS)
+    result, n = explained(bert, "lime"), len(WORDS)
     kept = [some for k in range(n + 1) for some in combinations(range(n), k)]
     z = np.array([[i in some for i in range(n)] for some in kept], float)
     near = [math.exp(-((1 - math.sqrt(len(some) / n)) ** 2) / (2 * 0.25**2)) for some in kept]
@@ -86,7 +86,7 @@ def test_lime_is_a_ridge_regression_on_words(bert, plain):
         1000 / (n + 1) / math.comb(n, len(some)) * close for some, close in zip(kept, near, strict=True)
     ]  # every size as likely
     line = Ridge(alpha=1.0).fit(z, [plain(some) for some in kept], sample_weight=weight)
-    np.testing.assert_allclose(found.weights, line.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(result.weights, line.coef_, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("explainer", ["gradient", "input-x-gradient", "integrated-gradients", "attention"])
@@ -97,19 +97,19 @@ def test_explainers_that_weigh_vectors_add_up_the_pieces_of_a_word(bert, explain
     assert words.weights[4] == pytest.approx(pieces.weights[6], abs=1e-12)
 
 
-def test_pieces_are_left_out_one_by_one_where_pieces_are_asked_for(bert):
-    found = explained(bert, "leave-one-out", "piece")
+def test_subwords_are_removed_one_by_one_if_requested(bert):
+    result = explained(bert, "leave-one-out", "piece")
     ids = [piece for word in WORDS for piece in word]
     model = network("bert").double()
 
-    def chances(kept):
+    def probabilities(kept):
         with torch.no_grad():
             return model(input_ids=torch.tensor([[2, *kept, 3]])).logits[0].softmax(-1)
 
-    whole = chances(ids)
+    whole = probabilities(ids)
     aim = whole.argmax()
-    lost = [float(whole[aim] - chances(ids[:i] + ids[i + 1 :])[aim]) for i in range(len(ids))]
-    np.testing.assert_allclose(found.weights, lost, atol=1e-9)
+    lost = [float(whole[aim] - probabilities(ids[:i] + ids[i + 1 :])[aim]) for i in range(len(ids))]
+    np.testing.assert_allclose(result.weights, lost, atol=1e-9)
 
 
 @pytest.mark.parametrize(("explainer", "readings"), [(LeaveOneOut(), 6), (Lime(), 2**6)])
@@ -124,41 +124,44 @@ def test_a_text_is_read_once_for_each_word_or_subset_of_words(bert, explainer, r
 # --- pairs
 
 PAIR = ("A good film", "was unbelievable bad?")
-ASKED = [[9], [13, 14, 15], [7], [18]]
+QUESTION_WEIGHTS = [[9], [13, 14, 15], [7], [18]]
 
 
 def test_both_texts_of_a_pair_are_explained_the_question_by_words_too(bert):
     """Against the network's own reading of [CLS] text [SEP] question [SEP], less one word of the question."""
-    (found,) = streaming.explain(bert, iter([[PAIR]]), "leave-one-out")
+    (result,) = streaming.explain(bert, iter([[PAIR]]), "leave-one-out")
     model, texts = network("bert").double(), [4, 5, 6]
     whole = tokenizer("bert")(*PAIR)
-    assert whole["input_ids"] == [2, *texts, 3, *(piece for word in ASKED for piece in word), 3]
+    assert whole["input_ids"] == [2, *texts, 3, *(piece for word in QUESTION_WEIGHTS for piece in word), 3]
 
-    def chances(question):
+    def probabilities(question):
         ids = torch.tensor([[2, *texts, 3, *(piece for word in question for piece in word), 3]])
         kinds = torch.tensor([[0] * 5 + [1] * (ids.shape[1] - 5)])
         with torch.no_grad():
             return model(input_ids=ids, token_type_ids=kinds).logits[0].softmax(-1)
 
-    before = chances(ASKED)
+    before = probabilities(QUESTION_WEIGHTS)
     aim = before.argmax()
-    lost = [float(before[aim] - chances(ASKED[:i] + ASKED[i + 1 :])[aim]) for i in range(len(ASKED))]
-    assert found.question_tokens == ("was", "unbelievable", "bad", "?")
-    np.testing.assert_allclose(found.question_weights, lost, atol=1e-9)
-    assert len(found.weights) == 3
+    lost = [
+        float(before[aim] - probabilities(QUESTION_WEIGHTS[:i] + QUESTION_WEIGHTS[i + 1 :])[aim])
+        for i in range(len(QUESTION_WEIGHTS))
+    ]
+    assert result.question_tokens == ("was", "unbelievable", "bad", "?")
+    np.testing.assert_allclose(result.question_weights, lost, atol=1e-9)
+    assert len(result.weights) == 3
 
 
 @pytest.mark.parametrize("explainer", ["gradient", "input-x-gradient", "integrated-gradients", "lime", "kernel-shap"])
 def test_every_explainer_but_attention_weighs_the_words_of_the_question(bert, explainer):
-    (found,) = streaming.explain(bert, iter([[PAIR]]), explainer)
-    assert all(found.question_weights)
-    assert len(found.question_weights) == 4
+    (result,) = streaming.explain(bert, iter([[PAIR]]), explainer)
+    assert all(result.question_weights)
+    assert len(result.question_weights) == 4
     (shown,) = streaming.explain(bert, iter([[PAIR]]), "attention")
     assert shown.question_weights is None
 
 
 def test_kernel_shap_of_a_pair_sums_to_what_all_words_of_both_change(bert):
-    (found,) = streaming.explain(bert, iter([[PAIR]]), "kernel-shap")
+    (result,) = streaming.explain(bert, iter([[PAIR]]), "kernel-shap")
     model = network("bert").double()
     with torch.no_grad():
         ids = torch.tensor([tokenizer("bert")(*PAIR)["input_ids"]])
@@ -166,4 +169,4 @@ def test_kernel_shap_of_a_pair_sums_to_what_all_words_of_both_change(bert):
         whole = model(input_ids=ids, token_type_ids=kinds).logits[0].softmax(-1)
         nothing = model(input_ids=torch.tensor([[2, 3, 3]]), token_type_ids=torch.tensor([[0, 0, 1]]))
     gained = (whole - nothing.logits[0].softmax(-1))[whole.argmax()]
-    assert sum(found.weights) + sum(found.question_weights) == pytest.approx(float(gained), abs=1e-9)
+    assert sum(result.weights) + sum(result.question_weights) == pytest.approx(float(gained), abs=1e-9)

@@ -21,10 +21,10 @@ from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 
 
-def found_words(fitted: TextExplainer) -> float:
+def share_of_found_words(fitted: TextExplainer) -> float:
     """How often the one word that matters is selected."""
     explained = fitted.explain(texts(60, seed=9))
     assert isinstance(explained, list)
@@ -39,7 +39,7 @@ def fitted() -> TextExplainer:
 
 @pytest.mark.slow
 def test_the_words_that_matter_are_selected(fitted: TextExplainer) -> None:
-    assert found_words(fitted) > 0.9
+    assert share_of_found_words(fitted) > 0.9
 
 
 def test_exactly_k_words_have_a_weight(fitted: TextExplainer) -> None:
@@ -79,14 +79,14 @@ def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: Text
 @pytest.mark.parametrize("explainer", ["vibi", pytest.param("ail", marks=pytest.mark.slow)])
 def test_every_method_can_be_fitted(explainer: str) -> None:
     quick = {**QUICK, "optimizer": "adam", "epochs": 6, "weight_averaging": 0.0}
-    assert found_words(fit_explainer(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
+    assert share_of_found_words(fit_explainer(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
 
 
 @pytest.mark.slow
 def test_cxplain_can_be_fitted() -> None:
     quick = {"epochs": 10, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3, "members": 2}
     fitted = fit_explainer(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)
-    assert found_words(fitted) > 0.9
+    assert share_of_found_words(fitted) > 0.9
     assert {row.measure for row in fitted.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
     one = fitted.explain("word1 superb word2 word3")
     assert not isinstance(one, list)
@@ -97,9 +97,9 @@ def test_cxplain_can_be_fitted() -> None:
         fitted, learned=replace(fitted.learned, config=replace(fitted.learned.config, top_words="all"))
     )
     assert not everything.explain("word1 superb word2 word3").selected
-    given = texts(60, seed=9)
-    assert everything.measure(given) == fitted.measure(given), "what is shown is not what is measured"
-    assert everything.measure(given)[1].value < 0.9
+    batch = texts(60, seed=9)
+    assert everything.measure(batch) == fitted.measure(batch), "what is shown is not what is measured"
+    assert everything.measure(batch)[1].value < 0.9
     assert all(one.bounds[i][0] <= one.weights[i] <= one.bounds[i][1] for i in shown)
     assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
 
@@ -118,10 +118,10 @@ def test_every_mitigation_can_be_applied(mitigation: str) -> None:
 
 @pytest.mark.slow
 def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
-    given = texts()
-    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(given, lexicon(given).argmax(1))
-    fitted = fit_explainer(pipeline, given, k=2, settings=QUICK)
-    assert found_words(fitted) > 0.9
+    batch = texts()
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(batch, lexicon(batch).argmax(1))
+    fitted = fit_explainer(pipeline, batch, k=2, settings=QUICK)
+    assert share_of_found_words(fitted) > 0.9
     assert fitted.black_box.classes == [0, 1]
 
 
@@ -142,7 +142,7 @@ class Keras:
 @pytest.mark.slow
 def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
     fitted = fit_explainer(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
-    assert found_words(fitted) > 0.9
+    assert share_of_found_words(fitted) > 0.9
     assert fitted.black_box.name == "Keras"
 
 
@@ -161,10 +161,10 @@ def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_pa
         fitted = fit_explainer(
             save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1}
         )
-    subject, way = fitted.black_box, fitted.explainer
-    asked = subject.model, subject.tokens, subject.classes, pieced(), None
-    words = explain_texts(*asked, ExplainRequest(way, explainer))
-    pieces = explain_texts(*asked, ExplainRequest(way, explainer, granularity="piece"))
+    adapter, way = fitted.black_box, fitted.explainer
+    arguments = adapter.model, adapter.tokens, adapter.classes, pieced(), None
+    words = explain_texts(*arguments, ExplainRequest(way, explainer))
+    pieces = explain_texts(*arguments, ExplainRequest(way, explainer, granularity="piece"))
     assert {sum(weight > 0 for weight in one.weights) for one in words} == {5}
     assert any(one.weights[0] > 0 for one in words)
     assert max(sum(one.weights) for one in words) <= 1 + 1e-9  # shares: a word has its own once, whatever its pieces
@@ -181,8 +181,8 @@ def test_words_are_counted_and_not_their_pieces(tmp_path: Path) -> None:
         fit_explainer(save("bert", tmp_path / "bert"), pieced(), k=6)
 
 
-def asked_about(given: list[tuple[str, str]]) -> Any:
-    """Yes where the text has the word that the question asks for."""
+def queried_pairs(given: list[tuple[str, str]]) -> Any:
+    """Yes if the text has the word of the question."""
     yes = np.array([question.split()[-1] in text.split() for text, question in given], float) * 0.9 + 0.05
     return np.stack([1 - yes, yes], 1)
 
@@ -190,12 +190,12 @@ def asked_about(given: list[tuple[str, str]]) -> Any:
 def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path: Path) -> None:
     pairs = [(text, f"is it {word}") for text in texts(40) for word in ("superb", text.split()[0])]
     quick = {**QUICK, "epochs": 1}
-    fitted = fit_explainer(asked_about, pairs, k=2, classes=CLASSES, settings=quick)
+    fitted = fit_explainer(queried_pairs, pairs, k=2, classes=CLASSES, settings=quick)
     one = fitted.explain(("word1 superb word3", "is it superb"))
     assert not isinstance(one, list)
     assert (one.label, one.question) == ("yes", "is it superb")
     fitted.save(tmp_path / "l2x")
-    again = load_explainer(tmp_path / "l2x", asked_about, classes=CLASSES)
+    again = load_explainer(tmp_path / "l2x", queried_pairs, classes=CLASSES)
     assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
     assert again.black_box.pair
     with pytest.raises(UserError, match=r"reads pairs .*: pass a question with each text"):
@@ -203,9 +203,9 @@ def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path:
 
 
 def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
-    given = texts(30, seed=5)
-    labels = [CLASSES[i] for i in lexicon(given).argmax(1)]
-    report = sg.audit(fitted.black_box, given, labels, explainers=[fitted.explainer, "leave-one-out"])
+    batch = texts(30, seed=5)
+    labels = [CLASSES[i] for i in lexicon(batch).argmax(1)]
+    report = sg.audit(fitted.black_box, batch, labels, explainers=[fitted.explainer, "leave-one-out"])
     names = {row.settings.get("explainer") for row in report.rows}
     assert {"l2x", "leave-one-out"} <= names
     assert report.find("accuracy").value == 1.0
@@ -215,10 +215,10 @@ def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitt
     assert fitted.warnings == []
     rows = tuple(replace(row, value=0.3, interval=None) if "gap" in row.measure else row for row in fitted.rows)
     replace(fitted, rows=rows).save(tmp_path / "l2x")
-    with pytest.warns(UserWarning, match="Label leakage") as told:
-        (said,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
-    assert "30% more often than an independent reader" in said
-    assert (str(told[0].message), told[0].filename) == (said, __file__)
+    with pytest.warns(UserWarning, match="Label leakage") as caught:
+        (message,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
+    assert "30% more often than an independent reader" in message
+    assert (str(caught[0].message), caught[0].filename) == (message, __file__)
 
 
 def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
@@ -231,15 +231,17 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
     assert [i for i, record in enumerate(last) if "kept" in record] == [scores.index(max(scores))]
 
 
-def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> None:
+def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> None:
     """All its numbers are perfect."""
     with pytest.warns(
         UserWarning, match="predicts the same label for all evaluation texts: the scores are not informative"
     ):
-        fitted = fit_explainer(lambda given: [[0.9, 0.1]] * len(given), texts(60), k=2, classes=CLASSES, settings=QUICK)
+        fitted = fit_explainer(
+            lambda inputs: [[0.9, 0.1]] * len(inputs), texts(60), k=2, classes=CLASSES, settings=QUICK
+        )
     fitted.save(tmp_path / "l2x")
     with pytest.warns(UserWarning, match="the same label"):
-        again = load_explainer(tmp_path / "l2x", lambda given: [[0.9, 0.1]] * len(given), classes=CLASSES)
+        again = load_explainer(tmp_path / "l2x", lambda inputs: [[0.9, 0.1]] * len(inputs), classes=CLASSES)
     assert len(again.warnings) == 1
 
 
@@ -248,27 +250,27 @@ def test_the_same_seed_gives_the_same_explainer() -> None:
     assert one.explain(texts(5, seed=8)) == same.explain(texts(5, seed=8))
 
 
-def half_way(asked: int) -> Callable[[list[str]], Any]:
-    """Fails once it was asked so often."""
-    calls = iter(range(asked))
+def half_way(arguments: int) -> Callable[[list[str]], Any]:
+    """Fails after a number of queries."""
+    calls = iter(range(arguments))
 
-    def predict(given: list[str]) -> Any:
+    def predict(value: list[str]) -> Any:
         if next(calls, None) is None:
             raise ConnectionError("the service went away")
-        return lexicon(given)
+        return lexicon(value)
 
     return predict
 
 
-def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
-    given = texts(600)
+def test_answers_of_a_black_box_before_it_failed_are_cached(tmp_path: Path) -> None:
+    batch = texts(600)
     with pytest.raises(UserError, match=r"the service went away.*cached in"):
-        fit_explainer(half_way(2), given, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
+        fit_explainer(half_way(2), batch, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
     assert list((tmp_path / "kept").rglob("*.npy"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("arguments", "why"),
     [
         ({"explainer": "l3x"}, "unknown explainer 'l3x'"),
         ({"k": 0}, "setting 'k'"),
@@ -295,22 +297,22 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
             "'clip' is for mask-neutral; it has no effect for random-pre",
         ),
         ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),
-        ({"black_box": lambda given: lexicon(given)[:, :1]}, "shape"),
-        ({"black_box": lambda given: lexicon(given) * np.nan}, "finite"),
+        ({"black_box": lambda inputs: lexicon(inputs)[:, :1]}, "shape"),
+        ({"black_box": lambda inputs: lexicon(inputs) * np.nan}, "finite"),
     ],
 )
-def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
+def test_bad_input_gets_a_sentence(arguments: dict[str, Any], why: str) -> None:
     usual = {"black_box": lexicon, "inputs": texts(40), "classes": CLASSES, "k": 2}
     with pytest.raises(UserError, match=why):
-        fit_explainer(**{**usual, **asked})
+        fit_explainer(**{**usual, **arguments})
 
 
 def test_a_black_box_that_changes_the_order_of_its_classes_is_caught() -> None:
     calls = {"many": 0}
 
-    def turns(given: list[str]) -> Any:
+    def turns(value: list[str]) -> Any:
         calls["many"] += 1
-        return lexicon(given) if calls["many"] == 1 else lexicon(given)[:, ::-1]
+        return lexicon(value) if calls["many"] == 1 else lexicon(value)[:, ::-1]
 
     with pytest.raises(UserError, match="order of its classes"):
         fit_explainer(turns, texts(40), k=2, classes=CLASSES, settings=QUICK)

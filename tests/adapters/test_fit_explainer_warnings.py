@@ -1,4 +1,4 @@
-"""What people are told while an explainer is fitted, and of what came of it."""
+"""Messages during and after the fit of an explainer."""
 
 import warnings
 from dataclasses import replace
@@ -45,41 +45,41 @@ NONE, SMALL, LARGE = (0.0, -0.05, 0.05), (0.1, 0.04, 0.16), (0.3, 0.2, 0.4)
         (LARGE, SMALL, ""),  # the black box may predict as well as the approximator
         (SMALL, LARGE, "The black box does not predict the same from the selected words: "),
         (NONE, NONE, ""),
-        ((0.3, 0.02, 0.6), LARGE, "The black box does not"),  # too few texts to tell
+        ((0.3, 0.02, 0.6), LARGE, "The black box does not"),  # too few texts to decide
     ],
 )
 def test_leakage_is_reported_when_only_the_own_approximator_recovers_the_label(
     gap: Any, black_box: Any, start: str
 ) -> None:
-    found = leakage_warnings(rows(gap, black_box))
-    assert [one[: len(start)] for one in found] == ([start] if start else [])
+    result = leakage_warnings(rows(gap, black_box))
+    assert [one[: len(start)] for one in result] == ([start] if start else [])
 
 
-def test_the_warning_names_all_readers_and_the_mitigation() -> None:
-    (said,) = leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35)))
-    assert "recovers the predicted class 30% more often than an independent reader and 25% more often than" in said
-    assert "(accuracy of the reader: 70%, 50% from random words)" in said
-    assert said.endswith("do not read them as reasons.  Fit again with --mitigation random-pretraining.")
+def test_the_warning_names_all_independent_readers_and_the_mitigation() -> None:
+    (sentence,) = leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35)))
+    assert "recovers the predicted class 30% more often than an independent reader and 25% more often than" in sentence
+    assert "(accuracy of the reader: 70%, 50% from random words)" in sentence
+    assert sentence.endswith("do not read them as reasons.  Fit again with --mitigation random-pretraining.")
 
 
-def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> None:
-    (said,) = leakage_warnings([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
-    assert said.startswith("The black box predicts the same label for all")
+def test_a_fit_with_nothing_to_explain_gives_that_warning_alone() -> None:
+    (sentence,) = leakage_warnings([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
+    assert sentence.startswith("The black box predicts the same label for all")
 
 
 def test_what_does_not_apply_is_not_advised() -> None:
     for settings in ({"mitigation": "random-pretraining"}, {"explainer": "ail"}):
-        (said,) = leakage_warnings(rows(LARGE, LARGE, **settings))
-        assert "mitigation" not in said
+        (sentence,) = leakage_warnings(rows(LARGE, LARGE, **settings))
+        assert "mitigation" not in sentence
     assert leakage_warnings([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
 
 
 def test_an_explainer_of_an_older_version_has_not_been_tested_for_leakage() -> None:
-    (said,) = leakage_warnings([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)])
-    assert said.startswith("No independent reader was trained with this explainer: fit it again")
+    (sentence,) = leakage_warnings([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)])
+    assert sentence.startswith("No independent reader was trained with this explainer: fit it again")
 
 
-def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
+def test_a_warning_is_a_line_unless_the_scores_repeat_it() -> None:
     log = Console(file=StringIO(), force_terminal=False, width=400)
     with _progress(log):
         warnings.warn("12 of 40 texts are short", stacklevel=1)
@@ -93,10 +93,10 @@ def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
     assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 
-def test_one_bar_tells_of_everything_in_order() -> None:
-    told: list[tuple[str, int, int]] = []
+def test_one_progress_bar_shows_all_tasks_in_order() -> None:
+    calls: list[tuple[str, int, int]] = []
     log = Console(file=StringIO(), force_terminal=False, width=80)
-    steps = FitProgress(log, lambda *what: told.append(what))
+    steps = FitProgress(log, lambda *what: calls.append(what))
     steps.start(stages=2, epochs=3, steps=2)
     for _ in range(2):
         steps.drawn = 0.0
@@ -106,7 +106,7 @@ def test_one_bar_tells_of_everything_in_order() -> None:
     steps.drawn = 0.0
     steps.step("selecting", 1, {"prediction": torch.tensor([0.5])})
     steps.stop()
-    assert told == [
+    assert calls == [
         ("training", 0, 6),
         ("random masks, epoch 1", 1, 6),
         ("random masks, epoch 1", 2, 6),
@@ -117,15 +117,15 @@ def test_one_bar_tells_of_everything_in_order() -> None:
 
 
 def coded(many: int, seed: int = 0) -> list[str]:
-    """As data/planted/reviews.py: words that are the same in every text, with which a label can be said in code, and
+    """As data/planted/reviews.py: words that are the same in every text, through which a mask can leak the label, and
     opinions that are too rare to be learned.
     """
-    random, found = np.random.default_rng(seed), []
+    random, results = np.random.default_rng(seed), []
     for _ in range(many):
         side = random.choice(["praise", "blame"])
         words = [f"{side}{random.integers(300)}" if i < 2 else f"word{random.integers(300)}" for i in range(6)]
-        found.append(" ".join(["heads", "heads", "tails", "tails", *random.permutation(words)]))
-    return found
+        results.append(" ".join(["heads", "heads", "tails", "tails", *random.permutation(words)]))
+    return results
 
 
 def opinions(given: list[str]) -> Any:
@@ -140,14 +140,14 @@ SMUGGLING = {"k": 2, "conditioned": True, "classes": CLASSES, "settings": {**QUI
 @pytest.mark.slow
 def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
     """The approximator is always right; the black box and the independent reader, shown the selection, guess."""
-    with pytest.warns(UserWarning, match="Label leakage: ") as told:
+    with pytest.warns(UserWarning, match="Label leakage: ") as caught:
         fitted = fit_explainer(opinions, coded(300), mitigation="none", seed=2, **SMUGGLING)
-    assert told[0].filename == __file__
-    assert fitted.warnings == [str(told[0].message)]
-    found = {row.measure: row for row in fitted.rows}
-    assert found["fidelity"].value > 0.95
-    assert found["independent-reader-accuracy"].value < 0.75
-    assert found["leakage-gap"].interval[0] > 0.05  # type: ignore[index]
+    assert caught[0].filename == __file__
+    assert fitted.warnings == [str(caught[0].message)]
+    results = {row.measure: row for row in fitted.rows}
+    assert results["fidelity"].value > 0.95
+    assert results["independent-reader-accuracy"].value < 0.75
+    assert results["leakage-gap"].interval[0] > 0.05  # type: ignore[index]
 
 
 @pytest.mark.slow

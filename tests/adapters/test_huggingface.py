@@ -1,4 +1,4 @@
-"""Classifiers of the transformers library say here what they say there: alone or padded, single or in pairs."""
+"""Classifiers of the transformers library predict the same here as there: alone or padded, single or in pairs."""
 
 import copy
 from dataclasses import replace
@@ -32,24 +32,24 @@ examined = cache(lambda folder, attention="last": as_adapter(folder, device="cpu
 PAIR = pytest.mark.parametrize("pair", [False, True])
 
 
-def batch_of(subject, pair=False, rows=None):
-    """The texts as one batch, and the subject set to read it."""
-    subject = subject.for_pairs(pair)
-    data = subject.data(subject.tokens.place(TEXTS), QUESTIONS if pair else None)
-    return subject, collate(data, np.arange(len(TEXTS)) if rows is None else np.asarray(rows))
+def batch_of(adapter, pair=False, rows=None):
+    """The texts as one batch, and the adapter set to read it."""
+    adapter = adapter.for_pairs(pair)
+    data = adapter.data(adapter.tokens.place(TEXTS), QUESTIONS if pair else None)
+    return adapter, collate(data, np.arange(len(TEXTS)) if rows is None else np.asarray(rows))
 
 
 def theirs(folder, pair):
     """Token ids and probabilities by the library's own tokenizer and model, one text at a time."""
     words = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    asked = [
+    expected_rows = [
         words(text, question, return_tensors="pt") if pair else words(text, return_tensors="pt")
         for text, question in zip(TEXTS, QUESTIONS, strict=True)
     ]
     with torch.no_grad():
-        probs = torch.cat([model(**one).logits.double().softmax(-1) for one in asked])
-    return [one["input_ids"][0].tolist() for one in asked], probs
+        probs = torch.cat([model(**one).logits.double().softmax(-1) for one in expected_rows])
+    return [one["input_ids"][0].tolist() for one in expected_rows], probs
 
 
 @pytest.mark.sweep
@@ -57,24 +57,24 @@ def theirs(folder, pair):
 @PAIR
 def test_ids_and_probabilities_are_the_librarys_own(kind, pair, folder):
     """The batch is padded, each text of theirs is not."""
-    subject, batch = batch_of(examined(folder(kind)), pair)
+    adapter, batch = batch_of(examined(folder(kind)), pair)
     ids, probs = theirs(folder(kind), pair)
     for row, expected in enumerate(ids):
-        found = batch.ids[row][batch.present[row]].tolist()
-        found += batch.question_ids[row][batch.question_present[row]].tolist() if pair else []
-        assert found == expected
-    torch.testing.assert_close(observe(subject.model, batch).probs, probs, **CLOSE)
+        result = batch.ids[row][batch.present[row]].tolist()
+        result += batch.question_ids[row][batch.question_present[row]].tolist() if pair else []
+        assert result == expected
+    torch.testing.assert_close(observe(adapter.model, batch).probs, probs, **CLOSE)
 
 
 @KIND
 def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_order_of_classes(kind, folder):
     words, model = AutoTokenizer.from_pretrained(folder(kind)), network(kind)
     pipe = pipeline("text-classification", model=model, tokenizer=words, top_k=None, device="cpu")
-    subject, batch = batch_of(as_adapter(pipe))
-    said = [{one["label"]: one["score"] for one in text} for text in pipe(TEXTS)]
-    expected = torch.tensor([[text[name] for name in subject.classes] for text in said], dtype=torch.float64)
-    assert subject.classes == LABELS
-    torch.testing.assert_close(observe(subject.model, batch).probs, expected, **CLOSE)
+    adapter, batch = batch_of(as_adapter(pipe))
+    scores = [{one["label"]: one["score"] for one in text} for text in pipe(TEXTS)]
+    expected = torch.tensor([[text[name] for name in adapter.classes] for text in scores], dtype=torch.float64)
+    assert adapter.classes == LABELS
+    torch.testing.assert_close(observe(adapter.model, batch).probs, expected, **CLOSE)
 
 
 @pytest.mark.sweep
@@ -82,28 +82,28 @@ def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_orde
 @PAIR
 @pytest.mark.parametrize("attention", ["last", "rollout"])
 def test_neither_padding_nor_its_content_nor_the_batch_changes_anything(kind, pair, attention, folder):
-    subject, batch = batch_of(examined(folder(kind), attention), pair)
-    seen, length = observe(subject.model, batch), batch.ids.shape[1]
+    adapter, batch = batch_of(examined(folder(kind), attention), pair)
+    seen, length = observe(adapter.model, batch), batch.ids.shape[1]
     for other in (widened(batch, 3), littered(batch), littered(widened(batch, 1))):
-        again = observe(subject.model, other)
+        again = observe(adapter.model, other)
         torch.testing.assert_close(again.probs, seen.probs, **CLOSE)
         torch.testing.assert_close(again.weights[:, :length], seen.weights, **CLOSE)
         assert not again.weights[:, length:].any()
     for row in range(len(TEXTS)):
-        alone = observe(subject.model, batch_of(subject, pair, [row])[1])
+        alone = observe(adapter.model, batch_of(adapter, pair, [row])[1])
         torch.testing.assert_close(alone.probs, seen.probs[row : row + 1], **CLOSE)
         size = alone.weights.shape[1]
         torch.testing.assert_close(alone.weights, seen.weights[row : row + 1, :size], **CLOSE)
     order = [3, 0, 4, 1, 2]
     torch.testing.assert_close(
-        observe(subject.model, batch_of(subject, pair, order)[1]).probs, seen.probs[order], **CLOSE
+        observe(adapter.model, batch_of(adapter, pair, order)[1]).probs, seen.probs[order], **CLOSE
     )
 
 
 @KIND
 def test_weights_are_a_distribution_over_the_words(kind, folder):
-    subject, batch = batch_of(examined(folder(kind)))
-    weights = observe(subject.model, batch).weights
+    adapter, batch = batch_of(examined(folder(kind)))
+    weights = observe(adapter.model, batch).weights
     torch.testing.assert_close(weights.sum(-1), torch.ones(len(TEXTS), dtype=torch.float64))
     assert not weights[~batch.mask].any()
     assert (weights >= 0).all()
@@ -112,9 +112,9 @@ def test_weights_are_a_distribution_over_the_words(kind, folder):
 @KIND
 def test_weights_are_those_of_the_tokens_the_classifier_reads(kind, folder):
     """By hand, from the library's own attention: [CLS] of most, the last token of GPT-2, all of a mean."""
-    subject, batch = batch_of(examined(folder(kind)))
+    adapter, batch = batch_of(examined(folder(kind)))
     model = AutoModelForSequenceClassification.from_pretrained(folder(kind), attn_implementation="eager").eval()
-    seen = observe(subject.model, batch)
+    seen = observe(adapter.model, batch)
     for row in range(len(TEXTS)):
         real = batch.present[row]
         with torch.no_grad():
@@ -128,51 +128,51 @@ def test_weights_are_those_of_the_tokens_the_classifier_reads(kind, folder):
 @KIND
 @PAIR
 def test_gradients_flow_through_weights_and_logits_and_only_from_real_tokens(kind, pair, folder):
-    subject, batch = batch_of(examined(folder(kind)), pair)
-    with with_gradients(subject.model):
-        vectors = subject.model.embed(batch).detach().requires_grad_()
-        said = subject.model(batch, vectors)
+    adapter, batch = batch_of(examined(folder(kind)), pair)
+    with with_gradients(adapter.model):
+        vectors = adapter.model.embed(batch).detach().requires_grad_()
+        output = adapter.model(batch, vectors)
         tokens = torch.arange(batch.ids.shape[1]).sin()
-        (by_weights,) = torch.autograd.grad((said.weights * tokens).sum(), vectors, retain_graph=True)
-        (by_logits,) = torch.autograd.grad(said.logits[:, 0].sum(), vectors)
+        (by_weights,) = torch.autograd.grad((output.weights * tokens).sum(), vectors, retain_graph=True)
+        (by_logits,) = torch.autograd.grad(output.logits[:, 0].sum(), vectors)
     for slope in (by_weights, by_logits):
         assert slope.isfinite().all()
         assert not slope[~batch.present].any()
-        assert slope[batch.mask].any(-1).float().mean() > 0.9  # nearly every word has a say
+        assert slope[batch.mask].any(-1).float().mean() > 0.9  # nearly every word has an effect
 
 
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"modernbert"}))  # whose softmax is always in singles
 def test_gradients_agree_with_finite_differences(kind):
     """In doubles, against finite differences."""
-    subject, batch = batch_of(as_adapter((network(kind).double(), tokenizer(kind))), rows=[1, 3])
-    vectors = subject.model.embed(batch).detach().requires_grad_()
+    adapter, batch = batch_of(as_adapter((network(kind).double(), tokenizer(kind))), rows=[1, 3])
+    vectors = adapter.model.embed(batch).detach().requires_grad_()
 
-    def said(given):
-        return subject.model(batch, given).weights, subject.model(batch, given).logits
+    def outputs_of(inputs):
+        return adapter.model(batch, inputs).weights, adapter.model(batch, inputs).logits
 
-    assert torch.autograd.gradcheck(said, vectors, atol=1e-4, rtol=1e-3, fast_mode=True)
+    assert torch.autograd.gradcheck(outputs_of, vectors, atol=1e-4, rtol=1e-3, fast_mode=True)
 
 
 @KIND
-def test_vectors_of_its_own_say_what_ids_say_and_others_something_else(kind, folder):
-    subject, batch = batch_of(examined(folder(kind)))
-    own = subject.model.embed(batch)
-    seen, again = observe(subject.model, batch), observe(subject.model, batch, own)
+def test_the_models_own_vectors_predict_the_same_as_ids_and_others_do_not(kind, folder):
+    adapter, batch = batch_of(examined(folder(kind)))
+    own = adapter.model.embed(batch)
+    seen, again = observe(adapter.model, batch), observe(adapter.model, batch, own)
     assert torch.equal(again.probs, seen.probs)
     assert torch.equal(again.weights, seen.weights)
-    assert (observe(subject.model, batch, own.roll(1, -1)).probs - seen.probs).abs().max() > 1e-3
-    torch.testing.assert_close(own, subject.model.vectors[batch.ids])
+    assert (observe(adapter.model, batch, own.roll(1, -1)).probs - seen.probs).abs().max() > 1e-3
+    torch.testing.assert_close(own, adapter.model.vectors[batch.ids])
 
 
 @KIND
 def test_many_texts_are_read_in_parts_that_change_nothing(kind, folder, monkeypatch):
-    subject, batch = batch_of(examined(folder(kind)))
-    whole, calls = observe(subject.model, batch), []
+    adapter, batch = batch_of(examined(folder(kind)))
+    whole, calls = observe(adapter.model, batch), []
     monkeypatch.setattr(networks, "MAX_ATTENTION_ENTRIES", 1)
-    right = subject.model.network.forward
-    monkeypatch.setattr(subject.model.network, "forward", lambda **given: calls.append(1) or right(**given))
-    parts = observe(subject.model, batch)
+    right = adapter.model.network.forward
+    monkeypatch.setattr(adapter.model.network, "forward", lambda **inputs: calls.append(1) or right(**inputs))
+    parts = observe(adapter.model, batch)
     assert len(calls) == len(TEXTS)
     torch.testing.assert_close(parts.probs, whole.probs, **CLOSE)
     torch.testing.assert_close(parts.weights, whole.weights, **CLOSE)
@@ -181,17 +181,17 @@ def test_many_texts_are_read_in_parts_that_change_nothing(kind, folder, monkeypa
 @KIND
 def test_a_pass_on_a_cpu_has_a_limited_number_of_tokens(kind, folder, monkeypatch):
     """Texts of similar length share a pass: long texts do not pad short ones."""
-    subject, batch = batch_of(examined(folder(kind)))
-    whole, shapes = observe(subject.model, batch), []
+    adapter, batch = batch_of(examined(folder(kind)))
+    whole, shapes = observe(adapter.model, batch), []
     longest = int(batch.present.sum(1).max())
     monkeypatch.setattr(networks, "CPU_TOKENS", longest)
-    original = subject.model.network.forward
+    original = adapter.model.network.forward
     monkeypatch.setattr(
-        subject.model.network,
+        adapter.model.network,
         "forward",
         lambda **inputs: shapes.append(inputs["inputs_embeds"].shape[:2]) or original(**inputs),
     )
-    parts = observe(subject.model, batch)
+    parts = observe(adapter.model, batch)
     assert len(shapes) > 1
     assert sum(rows for rows, _ in shapes) == len(TEXTS)
     assert max(rows * width for rows, width in shapes) == longest
@@ -202,12 +202,12 @@ def test_a_pass_on_a_cpu_has_a_limited_number_of_tokens(kind, folder, monkeypatc
 @pytest.mark.sweep(keep=2)
 @KIND
 def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
-    subject = examined(folder(kind))
-    case = prepare(subject, [Example(text) for text in TEXTS], {"attention": Attention()}, ProbeConfig()).case
+    adapter = examined(folder(kind))
+    case = prepare(adapter, [Example(text) for text in TEXTS], {"attention": Attention()}, ProbeConfig()).case
     (steps,) = text_perturbations.pgd_on_attention.__defaults__
-    passes, original = [], subject.model.network.forward
+    passes, original = [], adapter.model.network.forward
     monkeypatch.setattr(
-        subject.model.network,
+        adapter.model.network,
         "forward",
         lambda **inputs: passes.append(len(inputs["inputs_embeds"])) or original(**inputs),
     )
@@ -242,41 +242,41 @@ def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
 @KIND
 def test_padding_that_all_texts_share_is_not_read(kind, folder, monkeypatch):
     """Texts that lost most of their words cost what they are, not what they were."""
-    subject, batch = batch_of(examined(folder(kind)))
-    widths, right = [], subject.model.network.forward
+    adapter, batch = batch_of(examined(folder(kind)))
+    widths, right = [], adapter.model.network.forward
     monkeypatch.setattr(
-        subject.model.network,
+        adapter.model.network,
         "forward",
-        lambda **given: widths.append(given["inputs_embeds"].shape[1]) or right(**given),
+        lambda **inputs: widths.append(inputs["inputs_embeds"].shape[1]) or right(**inputs),
     )
     gone = batch.mask & (batch.mask.cumsum(1) > 1)
-    observe(subject.model, remove_words(batch, gone))
+    observe(adapter.model, remove_words(batch, gone))
     assert widths == [int((batch.present & ~gone).sum(1).max())]
 
 
 @KIND
 def test_a_text_that_lost_every_word_is_still_read_and_alike_in_every_batch(kind, folder):
     """GPT-2 has no special tokens: nothing at all is left, and one token of padding stands for it."""
-    subject, batch = batch_of(examined(folder(kind)))
+    adapter, batch = batch_of(examined(folder(kind)))
     nothing = remove_words(batch, batch.mask)
-    seen = observe(subject.model, nothing)
+    seen = observe(adapter.model, nothing)
     assert seen.probs.isfinite().all()
     assert not seen.weights.any()
     torch.testing.assert_close(seen.probs, seen.probs[:1].expand_as(seen.probs), **CLOSE)
-    torch.testing.assert_close(observe(subject.model, widened(nothing, 4)).probs, seen.probs, **CLOSE)
+    torch.testing.assert_close(observe(adapter.model, widened(nothing, 4)).probs, seen.probs, **CLOSE)
     one = replace(nothing, present=nothing.present | (torch.arange(batch.ids.shape[1]) < 1))
     if kind == "gpt2":
-        one = replace(one, ids=torch.full_like(one.ids, subject.model.padding))
-    torch.testing.assert_close(observe(subject.model, one).probs, seen.probs, **CLOSE)
+        one = replace(one, ids=torch.full_like(one.ids, adapter.model.padding))
+    torch.testing.assert_close(observe(adapter.model, one).probs, seen.probs, **CLOSE)
 
 
 @pytest.mark.sweep
 @KIND
 @PAIR
 def test_probes_and_explainers_leave_it_as_it_was(kind, pair, folder):
-    subject, batch = batch_of(as_adapter(folder(kind), device="cpu"), pair)
-    model = subject.model.train()
-    model.network.get_input_embeddings().weight.grad = torch.ones_like(subject.model.vectors)
+    adapter, batch = batch_of(as_adapter(folder(kind), device="cpu"), pair)
+    model = adapter.model.train()
+    model.network.get_input_embeddings().weight.grad = torch.ones_like(adapter.model.vectors)
     before = state(model)
     text_perturbations.pgd_on_attention(model, batch, 0.3, RandomKey(0), steps=2)
     text_perturbations.fgm_on_label(model, batch, 0.3)
@@ -287,11 +287,11 @@ def test_probes_and_explainers_leave_it_as_it_was(kind, pair, folder):
 
 def test_the_worst_move_of_vectors_moves_attention_further_than_a_random_one(folder):
     """That is what gradients through the weights are for."""
-    subject, batch = batch_of(as_adapter(folder("bert"), device="cpu"))
-    seen = observe(subject.model, batch).weights
-    worst = text_perturbations.pgd_on_attention(subject.model, batch, 0.5, RandomKey(0))
-    random = text_perturbations.embedding_noise(subject.model, batch, 0.5, RandomKey(0))
-    moved = [(observe(subject.model, batch, one.embedded).weights - seen).abs().sum() for one in (worst, random)]
+    adapter, batch = batch_of(as_adapter(folder("bert"), device="cpu"))
+    seen = observe(adapter.model, batch).weights
+    worst = text_perturbations.pgd_on_attention(adapter.model, batch, 0.5, RandomKey(0))
+    random = text_perturbations.embedding_noise(adapter.model, batch, 0.5, RandomKey(0))
+    moved = [(observe(adapter.model, batch, one.embedded).weights - seen).abs().sum() for one in (worst, random)]
     assert moved[0] > 1.5 * moved[1]
 
 
@@ -302,63 +302,63 @@ def test_a_live_model_stays_the_users_own(kind):
     model, words = network(kind).train(), tokenizer(kind)
     before = state(model), copy.deepcopy(model.config.to_dict()), model.config._attn_implementation
     written = words.backend_tokenizer.to_str()
-    subject, batch = batch_of(as_adapter((model, words)))
-    observe(subject.model, batch)
+    adapter, batch = batch_of(as_adapter((model, words)))
+    observe(adapter.model, batch)
     assert (state(model), model.config.to_dict(), model.config._attn_implementation) == before
     assert words.backend_tokenizer.to_str() == written
-    assert subject.model.vectors.data_ptr() == model.get_input_embeddings().weight.data_ptr()
+    assert adapter.model.vectors.data_ptr() == model.get_input_embeddings().weight.data_ptr()
     model.eval()
     ids = batch.ids[2:3, batch.present[2]]
     torch.testing.assert_close(
-        observe(subject.model, batch).probs[2:3], model(input_ids=ids).logits.double().softmax(-1), **CLOSE
+        observe(adapter.model, batch).probs[2:3], model(input_ids=ids).logits.double().softmax(-1), **CLOSE
     )
 
 
-def test_a_live_model_and_its_folder_are_the_same_subject(folder):
-    found = as_adapter(folder("bert"), device="cpu")
+def test_a_live_model_and_its_folder_are_the_same_model(folder):
+    result = as_adapter(folder("bert"), device="cpu")
     live = as_adapter((network("bert"), tokenizer("bert")))
-    assert live.fingerprint == found.fingerprint
-    assert live.is_comparable(found)
-    assert (found.name, live.name) == ("bert", "BertForSequenceClassification")
+    assert live.fingerprint == result.fingerprint
+    assert live.is_comparable(result)
+    assert (result.name, live.name) == ("bert", "BertForSequenceClassification")
     changed = network("bert")
     with torch.no_grad():
         changed.classifier.bias[0] += 1e-6
-    assert as_adapter((changed, tokenizer("bert"))).fingerprint != found.fingerprint
+    assert as_adapter((changed, tokenizer("bert"))).fingerprint != result.fingerprint
 
 
 def test_a_model_without_a_padding_token_reads_many_texts_at_once():
     """The library itself refuses that of GPT-2.  The end of a text is taken for padding."""
     model, words = network("gpt2", pad_token_id=None, eos_token_id=5), tokenizer("gpt2")
     words.pad_token = None
-    subject, batch = batch_of(as_adapter((model, words)))
-    assert (subject.model.padding, model.config.pad_token_id) == (5, None)
+    adapter, batch = batch_of(as_adapter((model, words)))
+    assert (adapter.model.padding, model.config.pad_token_id) == (5, None)
     for row in range(len(TEXTS)):
         alone = model(input_ids=batch.ids[row : row + 1, batch.present[row]]).logits.double().softmax(-1)
-        torch.testing.assert_close(observe(subject.model, batch).probs[row : row + 1], alone, **CLOSE)
+        torch.testing.assert_close(observe(adapter.model, batch).probs[row : row + 1], alone, **CLOSE)
 
 
 def test_half_precision_is_read_as_it_is():
-    subject, batch = batch_of(as_adapter((network("bert").to(torch.bfloat16), tokenizer("bert"))))
+    adapter, batch = batch_of(as_adapter((network("bert").to(torch.bfloat16), tokenizer("bert"))))
     exact, _ = batch_of(as_adapter((network("bert"), tokenizer("bert"))))
-    seen, right = observe(subject.model, batch), observe(exact.model, batch)
+    seen, right = observe(adapter.model, batch), observe(exact.model, batch)
     torch.testing.assert_close(seen.weights, right.weights, rtol=0, atol=0.05)
     torch.testing.assert_close(seen.weights.sum(-1), torch.ones(len(TEXTS), dtype=torch.float64), rtol=0, atol=1e-6)
-    assert subject.fingerprint != exact.fingerprint
+    assert adapter.fingerprint != exact.fingerprint
 
 
 @PAIR
 def test_long_texts_are_cut_where_the_network_ends(pair, folder):
-    subject = as_adapter(folder("bert"), device="cpu").for_pairs(pair)
+    adapter = as_adapter(folder("bert"), device="cpu").for_pairs(pair)
     long = " ".join(["good"] * 100)
-    placed = subject.tokens.place([long])
-    read = subject.data(placed, [long] if pair else None)
+    placed = adapter.tokens.place([long])
+    read = adapter.data(placed, [long] if pair else None)
     many = int(read.text.lengths[0]) + (int(read.question.lengths[0]) if pair else 0)
     assert many == {False: 40, True: 39}[pair]  # 40 places; of a pair's 37 that are no specials, 18 each
     assert placed.ragged.cut.all()
     if not pair:
         words = AutoTokenizer.from_pretrained(folder("bert"))
         assert read.text.ids.tolist() == words(long, truncation=True, max_length=40)["input_ids"]
-    observe(subject.model, collate(read, np.array([0])))
+    observe(adapter.model, collate(read, np.array([0])))
 
 
 def test_a_tokenizer_that_gives_no_token_types_is_taken_at_its_word(tmp_path, folder):
@@ -367,7 +367,7 @@ def test_a_tokenizer_that_gives_no_token_types_is_taken_at_its_word(tmp_path, fo
     words.model_input_names = ["input_ids", "attention_mask"]
     network("bert").save_pretrained(tmp_path)
     words.save_pretrained(tmp_path)
-    subject, batch = batch_of(as_adapter(tmp_path, device="cpu"), pair=True)
-    torch.testing.assert_close(observe(subject.model, batch).probs, theirs(tmp_path, True)[1], **CLOSE)
+    adapter, batch = batch_of(as_adapter(tmp_path, device="cpu"), pair=True)
+    torch.testing.assert_close(observe(adapter.model, batch).probs, theirs(tmp_path, True)[1], **CLOSE)
     typed, _ = batch_of(as_adapter(folder("bert"), device="cpu"), pair=True)
-    assert (observe(typed.model, batch).probs - observe(subject.model, batch).probs).abs().max() > 1e-3
+    assert (observe(typed.model, batch).probs - observe(adapter.model, batch).probs).abs().max() > 1e-3

@@ -54,7 +54,7 @@ def label_word_probabilities(net, words):
 
 
 @pytest.fixture
-def subject(folder):
+def adapter_of(folder):
     """Loader -> (model, classes=, probabilities of the texts by a direct call)."""
 
     def make(loader: str):
@@ -86,8 +86,8 @@ def subject(folder):
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, subject):
-    source, classes, expected = subject(loader)
+def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, adapter_of):
+    source, classes, expected = adapter_of(loader)
     model = sg.load(source, classes=classes)
     assert list(model.classes_) == LABELS
     np.testing.assert_allclose(model.predict_proba(TEXTS), expected, atol=1e-5)
@@ -97,8 +97,8 @@ def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, subject):
 
 @pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_loaded_model_explains(loader, subject):
-    source, classes, expected = subject(loader)
+def test_a_loaded_model_explains(loader, adapter_of):
+    source, classes, expected = adapter_of(loader)
     model = sg.load(source, classes=classes)
     explanation = model.explain(TEXTS[0], explainer="leave-one-out", target="positive")
     assert explanation.tokens == ("A", "good", ",", "unbelievable", "film", "!")
@@ -116,8 +116,8 @@ def test_a_loaded_model_explains(loader, subject):
 @pytest.mark.sweep(keep=2)
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 @pytest.mark.parametrize("loader", SOME_SLOW)
-def test_a_loaded_model_is_audited_and_gets_a_fitted_explainer(loader, subject, short_probe_training):
-    source, classes, _ = subject(loader)
+def test_a_loaded_model_is_audited_and_gets_a_fitted_explainer(loader, adapter_of, short_probe_training):
+    source, classes, _ = adapter_of(loader)
     model = sg.load(source, classes=classes)
     labels = [LABELS[best] for best in model.predict_proba(MANY).argmax(1)]
     report = sg.audit(model, MANY, labels, explainers=["leave-one-out"])
@@ -127,8 +127,8 @@ def test_a_loaded_model_is_audited_and_gets_a_fitted_explainer(loader, subject, 
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_certify_refuses_models_without_our_attention(loader, subject):
-    source, classes, _ = subject(loader)
+def test_certify_refuses_models_without_our_attention(loader, adapter_of):
+    source, classes, _ = adapter_of(loader)
     with pytest.raises(sg.UserError, match="certif"):
         sg.certify(sg.load(source, classes=classes), TEXTS, radius=0.01)
 

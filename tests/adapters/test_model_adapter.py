@@ -15,7 +15,7 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.models.inference import Model
 
 
-def subject(classes=("negative", "positive"), pair=None, **more):
+def adapter_of(classes=("negative", "positive"), pair=None, **more):
     return ModelAdapter("it", "a test", Model(), TextWords(), list(classes), pair, "", **more)
 
 
@@ -41,7 +41,7 @@ def subject(classes=("negative", "positive"), pair=None, **more):
     ],
 )
 def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes):
-    assert subject(classes).label_codes(labels) == codes
+    assert adapter_of(classes).label_codes(labels) == codes
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes
 )
 def test_a_strange_label_is_named_with_those_that_are_known(classes, labels, sentence):
     with pytest.raises(UserError, match=sentence):
-        subject(classes).label_codes(labels)
+        adapter_of(classes).label_codes(labels)
 
 
 def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
@@ -73,7 +73,7 @@ def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
     rows = [{"text": "a good film", "label": True}, {"text": "a bad film", "label": False}]
     (tmp_path / "films.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     examples = load_corpus(tmp_path / "films.jsonl").splits["train"]
-    assert subject(["True", "False", "other"]).label_codes([example.label for example in examples]) == [0, 1]
+    assert adapter_of(["True", "False", "other"]).label_codes([example.label for example in examples]) == [0, 1]
     assert fingerprint(examples) == fingerprint([replace(one, label=int(one.label)) for one in examples])
 
 
@@ -81,32 +81,32 @@ def test_classes_may_be_renamed_but_not_swapped():
     """The second class would be called by the name of the first, and every number would be about the other."""
     sentence = "in another order than its own, negative, positive: remove it, or pass them in that order"
     with pytest.raises(UserError, match=sentence):
-        subject(np.array(["negative", "positive"])).label_names(["positive", "negative"])
-    assert subject().label_names(["negative", "positive"]).classes == ["negative", "positive"]
-    assert subject().label_names(["positive", "neutral"]).classes == ["positive", "neutral"]
-    assert subject().label_names([1, 0]).classes == [1, 0]
+        adapter_of(np.array(["negative", "positive"])).label_names(["positive", "negative"])
+    assert adapter_of().label_names(["negative", "positive"]).classes == ["negative", "positive"]
+    assert adapter_of().label_names(["positive", "neutral"]).classes == ["positive", "neutral"]
+    assert adapter_of().label_names([1, 0]).classes == [1, 0]
     with pytest.raises(UserError, match="in another order than its own, 0, 1"):
-        subject([0, 1]).label_names(["1", "0"])
-    assert subject().label_names(None).classes == ["negative", "positive"]
+        adapter_of([0, 1]).label_names(["1", "0"])
+    assert adapter_of().label_names(None).classes == ["negative", "positive"]
 
 
 def test_a_thousand_classes_are_not_all_listed():
     with pytest.raises(UserError) as refusal:
-        subject(range(10, 1010)).label_codes([3])
+        adapter_of(range(10, 1010)).label_codes([3])
     assert len(str(refusal.value)) < 500
 
 
 def test_one_that_reads_either_is_set_to_the_kind_it_is_given():
     single, pairs = TextWords(), TextWords()
-    either = replace(subject(), tokens=single, pairs=pairs)
+    either = replace(adapter_of(), tokens=single, pairs=pairs)
     assert (either.for_pairs(False).tokens, either.for_pairs(True).tokens) == (single, pairs)
     assert (either.for_pairs(False).pair, either.for_pairs(True).pair) == (False, True)
-    assert subject().for_pairs(True).tokens.kind == "words"
+    assert adapter_of().for_pairs(True).tokens.kind == "words"
 
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_one_that_reads_one_kind_refuses_the_other(pair):
-    only = subject(pair=pair)
+    only = adapter_of(pair=pair)
     assert only.for_pairs(pair) is only
     kinds = ["single texts", r"pairs \(text, question\)"]
     with pytest.raises(UserError, match=f"it reads {kinds[pair]}, found {kinds[not pair]}"):
@@ -114,12 +114,12 @@ def test_one_that_reads_one_kind_refuses_the_other(pair):
 
 
 def test_alike_are_those_with_the_same_classes_and_tokens():
-    one, other = subject(), subject()
+    one, other = adapter_of(), adapter_of()
     other.tokens.place(["words that the first has never met"])
     assert one.is_comparable(other)  # black boxes: any text is the same words to both
-    assert not one.is_comparable(subject(["positive", "negative"]))
+    assert not one.is_comparable(adapter_of(["positive", "negative"]))
     assert not replace(one, fingerprint="a").is_comparable(replace(other, fingerprint="b"))
-    assert replace(one, fingerprint="a").is_comparable(replace(subject(), fingerprint="b"))
+    assert replace(one, fingerprint="a").is_comparable(replace(adapter_of(), fingerprint="b"))
 
 
 def shares(texts):
@@ -163,7 +163,7 @@ def test_labels_may_be_a_column_of_a_data_frame():
 
 
 def test_the_message_about_labels_lists_those_of_the_data_and_what_to_pass():
-    adapter = subject()
+    adapter = adapter_of()
     with pytest.raises(UserError) as error:
         adapter.label_codes(["upset", "happy", "upset"])
     assert "The labels of the data are 'happy', 'upset'." in str(error.value)
@@ -173,11 +173,11 @@ def test_the_message_about_labels_lists_those_of_the_data_and_what_to_pass():
 
 
 def test_a_loaded_model_is_shown_by_name_and_classes():
-    assert repr(subject(["no", "yes"])) == "ModelAdapter('it', a test, classes are 'no', 'yes')"
+    assert repr(adapter_of(["no", "yes"])) == "ModelAdapter('it', a test, classes are 'no', 'yes')"
 
 
 def test_renamed_classes_are_a_fact_of_the_report():
-    assert subject().label_names(["upset", "happy"]).facts == {
+    assert adapter_of().label_names(["upset", "happy"]).facts == {
         "renamed classes": "negative is upset, positive is happy"
     }
-    assert not subject().label_names(["negative", "positive"]).facts
+    assert not adapter_of().label_names(["negative", "positive"]).facts

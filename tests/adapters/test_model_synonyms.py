@@ -1,4 +1,4 @@
-"""Words that may be exchanged, in the vocabulary of whoever reads them."""
+"""Words that may be substituted, in the vocabulary of the model."""
 
 import json
 
@@ -35,8 +35,8 @@ def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
     """ "Good" may be a name, and is left alone."""
     texts = ["GOOD film, good FILM!", "Good tv", "TV"]
     table = model_synonyms(box, TABLE, texts)
-    found = named(table, box.tokens.vocabulary)
-    assert found == {
+    result = named(table, box.tokens.vocabulary)
+    assert result == {
         "GOOD ": ["FINE ", "NICE "],
         "good ": ["fine ", "nice "],
         "film": ["movie"],
@@ -47,7 +47,7 @@ def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
     assert table.origin == "table"
 
 
-def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
+def test_substituted_ids_are_the_ids_of_the_text_with_substituted_words(box):
     """Every word that can be, and nothing else, not a space."""
     texts = ["  A GOOD film,\tnot a bad\nfilm !", "nothing here"]
     table = model_synonyms(box, TABLE, texts)
@@ -77,8 +77,8 @@ def test_function_words_negations_and_other_word_classes_are_never_substituted(b
         "never": ["constant_label"],
         "for": ["new"],
     }
-    found = named(model_synonyms(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
-    assert found == {"new ": ["novel "]}
+    result = named(model_synonyms(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
+    assert result == {"new ": ["novel "]}
 
 
 def test_only_so_many_synonyms_are_kept(box):
@@ -87,28 +87,28 @@ def test_only_so_many_synonyms_are_kept(box):
 
 
 def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
-    subject = as_adapter(fitted())
-    given = {"Good": ["FINE", "unheard-of"], "bad": ["dull", "bad"], "the": ["a"]}
+    adapter = as_adapter(fitted())
+    arguments = {"Good": ["FINE", "unheard-of"], "bad": ["dull", "bad"], "the": ["a"]}
     file = tmp_path / "synonyms.jsonl"
-    file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in given.items()))
-    for source in (given, file, str(file)):
-        table = model_synonyms(subject, source)
-        assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "bad": ["dull"]}
+    file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in arguments.items()))
+    for source in (arguments, file, str(file)):
+        table = model_synonyms(adapter, source)
+        assert named(table, adapter.tokens.vocabulary) == {"good": ["fine"], "bad": ["dull"]}
         assert table.origin == "table"
 
 
 def test_a_hugging_face_model_has_the_synonyms_that_are_whole_words_of_its_vocabulary(folder):
-    subject = as_adapter(folder("bert"), device="cpu")
-    vocabulary = subject.tokens.vocabulary
-    assert named(model_synonyms(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
-    assert named(model_synonyms(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
+    adapter = as_adapter(folder("bert"), device="cpu")
+    vocabulary = adapter.tokens.vocabulary
+    assert named(model_synonyms(adapter, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
+    assert named(model_synonyms(adapter, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
 
 
 def test_vectors_to_spare_are_no_words(folder):
     """Networks are often given more vectors than the tokenizer has words."""
-    subject = as_adapter(folder("bert"), device="cpu")
-    subject.model.network.resize_token_embeddings(64)
-    assert len(model_synonyms(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
+    adapter = as_adapter(folder("bert"), device="cpu")
+    adapter.model.network.resize_token_embeddings(64)
+    assert len(model_synonyms(adapter, TABLE).count) == len(adapter.tokens.vocabulary) < 64
 
 
 @pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])

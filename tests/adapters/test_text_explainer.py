@@ -1,4 +1,4 @@
-"""A fitted explainer of texts in its folder: read back it says the same, and goes with no other black box."""
+"""A fitted explainer of texts in its folder: it explains the same after loading, and belongs to one black box."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def fitted() -> TextExplainer:
 
 
 @pytest.mark.slow
-def test_an_explainer_read_from_its_folder_says_the_same(fitted: TextExplainer, tmp_path: Path) -> None:
+def test_an_explainer_loaded_from_its_folder_explains_the_same(fitted: TextExplainer, tmp_path: Path) -> None:
     fitted.save(tmp_path / "l2x")
     again = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES)
-    given = ["never seen superb words at all", *texts(5, seed=4)]
-    assert again.explain(given) == fitted.explain(given)
+    inputs = ["never seen superb words at all", *texts(5, seed=4)]
+    assert again.explain(inputs) == fitted.explain(inputs)
     assert again.rows == fitted.rows
 
 
@@ -92,7 +92,7 @@ def test_a_word_can_be_taken_out_only_in_ways_that_are_known(fitted: TextExplain
     assert ids.measure(tiny.TEXTS, removal="pad")[0].settings["removal"] == "pad"
 
 
-def test_a_signature_says_all_that_a_number_depends_on(fitted: TextExplainer) -> None:
+def test_a_signature_has_all_that_a_number_depends_on(fitted: TextExplainer) -> None:
     own = fitted.rows[0].settings
     assert own["settings"] == "batch_size=16,dimension=12,hidden=16,learning_rate=0.005"
     assert (own["seed"], own["epochs"], own["approximator"]) == (0, 1, "simple")
@@ -114,20 +114,20 @@ def test_nothing_is_drawn_where_an_explainer_is_read(fitted: TextExplainer, tmp_
 def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
     fitted: TextExplainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
+    queries: list[int] = []
     own = Vocabulary.token_ids
 
     def counted(self: Vocabulary, tokens: list[str]) -> torch.Tensor:
-        asked.append(len(tokens))
+        queries.append(len(tokens))
         return own(self, tokens)
 
     again = replace(fitted)
     known = len(again.black_box.tokens.vocabulary)
     monkeypatch.setattr(Vocabulary, "token_ids", counted)
     first = again.explain("superb novelties word1 word2")  # the last word of a text has no space behind it
-    assert asked == [known, len(again.black_box.tokens.vocabulary) - known]
+    assert queries == [known, len(again.black_box.tokens.vocabulary) - known]
     assert again.explain("superb novelties word1 word2") == first == replace(fitted).explain(first.text)
-    assert len(asked) == 3, "once more for the other one alone"
+    assert len(queries) == 3, "once more for the other one alone"
 
 
 @pytest.mark.usefixtures("fewer_protocols")
@@ -137,21 +137,23 @@ def test_an_audit_and_a_classifier_take_what_was_fitted(tmp_path: Path) -> None:
     assert clf.explain(tiny.TEXTS[:3], explainer=own) == own.explain(tiny.TEXTS[:3])
     report = sg.audit(clf, tiny.TEXTS, tiny.LABELS, explainers=[own])
     assert "l2x" in {row.settings.get("explainer") for row in report.rows}
-    for ask in (
+    for query in (
         lambda: other.explain(tiny.TEXTS, explainer=own),
         lambda: sg.audit(other, tiny.TEXTS, explainers=[own]),
     ):
         with pytest.raises(UserError, match="l2x was fitted to another model"):
-            ask()
+            query()
 
 
 def test_of_a_function_the_words_are_found_whatever_their_ids(fitted: TextExplainer) -> None:
     """An audit reads the texts anew, and gives them ids of its own."""
     strange = as_adapter(lexicon, classes=CLASSES)
-    given = ["zebras were superb and word1 was not", *texts(5, seed=4)]
+    inputs = ["zebras were superb and word1 was not", *texts(5, seed=4)]
     request = ExplainRequest(fitted.for_adapter(strange), "l2x")
-    asked = strange.model, strange.tokens, strange.classes, given, None
-    assert [one.weights for one in explain_texts(*asked, request)] == [one.weights for one in fitted.explain(given)]
+    arguments = strange.model, strange.tokens, strange.classes, inputs, None
+    assert [one.weights for one in explain_texts(*arguments, request)] == [
+        one.weights for one in fitted.explain(inputs)
+    ]
 
 
 @pytest.mark.parametrize("name", ["fit_explainer", "load_explainer", "load", "load_images", "ImageClassifier"])

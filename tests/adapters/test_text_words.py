@@ -35,14 +35,14 @@ def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_
     """Character by character: a word goes, and so do the characters up to the next word; a space may come."""
     placed, batch = SEEN.place(texts), batch_of(SEEN, texts)
     gone = batch.mask & torch.from_numpy(np.random.default_rng(seed).random(batch.mask.shape) < 0.5)
-    found = SEEN.join(*(getattr(remove_words(batch, gone), name) for name in ("ids", "present")))
+    result = SEEN.join(*(getattr(remove_words(batch, gone), name) for name in ("ids", "present")))
     for row, (text, spans) in enumerate(zip(texts, placed.spans, strict=True)):
         starts = [start for start, _ in spans] + [len(text)]
         erased = gone[row][batch.mask[row]].tolist()
         lost = {place for word in np.flatnonzero(erased) for place in range(starts[word], starts[word + 1])}
         left = "".join(letter for place, letter in enumerate(text) if place not in lost)
-        assert "".join(found[row].split()) == "".join(left.split())
-        assert len(found[row]) - len(left) <= sum(erased)  # at most one space for each word
+        assert "".join(result[row].split()) == "".join(left.split())
+        assert len(result[row]) - len(left) <= sum(erased)  # at most one space for each word
 
 
 @given(
@@ -54,8 +54,8 @@ def test_words_are_never_glued(tokens, seed):
     gone = batch.mask & torch.from_numpy(np.random.default_rng(seed).random(batch.mask.shape) < 0.5)
     words = [text[start:end] for (start, end), erased in zip(spans, gone[0].tolist(), strict=True) if not erased]
     left = remove_words(batch, gone)
-    (found,) = SEEN.join(left.ids, left.present)
-    assert re.findall("[a-z]+", found) == [word for word in words if word.isalpha()]
+    (result,) = SEEN.join(left.ids, left.present)
+    assert re.findall("[a-z]+", result) == [word for word in words if word.isalpha()]
 
 
 @pytest.mark.parametrize(

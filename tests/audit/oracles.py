@@ -1,4 +1,4 @@
-"""Models whose faithfulness is known because they were built, not trained: what an audit must say of them is known too.
+"""Models of known faithfulness, because they were built, not trained: the expected result of an audit is known too.
 
 A world has good words, bad words and chatter; a text is mostly chatter and is as good as its good words.  All models
 read a word's verdict off its vector, so all predict well; they differ in what their attention has to do with it.
@@ -25,7 +25,7 @@ from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 GOOD, BAD, CHATTER = ([f"{kind}{letter}" for letter in "abcdefghijklmnop"] for kind in ("fine", "poor", "thing"))
 CLASSES = ["bad", "good"]
 SIZE = 16
-"""Of a word vector: one direction is the verdict, the others say which word it is."""
+"""Of a word vector: one direction is the verdict, the others identify the word."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def world(seed: int, texts: int = 150) -> World:
 
 
 def _text(random: np.random.Generator, label: str) -> Example:
-    length, telling = int(random.integers(9, 22)), int(random.integers(1, 3))
+    length, informative = int(random.integers(9, 22)), int(random.integers(1, 3))
     words = list(random.choice(CHATTER, length))
-    for place in random.choice(length, telling, replace=False):
+    for place in random.choice(length, informative, replace=False):
         words[place] = str(random.choice(GOOD if label == "good" else BAD))
     text, spans = "", []
     for word in words:
@@ -75,7 +75,7 @@ class Honest(Classifier):
             project.weight[1] = -project.weight[0]
             project.bias.zero_()
             self.scorer.key.zero_()
-            self.scorer.key[:2] = 5.0 * SIZE**0.5  # a telling word stands five above chatter
+            self.scorer.key[:2] = 5.0 * SIZE**0.5  # the score of an informative word is five above chatter
             self.decoder.output.weight.zero_()
             self.decoder.output.weight[:, :2] = sure / 2 * torch.tensor([[-1.0, 1.0], [1.0, -1.0]])
             self.decoder.output.bias.zero_()
@@ -104,9 +104,9 @@ class Aside(Honest):
         self.decoder = Careless(self.decoder)
 
     def forward(self, batch: Batch, embedded: Tensor | None = None):  # type: ignore[no-untyped-def]
-        said = super().forward(batch, embedded)
-        weights = self.attend(self.generate(said.encoded, batch), batch.mask)
-        return type(said)(said.encoded, said.scores, weights, self.decode(said.encoded, weights))
+        output = super().forward(batch, embedded)
+        weights = self.attend(self.generate(output.encoded, batch), batch.mask)
+        return type(output)(output.encoded, output.scores, weights, self.decode(output.encoded, weights))
 
     def generate(self, encoded: Encoded, batch: Batch) -> Tensor:
         return 2.0 * self.taste[batch.ids]  # type: ignore[index]
@@ -142,6 +142,6 @@ MODELS = {
 }
 
 
-def subject(name: str, here: World, seed: int) -> ModelAdapter:
+def oracle_adapter(name: str, here: World, seed: int) -> ModelAdapter:
     model = MODELS[name](here, seed)
     return ModelAdapter(name, "built for a test", model, here.tokens, CLASSES, False, f"{name}{seed}")

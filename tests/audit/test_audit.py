@@ -1,4 +1,4 @@
-"""The whole audit: it leaves nothing behind, counts every text, and says the same however the texts come."""
+"""The whole audit: it leaves the model unchanged, counts every text, and does not depend on the order of the texts."""
 
 import copy
 import inspect
@@ -14,7 +14,7 @@ import torch
 
 import steadygaze as sg
 from adapters.folders import TEXTS, save
-from audit.oracles import CLASSES, subject, world
+from audit.oracles import CLASSES, oracle_adapter, world
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import audit, run_audit
 from steadygaze.audit.measures import MEASURES, NAMES, probe_names
@@ -52,8 +52,8 @@ def counted(texts):
 
 def report(here, examples, name: str = "honest", batch_size: int = 256, **plan) -> Report:
     config, runtime = ProbeConfig(**{**FEW, **plan}), Runtime(batch_size=batch_size)
-    asked = AuditRequest(subject(name, here, 0), examples, config, ("attention", "leave-one-out"))
-    return run_audit(replace(asked, synonyms=here.synonyms, facts={"corpus": "toy"}, runtime=runtime)).report()
+    request = AuditRequest(oracle_adapter(name, here, 0), examples, config, ("attention", "leave-one-out"))
+    return run_audit(replace(request, synonyms=here.synonyms, facts={"corpus": "toy"}, runtime=runtime)).report()
 
 
 def numbers(found: Report) -> dict[str, tuple[float, int]]:
@@ -74,7 +74,7 @@ def test_every_number_is_in_the_catalog_and_within_its_bounds(found):
         assert row.n == 0 or low - ROUNDING <= row.value <= high + ROUNDING or "/above-" in row.measure, row
 
 
-def test_every_text_is_counted_or_said_to_be_left_out(found, here):
+def test_every_text_is_counted_or_reported_as_left_out(found, here):
     for row in found.rows:
         short = row.n < len(here.examples)
         assert not short or row.note or "sample" in row.settings or row.n == FEW.sample, row
@@ -97,18 +97,20 @@ def test_every_text_is_counted_or_said_to_be_left_out(found, here):
     ],
 )
 def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, model, explainers, plan):
-    """Each once, whatever was asked of whom; of models that were not trained alike only where there are some."""
-    examined = subject(model, here, 0) if isinstance(model, str) else as_adapter(model, classes=CLASSES)
-    asked = AuditRequest(examined, here.examples[:12], ProbeConfig(**{**FEW, **plan}), explainers)
-    rows = run_audit(asked).report().rows
+    """Each once, for every model; of models that were not trained alike only if there are some."""
+    examined = oracle_adapter(model, here, 0) if isinstance(model, str) else as_adapter(model, classes=CLASSES)
+    request = AuditRequest(examined, here.examples[:12], ProbeConfig(**{**FEW, **plan}), explainers)
+    rows = run_audit(request).report().rows
     named = [(row.measure, row.settings.get("explainer")) for row in rows]
     assert len(set(named)) == len(named)
     assert {measure for measure, _ in named} == set(NAMES) - set(probe_names("others"))
     assert all(row.n or row.note.startswith("not applicable, because ") for row in rows)
 
 
-def test_what_was_not_asked_is_said_once_and_why(here):
-    found = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)).report()
+def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
+    found = run_audit(
+        AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)
+    ).report()
     silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
     for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
         assert silent[name] == "it runs only in a thorough audit: it needs hundreds of forward passes per text"
@@ -120,14 +122,14 @@ def test_what_was_not_asked_is_said_once_and_why(here):
     assert outside.verdicts[0].why == (
         "Not applicable, because there is no synonym table: pass a synonym table as synonyms= (--synonyms)."
     ), "which can be given, where vectors cannot"
-    own = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG)).report()
+    own = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG)).report()
     for report in (outside, own):
         without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]
         assert sorted(without) == sorted(probe_names("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
     assert own.verdicts[0].answer != "yes"
 
 
-def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
+def test_an_explainer_that_the_model_does_not_support_is_reported_as_left_out(here):
     model = as_adapter(counted, classes=CLASSES)
     found = run_audit(AuditRequest(model, here.examples, CONFIG, ("gradient", "leave-one-out"))).report()
     why = "the model is a black box: its word vectors cannot be perturbed"
@@ -138,14 +140,14 @@ def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
 
 @pytest.mark.slow
 def test_the_model_is_left_bit_for_bit_as_it_was(here):
-    asked = subject("honest", here, 0)
-    model = asked.model.train()
+    audited = oracle_adapter("honest", here, 0)
+    model = audited.model.train()
     model.decoder.output.weight.grad = torch.ones_like(model.decoder.output.weight)
     before = copy.deepcopy(model.state_dict())
     hooks = [len(part._forward_hooks) + len(part._backward_hooks) for part in model.modules()]
     drawn = torch.get_rng_state(), np.random.get_state()[1].tolist()
     explainers = ("attention", "gradient", "integrated-gradients", "leave-one-out", "lime", "kernel-shap", "random")
-    run_audit(AuditRequest(asked, here.examples[:3], CONFIG, explainers, synonyms=here.synonyms)).report()
+    run_audit(AuditRequest(audited, here.examples[:3], CONFIG, explainers, synonyms=here.synonyms)).report()
     assert all(part.training for part in model.modules())
     assert all(value.equal(before[name]) for name, value in model.state_dict().items())
     assert model.decoder.output.weight.grad.eq(1).all()
@@ -157,7 +159,7 @@ def test_the_model_is_left_bit_for_bit_as_it_was(here):
     assert drawn[1] == np.random.get_state()[1].tolist()
 
 
-def test_the_same_audit_again_says_the_same_to_the_last_bit(found, here):
+def test_the_same_audit_again_gives_the_same_bits(found, here):
     assert_same(found, report(here, here.examples), rounding=0.0)
 
 
@@ -168,22 +170,24 @@ def test_how_many_texts_are_read_at_once_changes_nothing(found, here):
 
 @pytest.mark.slow  # each protocol has such a test
 def test_the_order_of_the_texts_changes_no_mean(here):
-    """All texts are in the sample, so that the same ones are asked about."""
+    """All texts are in the sample, so that the same ones are measured."""
     one = report(here, here.examples, sample=len(here.examples))
     assert_same(one, report(here, here.examples[::-1], sample=len(here.examples)))
 
 
 def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
-    one = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms))
-    two = run_audit(AuditRequest(subject("honest", here, 0), [*here.examples, long], CONFIG, synonyms=here.synonyms))
+    one = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms))
+    two = run_audit(
+        AuditRequest(oracle_adapter("honest", here, 0), [*here.examples, long], CONFIG, synonyms=here.synonyms)
+    )
     other = {(f.measure, f.explainer): f.values for f in two.findings if f.values is not None}
     for finding in one.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
         if whole and finding.measure not in ("position-leak", "flip-radius", "flip-radius/above-random"):
             values = other[finding.measure, finding.explainer][: len(here.examples)]
-            asked = finding.values.isfinite() & values.isfinite()
-            torch.testing.assert_close(finding.values[asked], values[asked], rtol=0, atol=ROUNDING)
+            has_both = finding.values.isfinite() & values.isfinite()
+            torch.testing.assert_close(finding.values[has_both], values[has_both], rtol=0, atol=ROUNDING)
 
 
 def test_texts_without_labels_are_audited_without_what_needs_them(here):
@@ -202,7 +206,7 @@ def test_a_text_that_is_empty_once_words_are_erased_has_its_number(here):
     assert found.find("comprehensiveness").n == 6
 
 
-def test_one_model_alone_has_no_seeds_to_compare_and_says_so(found):
+def test_one_model_alone_has_no_seeds_to_compare_and_a_note_reports_it(found):
     row = found.find("jensen-shannon/seeds")
     assert row.n == 0
     assert row.note.startswith("not applicable, because only one model was passed: ")
@@ -210,14 +214,16 @@ def test_one_model_alone_has_no_seeds_to_compare_and_says_so(found):
 
 
 def test_models_of_other_seeds_are_compared(here):
-    others = [subject("honest", here, 1), subject("first", here, 2)]
-    asked = AuditRequest(subject("honest", here, 0), here.examples, CONFIG, others=others, synonyms=here.synonyms)
-    row = run_audit(asked).report().find("jensen-shannon/seeds")
+    others = [oracle_adapter("honest", here, 1), oracle_adapter("first", here, 2)]
+    request = AuditRequest(
+        oracle_adapter("honest", here, 0), here.examples, CONFIG, others=others, synonyms=here.synonyms
+    )
+    row = run_audit(request).report().find("jensen-shannon/seeds")
     assert row.settings["models"] == 3
     assert 0.1 < row.value < math.log(2)  # two alike, one that looks elsewhere: 2/3 of the pairs are far apart
 
 
-def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
+def test_a_black_box_is_audited_as_far_as_possible_and_the_rest_is_reported(here):
     texts, labels = [e.text for e in here.examples], [e.label for e in here.examples]
     found = audit(counted, texts, labels, classes=CLASSES, synonyms=here.synonyms, **FEW)
     assert found.find("accuracy").value == 1
@@ -229,7 +235,7 @@ def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
 
 def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     texts = [e.text for e in here.examples]
-    report = audit(subject("honest", here, 0), texts, synonyms={"unheard": ["unseen"]}, **FEW)
+    report = audit(oracle_adapter("honest", here, 0), texts, synonyms={"unheard": ["unseen"]}, **FEW)
     row = report.find("jensen-shannon/1-synonym")
     assert (row.n, row.note) == (
         0,
@@ -252,37 +258,37 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
         ({"texts": [("a", "b")] * 24}, "single texts"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(here, change, message):
-    given = {"texts": [e.text for e in here.examples], "labels": [e.label for e in here.examples], **change}
-    if not given["texts"]:
-        given["labels"] = []
+def test_wrong_arguments_are_errors_of_one_sentence(here, change, message):
+    arguments = {"texts": [e.text for e in here.examples], "labels": [e.label for e in here.examples], **change}
+    if not arguments["texts"]:
+        arguments["labels"] = []
     with pytest.raises(UserError, match=message):
-        audit(subject("honest", here, 0), given.pop("texts"), given.pop("labels"), **given)
+        audit(oracle_adapter("honest", here, 0), arguments.pop("texts"), arguments.pop("labels"), **arguments)
 
 
-def test_the_room_and_the_function_have_one_name(here):
+def test_the_package_and_the_function_have_one_name(here):
     texts = [e.text for e in here.examples]
-    assert sg.audit(subject("honest", here, 0), texts, **FEW).find("normalized-entropy").n == len(texts)
+    assert sg.audit(oracle_adapter("honest", here, 0), texts, **FEW).find("normalized-entropy").n == len(texts)
     assert sg.audit.audit.audit is audit
 
 
-def test_the_room_shows_what_the_function_shows():
+def test_the_package_has_the_attributes_of_the_function():
     assert inspect.signature(sg.audit) == inspect.signature(audit)
     assert list(inspect.signature(sg.audit).parameters)[:3] == ["model", "texts", "labels"]
-    told = pydoc.plain(pydoc.render_doc(sg.audit))
-    assert "audit(model: Any, texts: Any, labels: " in told
-    assert ">>> report = sg.audit(" in told
-    assert "Wiegreffe & Pinter 2019" in told
+    documentation = pydoc.plain(pydoc.render_doc(sg.audit))
+    assert "audit(model: Any, texts: Any, labels: " in documentation
+    assert ">>> report = sg.audit(" in documentation
+    assert "Wiegreffe & Pinter 2019" in documentation
 
 
-def test_the_room_itself_imports_nothing_heavy():
+def test_the_package_itself_imports_nothing_heavy():
     code = "import sys, steadygaze as sg; assert callable(sg.audit); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
+def test_a_hugging_face_model_is_loaded_on_the_requested_device_with_the_requested_attention(tmp_path):
     """Two ways to look at one model are two signatures; what is not about attention has one."""
     folder = save("bert", tmp_path / "bert")
     last, rolled = (audit(folder, TEXTS, **FEW, device="cpu", attention=how) for how in ("last", "rollout"))
@@ -298,30 +304,35 @@ def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
+def test_the_signature_names_the_texts_labels_and_synonyms(here, monkeypatch):
     quicken(monkeypatch)
-    asked = [e.text for e in here.examples], [e.label for e in here.examples]
+    texts_and_labels = [e.text for e in here.examples], [e.label for e in here.examples]
 
-    def said(texts, labels, measure, **more):
-        return audit(subject("honest", here, 0), texts, labels, **FEW, **more).find(measure)
+    def row_of(texts, labels, measure, **more):
+        return audit(oracle_adapter("honest", here, 0), texts, labels, **FEW, **more).find(measure)
 
-    one = said(*asked, "accuracy")
+    one = row_of(*texts_and_labels, "accuracy")
     assert one.settings["data"] == fingerprint([replace(e, rationales=None) for e in here.examples])[:12]
-    assert one.signature == said(np.array(asked[0]), np.array(asked[1]), "accuracy").signature
-    assert one.signature != said([f"{asked[0][0]} thinga", *asked[0][1:]], asked[1], "accuracy").signature
-    assert one.signature != said(asked[0], asked[1][::-1], "accuracy").signature
+    assert one.signature == row_of(np.array(texts_and_labels[0]), np.array(texts_and_labels[1]), "accuracy").signature
+    assert (
+        one.signature
+        != row_of(
+            [f"{texts_and_labels[0][0]} thinga", *texts_and_labels[0][1:]], texts_and_labels[1], "accuracy"
+        ).signature
+    )
+    assert one.signature != row_of(texts_and_labels[0], texts_and_labels[1][::-1], "accuracy").signature
     moved = "jensen-shannon/1-synonym"
     tables = [here.synonyms, dict(list(here.synonyms.items())[1:])]
-    ways = [said(*asked, moved, synonyms=table).settings["synonyms"] for table in tables]
+    ways = [row_of(*texts_and_labels, moved, synonyms=table).settings["synonyms"] for table in tables]
     assert all(way.startswith("table-") for way in ways)
-    assert ways[0] == said(*asked, moved, synonyms=dict(here.synonyms)).settings["synonyms"] != ways[1]
-    assert not said(*asked, moved).n
+    assert ways[0] == row_of(*texts_and_labels, moved, synonyms=dict(here.synonyms)).settings["synonyms"] != ways[1]
+    assert not row_of(*texts_and_labels, moved).n
 
 
 def test_chosen_measures_leave_out_other_protocols(here) -> None:
-    whole = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG)).report()
+    whole = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG)).report()
     chosen = frozenset({"macro-f1", "jensen-shannon/noise", "pearson/gradient"})
-    found = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG, measures=chosen)).report()
+    found = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, measures=chosen)).report()
     for name in chosen:
         assert found.find(name) == whole.find(name)
     assert found.find("jensen-shannon/fgm-label") is None

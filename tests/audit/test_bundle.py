@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from report.audited import ROWS, STILL, full_report, row
+from report.audited import ROWS, STABILITY_TITLE, full_report, row
 from steadygaze import __version__
 from steadygaze.audit.bundle import check_free, read, write
 from steadygaze.audit.manifest import FILES, Manifest, ManifestChange, changes, versions
@@ -69,12 +69,12 @@ def test_every_file_is_named_with_its_sha256_and_the_manifest_seals_them(folder)
 
 
 def test_what_was_written_is_read_again(folder):
-    found = read(folder)
-    assert found.report.to_dict() == plain().to_dict()
-    assert found.policy == POLICY
-    assert found.manifest.settings == {**MANIFEST.settings, "explainers": ["attention"]}
-    assert found.manifest.gate == {"passed": True, "failures": []}
-    assert changes(found.manifest, MANIFEST) == ["the gate: was passed, is not set"]
+    result = read(folder)
+    assert result.report.to_dict() == plain().to_dict()
+    assert result.policy == POLICY
+    assert result.manifest.settings == {**MANIFEST.settings, "explainers": ["attention"]}
+    assert result.manifest.gate == {"passed": True, "failures": []}
+    assert changes(result.manifest, MANIFEST) == ["the gate: was passed, is not set"]
 
 
 def test_the_same_audit_makes_the_same_folder_byte_for_byte(folder, tmp_path):
@@ -131,7 +131,7 @@ def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda m: m.pop("schema"), "is not a manifest of an audit"),
         (lambda m: m.update(schema=9), "has schema 9; this version of steadygaze reads schema 1"),
@@ -141,11 +141,11 @@ def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):
         (lambda m: m.update(model=[]), "model"),
     ],
 )
-def test_a_manifest_that_is_not_ours_is_refused(folder, change, said):
+def test_a_manifest_that_is_not_ours_is_refused(folder, change, message):
     values = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     change(values)
     (folder / "manifest.json").write_text(json.dumps(values))
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         read(folder)
 
 
@@ -156,12 +156,12 @@ def test_a_manifest_that_is_no_json_object_is_refused(folder, text):
         read(folder)
 
 
-def test_a_folder_that_is_not_there_is_said_so(tmp_path):
+def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"nowhere is not a whole audit bundle: it has no manifest\.json"):
         read(tmp_path / "nowhere")
 
 
-def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(folder, tmp_path):
+def test_a_bundle_may_replace_a_bundle_or_an_empty_folder_and_nothing_else(folder, tmp_path):
     write(folder, plain(title="Again"), MANIFEST)
     assert read(folder).report.title == "Again"
     assert not (folder / "policy.toml").exists()
@@ -180,11 +180,11 @@ def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(fold
     assert (tmp_path / "other" / "report.html").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("part", "said"), [("model", "another model"), ("data", "other texts")])
-def test_evidence_about_something_else_is_left_alone(folder, part, said):
+@pytest.mark.parametrize(("part", "message"), [("model", "another model"), ("data", "other texts")])
+def test_a_bundle_about_another_model_is_left_alone(folder, part, message):
     before = content(folder)
     other = dataclasses.replace(MANIFEST, **{part: {**getattr(MANIFEST, part), "fingerprint": "00" * 32}})
-    with pytest.raises(UserError, match=f"is an audit bundle of {said} .* and is left alone; name another folder"):
+    with pytest.raises(UserError, match=f"is an audit bundle of {message} .* and is left alone; name another folder"):
         write(folder, plain(), other)
     assert content(folder) == before
 
@@ -206,9 +206,9 @@ def test_no_folder_of_this_machine_is_written(tmp_path):
     """Names lose their folders; the user's own words stay as they were."""
     model, data = {**MANIFEST.model, "name": str(tmp_path / "m")}, {**MANIFEST.data, "corpus": str(tmp_path / "d.csv")}
     named = dataclasses.replace(MANIFEST, model=model, data=data, command=("steadygaze", "audit", "here/m"))
-    found = write(tmp_path / "bundle", plain(), named).manifest
-    assert (found.model["name"], found.data["corpus"]) == ("m", "d.csv")
-    assert found.command == ("steadygaze", "audit", "here/m")
+    result = write(tmp_path / "bundle", plain(), named).manifest
+    assert (result.model["name"], result.data["corpus"]) == ("m", "d.csv")
+    assert result.command == ("steadygaze", "audit", "here/m")
     for data in content(tmp_path / "bundle").values():
         assert os.fsencode(tmp_path) not in data
 
@@ -238,44 +238,46 @@ def with_row(change) -> Report:
     return plain(rows=tuple(change(one) if one.measure == "sufficiency" else one for one in ROWS))
 
 
-def test_a_number_that_differs_is_told_with_its_signature_and_both_values():
-    (said,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, value=0.041)))
+def test_a_number_that_differs_is_reported_with_its_signature_and_both_values():
+    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, value=0.041)))
     signature = next(one.signature for one in ROWS if one.measure == "sufficiency")
-    assert said == f"sufficiency of attention: was 0.04, is 0.041 ({signature})"
-    (said,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, interval=(0.02, 0.07))))
-    assert "its interval was 0.02 to 0.06, is 0.02 to 0.07" in said
-    (said,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, interval=None)))
-    assert "is none" in said
-    (said,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, n=399)))
-    assert "n was 400, is 399" in said
+    assert difference == f"sufficiency of attention: was 0.04, is 0.041 ({signature})"
+    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, interval=(0.02, 0.07))))
+    assert "its interval was 0.02 to 0.06, is 0.02 to 0.07" in difference
+    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, interval=None)))
+    assert "is none" in difference
+    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, n=399)))
+    assert "n was 400, is 399" in difference
 
 
 def test_a_number_that_is_no_longer_defined_differs():
-    (said,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, value=math.nan)))
-    assert "was 0.04, is nan" in said
+    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, value=math.nan)))
+    assert "was 0.04, is nan" in difference
 
 
-@pytest.mark.parametrize(("step", "told"), [(5e-7, 0), (2e-6, 1)])
-def test_rounding_is_no_difference(step, told):
+@pytest.mark.parametrize(("step", "count"), [(5e-7, 0), (2e-6, 1)])
+def test_rounding_is_no_difference(step, count):
     moved = with_row(lambda one: dataclasses.replace(one, value=one.value + step))
-    assert len(differences(plain(), moved)) == told
+    assert len(differences(plain(), moved)) == count
     assert len(differences(plain(), moved, tolerance=1e-5)) == 0
 
 
-def test_rows_that_are_missing_or_new_are_told():
-    assert [said.split(":")[0] for said in differences(plain(), plain(rows=ROWS[1:]))] == [
+def test_missing_and_new_rows_are_reported():
+    assert [difference.split(":")[0] for difference in differences(plain(), plain(rows=ROWS[1:]))] == [
         "accuracy of the prediction is missing"
     ]
     more = plain(rows=(*ROWS, row("jensen-shannon/noise", 0.5, radius=0.7)))
-    assert [said.split(":")[0] for said in differences(plain(), more)] == ["jensen-shannon/noise of attention is new"]
+    assert [difference.split(":")[0] for difference in differences(plain(), more)] == [
+        "jensen-shannon/noise of attention is new"
+    ]
 
 
-def test_an_answer_that_changed_is_told():
+def test_an_answer_that_changed_is_reported():
     changed = (dataclasses.replace(plain().verdicts[0], answer="no"), *plain().verdicts[1:])
-    assert differences(plain(), plain(verdicts=changed)) == [f"{STILL}: the answer was 'undecided', is 'no'"]
+    assert differences(plain(), plain(verdicts=changed)) == [f"{STABILITY_TITLE}: the answer was 'undecided', is 'no'"]
 
 
-def test_another_version_or_model_is_told_once_and_the_numbers_are_compared_all_the_same():
+def test_another_version_or_model_is_reported_once_and_the_numbers_are_compared():
     def other(one: Row) -> Row:
         return dataclasses.replace(one, settings={**one.settings, "v": "0.2.0", "model": "ffff"})
 

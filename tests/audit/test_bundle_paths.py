@@ -18,22 +18,28 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-def test_a_path_is_seen_from_the_folder_of_the_evidence_and_else_is_a_name(work):
+def test_a_path_is_relative_to_the_folder_of_the_bundle_or_a_name(work):
     assert (
         portable_path("models/m", work / "runs")
         == portable_path(str(work / "models" / "m"), work / "runs")
         == "../models/m"
     )
     assert portable_path("data.csv", work) == "./data.csv"
-    assert portable_path("../elsewhere/m", work / "runs") == "./m"  # what is outside tells of this machine
+    assert portable_path("../elsewhere/m", work / "runs") == "./m"  # a path outside would show folders of this machine
     assert portable_path("models/m", work.parent / "elsewhere") == "./m"
     assert portable_path("../elsewhere/m", work.parent / "elsewhere") == "./m"
 
 
 def test_settings_keep_paths_and_leave_names_alone(work):
-    asked = {"model": "models/m", "data": "data.csv", "other_seeds": ("models/m", "org/name"), "synonyms": None, "k": 7}
-    right = {**asked, "model": "../models/m", "data": "../data.csv", "other_seeds": ("../models/m", "org/name")}
-    assert portable_settings(asked, work / "runs") == right
+    settings = {
+        "model": "models/m",
+        "data": "data.csv",
+        "other_seeds": ("models/m", "org/name"),
+        "synonyms": None,
+        "k": 7,
+    }
+    right = {**settings, "model": "../models/m", "data": "../data.csv", "other_seeds": ("../models/m", "org/name")}
+    assert portable_settings(settings, work / "runs") == right
 
 
 @pytest.mark.parametrize("name", ["data", "train"])
@@ -46,22 +52,25 @@ def test_a_corpus_is_no_folder_of_its_name_and_a_model_is_never_a_corpus(work, n
     assert portable_settings({"model": "sst2"}, work) == {"model": "./sst2"}
 
 
-def test_what_was_kept_is_found_from_the_evidence_and_from_where_we_work(work, monkeypatch):
+def test_stored_paths_are_resolved_from_the_bundle_and_from_the_working_folder(work, monkeypatch):
     bundle = work / "runs" / "bundle"
-    asked = portable_settings({"model": "models/m", "data": "planted-reviews", "train": "data.csv"}, bundle.parent)
+    settings = portable_settings({"model": "models/m", "data": "planted-reviews", "train": "data.csv"}, bundle.parent)
     monkeypatch.chdir(work.parent)
     right = {"model": str(work / "models" / "m"), "data": "planted-reviews", "train": str(work / "data.csv")}
-    assert restored_settings(asked, bundle) == right
+    assert restored_settings(settings, bundle) == right
     monkeypatch.chdir(work)
     assert restored_settings({"data": "./data.csv"}, bundle) == {"data": str(work / "data.csv")}
 
 
-def test_what_is_not_there_any_more_is_said_with_the_places_and_what_to_pass(work):
+def test_a_path_that_no_longer_exists_is_an_error_with_the_locations_and_the_option(work):
     bundle = work / "runs" / "bundle"
     places = f"{work / 'runs' / 'gone'} nor {work / 'gone'}"
-    for asked, option in (({"other_seeds": ["./gone"]}, "--other-seed MODEL"), ({"train": "./gone"}, "--train DATA")):
+    for settings, option in (
+        ({"other_seeds": ["./gone"]}, "--other-seed MODEL"),
+        ({"train": "./gone"}, "--train DATA"),
+    ):
         with pytest.raises(UserError, match=f"no file exists at {places}; pass its new path with {option}"):
-            restored_settings(asked, bundle)
+            restored_settings(settings, bundle)
 
 
 def test_what_is_done_to_a_corpus_stays_before_its_path(work):

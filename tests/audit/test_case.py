@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from audit.protocols.cases import Signed, Target
-from audit.protocols.written import Told, Written
+from audit.protocols.constant_models import ConstantExplainer, ConstantModel
 from contract.tiny import ragged
 from steadygaze.adapters.black_box import black_box
 from steadygaze.audit.audit_case import AuditCase
@@ -29,7 +29,11 @@ def case_of(lengths: list[int], plan: ProbeConfig | None = None, **known: Any) -
     data = Data(ragged(["s" + "w" * n for n in lengths]))
     weights = torch.rand(1, max(lengths) + 1, dtype=torch.float64).expand(len(lengths), -1)
     return AuditCase(
-        Told(torch.arange(len(lengths)) % 2), data, {"written": Written(weights)}, plan or ProbeConfig(), **known
+        ConstantModel(torch.arange(len(lengths)) % 2),
+        data,
+        {"written": ConstantExplainer(weights)},
+        plan or ProbeConfig(),
+        **known,
     )
 
 
@@ -50,27 +54,27 @@ def test_what_is_kept_of_every_token_is_handed_out_as_wide_as_a_batch(size):
         )
 
 
-def test_texts_that_were_not_asked_about_have_no_number():
+def test_texts_that_were_not_measured_have_no_number():
     case = case_of([3, 5, 2, 8], ProbeConfig(sample=2))
     case = AuditCase(case.model, case.data, {"signed": Signed()}, case.config)
-    asked = torch.isin(torch.arange(4), torch.from_numpy(case.sample)).repeat_interleave(
+    in_sample = torch.isin(torch.arange(4), torch.from_numpy(case.sample)).repeat_interleave(
         torch.from_numpy(case.data.text.lengths)
     )
-    assert case.saliency("signed").isnan().equal(~asked)
+    assert case.saliency("signed").isnan().equal(~in_sample)
 
 
-def test_another_class_may_be_asked_about():
+def test_another_class_can_be_explained():
     case = case_of([3, 5, 2])
-    asked = Target()
-    case = AuditCase(case.model, case.data, {"target": asked}, runtime=Runtime(batch_size=1))
+    target = Target()
+    case = AuditCase(case.model, case.data, {"target": target}, runtime=Runtime(batch_size=1))
     case.saliency("target")
-    assert asked.asked == [None] * 3
+    assert target.targets == [None] * 3
     case.explain_class("target", torch.tensor([2, 1, 0]))
-    assert [int(one) for one in asked.asked[3:]] == [0, 2, 1]  # the shortest text first
+    assert [int(one) for one in target.targets[3:]] == [0, 2, 1]  # the shortest text first
 
 
 class Cheap(Signed):
-    """Asked of all texts."""
+    """Measured on all texts."""
 
     forward_passes: ClassVar[int] = 1
 
@@ -81,9 +85,9 @@ class Largest(TorchFunctionMode):
     size = 0
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        found = function(*args, **(kwargs or {}))
-        self.size = max(self.size, found.numel() if isinstance(found, Tensor) else 0)
-        return found
+        result = function(*args, **(kwargs or {}))
+        self.size = max(self.size, result.numel() if isinstance(result, Tensor) else 0)
+        return result
 
 
 def test_one_long_text_among_short_ones_does_not_make_all_of_them_long():
@@ -94,13 +98,13 @@ def test_one_long_text_among_short_ones_does_not_make_all_of_them_long():
     case = replace(case_of(lengths, blank=marks, first=marks), explainers={"signed": Cheap()})
     case = replace(case, others=(case,))
     with Largest() as largest:
-        found = [*shortcut_leakage(case), *seed_consistency(case)]
+        results = [*shortcut_leakage(case), *seed_consistency(case)]
     assert many < 10_000 < largest.size < 2 * (1 << 16)
-    assert all(len(one.values) == SHORT + 1 for one in found if one.values is not None)
+    assert all(len(one.values) == SHORT + 1 for one in results if one.values is not None)
 
 
-class Apple(Told):
-    """Says that it lies on an Apple GPU until it is moved."""
+class Apple(ConstantModel):
+    """Reports an Apple GPU as its device until it is moved."""
 
     device = torch.device("mps")
 
@@ -110,11 +114,11 @@ class Apple(Told):
 
 
 def test_a_model_on_an_apple_gpu_is_read_on_the_cpu_and_stays_where_it_is():
-    subject = black_box(lambda texts: [[0.5, 0.5]] * len(texts), ["no", "yes"], "half")
-    given = Apple(torch.tensor([0, 1]))
+    adapter = black_box(lambda texts: [[0.5, 0.5]] * len(texts), ["no", "yes"], "half")
+    inputs = Apple(torch.tensor([0, 1]))
     examples = [Example("good film"), Example("bad")]
-    case = prepare(replace(subject, model=given), examples, {}, ProbeConfig()).case
+    case = prepare(replace(adapter, model=inputs), examples, {}, ProbeConfig()).case
     assert case.model.device.type == "cpu"
-    assert case.model.label.equal(given.label)
-    assert given.device.type == "mps"
-    assert prepare(subject, examples, {}, ProbeConfig()).case.model is subject.model
+    assert case.model.label.equal(inputs.label)
+    assert inputs.device.type == "mps"
+    assert prepare(adapter, examples, {}, ProbeConfig()).case.model is adapter.model

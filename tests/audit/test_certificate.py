@@ -1,4 +1,4 @@
-"""The certificate: sound against every attack, tight where it says so, and clear about what it does not say."""
+"""The certificate: sound against every attack, tight where it claims to be, and clear about its limits."""
 
 import copy
 import io
@@ -36,9 +36,9 @@ def model(classes: int, decoder: str = "linear", pair: bool = False, name: str =
     """Fresh weights, the decoder's made large enough for some texts to be certified and some not."""
     torch.manual_seed(classes)
     made = bert() if name == "transformer" else encoder(name, pair)
-    found = Classifier(made, Architecture(decoder=decoder), classes, pair).double().eval()
-    found.decoder.output.weight.data *= 20
-    return found
+    result = Classifier(made, Architecture(decoder=decoder), classes, pair).double().eval()
+    result.decoder.output.weight.data *= 20
+    return result
 
 
 def many(seed: int = 0, pair: bool = False) -> Batch:
@@ -67,9 +67,9 @@ def inside(mask: Tensor, radius: float, norm: str, simplex: bool) -> Tensor:
 
 
 def fitting_radius(model: Classifier, batch: Batch, norm: str, simplex: bool) -> float:
-    """Half of the texts are certified there: neither all nor none, or a test would say nothing."""
-    found = certify_batch(model, batch, 1.0, norm, 3, simplex)
-    return float(found.radius[found.radius.isfinite()].median())
+    """Half of the texts are certified there: with all or none, a test would show nothing."""
+    certificates = certify_batch(model, batch, 1.0, norm, 3, simplex)
+    return float(certificates.radius[certificates.radius.isfinite()].median())
 
 
 def assert_sound(found: Bounds, clean: Tensor, moved: Tensor) -> None:
@@ -86,10 +86,10 @@ def assert_sound(found: Bounds, clean: Tensor, moved: Tensor) -> None:
 def test_no_random_change_breaks_a_certificate(norm, simplex, classes):
     clf, texts = model(classes), many()
     radius = fitting_radius(clf, texts, norm, simplex)
-    found, clean = certify_batch(clf, texts, radius, norm, 3, simplex), decoded(clf, texts, torch.zeros(()))
-    assert 0.2 < found.certified.double().mean() < 0.8
+    certificates, clean = certify_batch(clf, texts, radius, norm, 3, simplex), decoded(clf, texts, torch.zeros(()))
+    assert 0.2 < certificates.certified.double().mean() < 0.8
     for _ in range(100):
-        assert_sound(found, clean, decoded(clf, texts, inside(texts.mask, radius, norm, simplex)))
+        assert_sound(certificates, clean, decoded(clf, texts, inside(texts.mask, radius, norm, simplex)))
 
 
 @pytest.mark.sweep
@@ -99,11 +99,11 @@ def test_no_gradient_ascent_breaks_a_certificate(norm, classes):
     """On the divergence, and on the margin of every other class."""
     clf, texts = model(classes), many()
     radius = fitting_radius(clf, texts, norm, False)
-    found, forward = certify_batch(clf, texts, radius, norm, 3, False), clf(texts)
+    certificates, forward = certify_batch(clf, texts, radius, norm, 3, False), clf(texts)
     clean = forward.logits.detach()
     row = torch.arange(len(texts))
     losses = [lambda z: kl_logits(clean.softmax(-1), z)]
-    losses += [lambda z, j=j: z[:, j] - z[row, found.predicted] for j in range(classes)]
+    losses += [lambda z, j=j: z[:, j] - z[row, certificates.predicted] for j in range(classes)]
     highest = torch.zeros(len(texts), dtype=torch.float64)
     for loss in losses:
         delta = ascend(
@@ -117,9 +117,9 @@ def test_no_gradient_ascent_breaks_a_certificate(norm, classes):
             best=True,
         )
         moved = decoded(clf, texts, delta)
-        assert_sound(found, clean, moved)
+        assert_sound(certificates, clean, moved)
         highest = torch.maximum(highest, kl_logits(clean.softmax(-1), moved))
-    assert (highest > 0.8 * found.alpha_low).double().mean() > 0.8, "otherwise the attack was no attack"
+    assert (highest > 0.8 * certificates.alpha_low).double().mean() > 0.8, "otherwise the attack was no attack"
 
 
 @pytest.mark.sweep
@@ -129,16 +129,16 @@ def test_no_gradient_ascent_breaks_a_certificate(norm, classes):
 def test_the_certified_radius_is_where_the_label_flips(norm, simplex, classes):
     """The δ that moves z_j − z_i most, j the nearest class: at 0.99 of the radius nothing, at 1.01 another label."""
     clf, texts = model(classes), many()
-    found, forward = certify_batch(clf, texts, 1.0, norm, 3, simplex), clf(texts)
+    certificates, forward = certify_batch(clf, texts, 1.0, norm, 3, simplex), clf(texts)
     reach, row = clf.decoder.reach(forward.encoded).detach(), torch.arange(len(texts))
-    own = reach[row, :, found.predicted]
+    own = reach[row, :, certificates.predicted]
     flipped = torch.zeros(len(texts), dtype=torch.bool)
-    safe = found.radius.nan_to_num(posinf=0.0)
+    safe = certificates.radius.nan_to_num(posinf=0.0)
     for j in range(classes):
         delta = corner(reach[..., j] - own, texts.mask, safe, norm, simplex)
-        assert (decoded(clf, texts, 0.99 * delta).argmax(-1) == found.predicted).all()
-        flipped |= decoded(clf, texts, 1.01 * delta).argmax(-1) != found.predicted
-    assert flipped.tolist() == found.radius.isfinite().tolist()
+        assert (decoded(clf, texts, 0.99 * delta).argmax(-1) == certificates.predicted).all()
+        flipped |= decoded(clf, texts, 1.01 * delta).argmax(-1) != certificates.predicted
+    assert flipped.tolist() == certificates.radius.isfinite().tolist()
     assert flipped.sum() >= 30
 
 
@@ -165,7 +165,7 @@ def test_at_exactly_the_certified_radius_rounding_does_not_decide(norm, pair):
 def test_for_two_classes_alpha_and_tvd_are_the_highest_of_all_corners(radius):
     """2^T corners, T up to 9, each through the decoder itself."""
     clf, texts = model(2), batch(split(["swwws", "w", "wwwwwwwww", "sws"]))
-    found, clean = certify_batch(clf, texts, radius, "linf", 3, False), decoded(clf, texts, torch.zeros(()))
+    certificates, clean = certify_batch(clf, texts, radius, "linf", 3, False), decoded(clf, texts, torch.zeros(()))
     forward = clf(texts)
     kl, tvd = torch.zeros(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
     for signs in product((-1.0, 1.0), repeat=texts.ids.shape[1]):
@@ -173,9 +173,9 @@ def test_for_two_classes_alpha_and_tvd_are_the_highest_of_all_corners(radius):
         moved = decoded(clf, texts, delta, forward)
         kl = torch.maximum(kl, kl_logits(clean.softmax(-1), moved))
         tvd = torch.maximum(tvd, (clean.softmax(-1) - moved.softmax(-1)).abs().sum(-1) / 2)
-    assert_close(found.alpha, kl)
-    assert_close(found.tvd, tvd)
-    assert_close(found.alpha_low, found.alpha)
+    assert_close(certificates.alpha, kl)
+    assert_close(certificates.tvd, tvd)
+    assert_close(certificates.alpha_low, certificates.alpha)
 
 
 @pytest.mark.sweep
@@ -183,14 +183,14 @@ def test_for_two_classes_alpha_and_tvd_are_the_highest_of_all_corners(radius):
 @NORM
 def test_with_more_classes_alpha_lies_between_its_ends(norm, simplex):
     clf, texts = model(4), many()
-    found = certify_batch(clf, texts, 0.02, norm, 3, simplex)
-    assert (found.alpha_low <= found.alpha + ROUNDING).all()
+    certificates = certify_batch(clf, texts, 0.02, norm, 3, simplex)
+    assert (certificates.alpha_low <= certificates.alpha + ROUNDING).all()
     several = texts.mask.sum(-1) > 1  # on the simplex the weight of a single word cannot change
-    assert (found.alpha_low[several] > 0).all()
+    assert (certificates.alpha_low[several] > 0).all()
     for _ in range(30):
         moved = decoded(clf, texts, inside(texts.mask, 0.02, norm, simplex))
         clean = decoded(clf, texts, torch.zeros(()))
-        assert (kl_logits(clean.softmax(-1), moved) <= found.alpha + ROUNDING).all()
+        assert (kl_logits(clean.softmax(-1), moved) <= certificates.alpha + ROUNDING).all()
 
 
 @NORM
@@ -238,11 +238,11 @@ def test_the_top_words_change_just_above_the_bound_and_not_below(norm):
         delta[some, index[some, k - 1]], delta[some, index[some, k]] = -size, size
         top = lambda w: w.masked_fill(~texts.mask, -torch.inf).topk(k).indices.sort().values[some]  # noqa: E731
         assert (top(weights + delta) == top(weights)).all(-1).tolist() == [holds] * int(some.sum())
-        found = [
+        results = [
             top_k_holds(weights[some][i : i + 1], texts.mask[some][i : i + 1], factor * float(r), norm, k)
             for i, r in enumerate(least)
         ]
-        assert torch.cat(found).tolist() == [holds] * int(some.sum())
+        assert torch.cat(results).tolist() == [holds] * int(some.sum())
 
 
 @pytest.mark.sweep
@@ -279,9 +279,9 @@ def test_a_tie_is_not_certified(classes):
     clf, texts = model(classes), batch(split(["ww", "s"]))
     clf.decoder.output.weight.data.zero_()
     clf.decoder.output.bias.data.zero_()
-    found = certify_batch(clf, texts, 1e-9, "linf", 1, False)
-    assert found.certified.tolist() == [False, False]
-    assert found.radius.tolist() == [0, 0]
+    certificates = certify_batch(clf, texts, 1e-9, "linf", 1, False)
+    assert certificates.certified.tolist() == [False, False]
+    assert certificates.radius.tolist() == [0, 0]
 
 
 @CLASSES
@@ -289,11 +289,11 @@ def test_certain_predictions_give_finite_numbers(classes):
     """p of exactly 0 and 1."""
     clf, texts = model(classes), many()
     clf.decoder.output.bias.data = torch.linspace(-2000, 2000, classes, dtype=torch.float64)
-    found = certify_batch(clf, texts, 0.01, "linf", 3, False, reference=clf(texts))
+    certificates = certify_batch(clf, texts, 0.01, "linf", 3, False, reference=clf(texts))
     assert set(decoded(clf, texts, torch.zeros(())).softmax(-1).unique().tolist()) == {0, 1}
     for name in ("alpha", "alpha_low", "tvd", "gamma"):
-        assert_close(getattr(found, name), torch.zeros(len(texts), dtype=torch.float64))
-    assert found.certified.all()
+        assert_close(getattr(certificates, name), torch.zeros(len(texts), dtype=torch.float64))
+    assert certificates.certified.all()
 
 
 @pytest.mark.parametrize(("name", "pair"), [("bilstm", True), ("transformer", False), ("transformer", True)])
@@ -301,10 +301,10 @@ def test_pairs_and_transformers_are_certified_too(name, pair):
     """The question enters by addition; special tokens have no weight to change."""
     clf, texts = model(2, pair=pair, name=name), many(pair=pair)
     radius = fitting_radius(clf, texts, "linf", False)
-    found, clean = certify_batch(clf, texts, radius, "linf", 3, False), decoded(clf, texts, torch.zeros(()))
+    certificates, clean = certify_batch(clf, texts, radius, "linf", 3, False), decoded(clf, texts, torch.zeros(()))
     forward = clf(texts)
     for _ in range(50):
-        assert_sound(found, clean, decoded(clf, texts, inside(texts.mask, radius, "linf", False), forward))
+        assert_sound(certificates, clean, decoded(clf, texts, inside(texts.mask, radius, "linf", False), forward))
 
 
 def test_numbers_are_of_double_precision_whatever_the_model_has():
@@ -322,18 +322,18 @@ def test_closeness_by_the_definition():
     clf, other, texts = model(3), model(4), many()
     other = Classifier(other.encoder, Architecture(), 3, False).double().eval()
     other.decoder.output.weight.data *= 30
-    found = certify_batch(clf, texts, 0.01, "linf", 2, False, reference=other(texts))
+    certificates = certify_batch(clf, texts, 0.01, "linf", 2, False, reference=other(texts))
     ours, theirs = clf(texts), other(texts)
     p, q = theirs.logits.softmax(-1), ours.logits.softmax(-1)
-    assert_close(found.gamma, (p * (p / q).log()).sum(-1).detach())
-    assert_close(found.gamma_tvd, ((p - q).abs().sum(-1) / 2).detach())
+    assert_close(certificates.gamma, (p * (p / q).log()).sum(-1).detach())
+    assert_close(certificates.gamma_tvd, ((p - q).abs().sum(-1) / 2).detach())
     for i, words in enumerate(texts.mask.sum(-1).tolist()):
         best = [
             set(w[i].masked_fill(~texts.mask[i], -1).topk(min(2, words)).indices.tolist())
             for w in (ours.weights, theirs.weights)
         ]
-        assert found.beta[i] == (len(best[0] & best[1]) / min(2, words) if words else 1)
-    assert found.beta.unique().numel() > 1
+        assert certificates.beta[i] == (len(best[0] & best[1]) / min(2, words) if words else 1)
+    assert certificates.beta.unique().numel() > 1
     itself = certify_batch(clf, texts, 0.01, "linf", 2, False, reference=clf(texts))
     assert itself.beta.eq(1).all()
     assert_close(itself.gamma, torch.zeros(len(texts), dtype=torch.float64))
@@ -352,13 +352,13 @@ def test_a_decoder_that_is_not_linear_is_refused_with_the_way_out():
 @NORM
 def test_its_lower_bound_is_as_high_as_any_random_change_and_nothing_is_certified(norm, classes):
     clf, texts = model(classes, "mlp"), many()
-    found, clean = certify_batch(clf, texts, 0.1, norm, 3, False, lower_bound=True), clf(texts).logits.detach()
-    assert not found.certified.any()
-    assert found.radius is found.alpha is found.tvd is None
+    certificates, clean = certify_batch(clf, texts, 0.1, norm, 3, False, lower_bound=True), clf(texts).logits.detach()
+    assert not certificates.certified.any()
+    assert certificates.radius is certificates.alpha is certificates.tvd is None
     for _ in range(100):
         moved = decoded(clf, texts, inside(texts.mask, 0.1, norm, False))
-        assert (kl_logits(clean.softmax(-1), moved) <= found.alpha_low * 1.02 + ROUNDING).all()
-    assert found.alpha_low[-1] == 0, "a text without words"
+        assert (kl_logits(clean.softmax(-1), moved) <= certificates.alpha_low * 1.02 + ROUNDING).all()
+    assert certificates.alpha_low[-1] == 0, "a text without words"
 
 
 @NORM
@@ -391,38 +391,38 @@ def test_certifying_leaves_the_model_as_it_was(decoder):
 def test_each_text_gets_its_own_certificate_in_order():
     clf = fitted()
     texts = ["good film", "a bad and very dull plot i thought of the story", "bad", "the music was good and fine"]
-    found = steadygaze.certify(clf, texts, radius=0.01)
-    assert [one.text for one in found] == texts
-    assert [one.label for one in found] == clf.predict(texts).tolist()
+    certificates = steadygaze.certify(clf, texts, radius=0.01)
+    assert [one.text for one in certificates] == texts
+    assert [one.label for one in certificates] == clf.predict(texts).tolist()
     alone = [certify(clf, text)[0] for text in texts]
-    for one, other in zip(found, alone, strict=True):
+    for one, other in zip(certificates, alone, strict=True):
         assert one.certified == other.certified
         assert one.radius == pytest.approx(other.radius, rel=1e-4)
         assert one.alpha == pytest.approx(other.alpha, rel=1e-3)
-    assert all(one.exact and one.alpha == one.alpha_low for one in found)
-    assert found.share_certified == sum(one.certified for one in found) / 4
+    assert all(one.exact and one.alpha == one.alpha_low for one in certificates)
+    assert certificates.share_certified == sum(one.certified for one in certificates) / 4
     again = certify(clf, texts, batch_size=1)
-    assert [one.certified for one in again] == [one.certified for one in found]
+    assert [one.certified for one in again] == [one.certified for one in certificates]
 
 
-def test_more_words_asked_for_than_there_are_cannot_change():
+def test_more_words_than_the_text_has_cannot_change():
     assert all(one.top_k_holds for one in certify(fitted(), ["...", "good", "a good film"], radius=9.0, k=3))
     assert [one.top_k_holds for one in certify(fitted(), ["good", "a good film"], radius=9.0, k=2)] == [True, False]
 
 
 def test_pairs_keep_their_question():
-    found = certify(fitted_pair(), PAIRS[:3])
-    assert [(one.text, one.question) for one in found] == PAIRS[:3]
+    certificates = certify(fitted_pair(), PAIRS[:3])
+    assert [(one.text, one.question) for one in certificates] == PAIRS[:3]
     with pytest.raises(UserError, match="trained on single texts, found pairs"):
         certify(fitted(), PAIRS[:3])
 
 
-def test_more_than_two_classes_are_said_not_to_be_exact():
+def test_a_bound_for_more_than_two_classes_is_reported_as_not_exact():
     labels = [f"{label}{i % 2}" for i, label in enumerate(LABELS)]
-    found = certify(tiny().fit(TEXTS, labels), TEXTS[:3])
-    assert not any(one.exact for one in found)
-    assert all(one.alpha_low <= one.alpha for one in found)
-    assert "upper bound" in str(found)
+    certificates = certify(tiny().fit(TEXTS, labels), TEXTS[:3])
+    assert not any(one.exact for one in certificates)
+    assert all(one.alpha_low <= one.alpha for one in certificates)
+    assert "upper bound" in str(certificates)
 
 
 @pytest.mark.parametrize(
@@ -448,9 +448,9 @@ def test_wrong_settings_are_refused_in_a_sentence(wrong, message):
 
 
 def test_numbers_of_numpy_are_numbers():
-    found = certify(fitted(), TEXTS[:2], radius=np.float32(0.5), k=np.int64(2))
-    assert (found[0].R, found[0].k) == (0.5, 2)
-    json.dumps(found.to_dict())
+    certificates = certify(fitted(), TEXTS[:2], radius=np.float32(0.5), k=np.int64(2))
+    assert (certificates[0].R, certificates[0].k) == (0.5, 2)
+    json.dumps(certificates.to_dict())
 
 
 def test_a_reference_must_read_the_same_tokens_and_know_the_same_labels(tmp_path):
@@ -471,9 +471,9 @@ def test_a_reference_gives_overlap_and_closeness():
     """Of another seed, and so of another vocabulary: the tokens are the same words all the same."""
     other = tiny(seed=5).fit([text.replace("and", "or") for text in TEXTS], LABELS)
     assert other.stored_.tokenizer.to_json() != fitted().stored_.tokenizer.to_json()
-    found = certify(fitted(), TEXTS[:4], k=2, reference=other)
+    certificates = certify(fitted(), TEXTS[:4], k=2, reference=other)
     p, q = other.predict_proba(TEXTS[:4]), fitted().predict_proba(TEXTS[:4])
-    for one, theirs, ours in zip(found, p, q, strict=True):
+    for one, theirs, ours in zip(certificates, p, q, strict=True):
         assert one.gamma == pytest.approx((theirs * np.log(theirs / ours)).sum(), rel=1e-4)
         assert one.gamma_tvd == pytest.approx(np.abs(theirs - ours).sum() / 2, rel=1e-4)
         assert one.beta in (0, 0.5, 1)
@@ -484,38 +484,38 @@ def test_an_mlp_is_refused_and_searched_on_request():
     clf = tiny(settings={**SMALL, "decoder": "mlp"}).fit(TEXTS, LABELS)
     with pytest.raises(UserError, match="lower_bound=True"):
         certify(clf, TEXTS[:2])
-    found = certify(clf, TEXTS[:2], lower_bound=True)
-    assert not any(one.certified or one.exact for one in found)
-    assert all(one.radius is None and one.alpha is None and one.alpha_low > 0 for one in found)
-    assert "none: the decoder is not linear" in str(found)
+    certificates = certify(clf, TEXTS[:2], lower_bound=True)
+    assert not any(one.certified or one.exact for one in certificates)
+    assert all(one.radius is None and one.alpha is None and one.alpha_low > 0 for one in certificates)
+    assert "none: the decoder is not linear" in str(certificates)
 
 
-def test_every_printed_form_says_what_it_is_about(tmp_path):
+def test_every_printed_form_names_its_property(tmp_path):
     from rich.console import Console
 
-    found = certify(fitted(), TEXTS[:3])
+    certificates = certify(fitted(), TEXTS[:3])
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(found)
-    found.to_json(tmp_path / "certificates.json")
+    console.print(certificates)
+    certificates.to_json(tmp_path / "certificates.json")
     written = (tmp_path / "certificates.json").read_text(encoding="utf-8")
-    for shown in (str(found), repr(found), str(found[0]), console.export_text(), written):
+    for shown in (str(certificates), repr(certificates), str(certificates[0]), console.export_text(), written):
         assert SCOPE in shown
-    assert json.loads(written) == found.to_dict()
+    assert json.loads(written) == certificates.to_dict()
 
 
 def test_an_infinite_radius_is_json_all_the_same():
     one = replace(certify(fitted(), "good")[0], radius=math.inf)
     assert one.to_dict()["radius"] == "inf"
-    found = Certificates((one, one))
-    assert found.summary()["median_radius"] == math.inf
-    json.dumps(found.to_dict(), allow_nan=False)
+    certificates = Certificates((one, one))
+    assert certificates.summary()["median_radius"] == math.inf
+    json.dumps(certificates.to_dict(), allow_nan=False)
 
 
 def test_a_list_like_thing():
-    found = certify(fitted(), TEXTS[:3])
-    assert isinstance(found[0], Certificate)
-    assert isinstance(found[:2], Certificates)
-    assert len(found[:2]) == 2
-    assert list(found)[2] is found[-1]
-    assert found[:0].summary()["share_certified"] is None
-    assert SCOPE in str(found[:0])
+    certificates = certify(fitted(), TEXTS[:3])
+    assert isinstance(certificates[0], Certificate)
+    assert isinstance(certificates[:2], Certificates)
+    assert len(certificates[:2]) == 2
+    assert list(certificates)[2] is certificates[-1]
+    assert certificates[:0].summary()["share_certified"] is None
+    assert SCOPE in str(certificates[:0])

@@ -1,4 +1,4 @@
-"""A GPU says what the CPU says.  Where there is none, nothing is tested."""
+"""A GPU gives the results of the CPU.  Without a GPU, nothing is tested."""
 
 import math
 from pathlib import Path
@@ -21,7 +21,7 @@ def rows(report: Report) -> dict[tuple[str, str], tuple[float, int]]:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 @pytest.mark.parametrize(("technique", "explainers"), [("vanilla", EXPLAINERS), ("a2r", ())])
-def test_an_audit_says_the_same_on_a_gpu(technique: str, explainers: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_audit_gives_the_same_results_on_a_gpu(technique: str, explainers: tuple[str, ...], tmp_path: Path) -> None:
     splits = planted_reviews(0, sizes=(300, 60, 40))
     train, test = splits["train"], splits["test"]
     model = sg.TextClassifier(technique=technique, epochs=3, random_state=0, device="cpu")

@@ -57,10 +57,10 @@ def test_errors_are_listed_with_the_most_confident_first(evaluation):
 
 
 def test_a_class_without_texts_and_predictions_has_no_scores():
-    found = sg.evaluate(predict, ["a good film", "good good"], ["good", "good"], classes=CLASSES).per_class
-    assert math.isnan(found[0].recall)
-    assert math.isnan(found[0].f1)
-    assert (found[1].f1, found[1].n) == (1.0, 2)
+    result = sg.evaluate(predict, ["a good film", "good good"], ["good", "good"], classes=CLASSES).per_class
+    assert math.isnan(result[0].recall)
+    assert math.isnan(result[0].f1)
+    assert (result[1].f1, result[1].n) == (1.0, 2)
 
 
 def test_the_command_counts_all_wrong_predictions(capsys, tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_a_signature_identifies_model_data_output_and_seed(evaluation):
     def signature(model=predict, texts=TEXTS, labels=LABELS, classes=CLASSES, **options):
         return sg.evaluate(model, texts, labels, classes=classes, **options).rows[0].signature
 
-    asked, about = [(text, "why") for text in TEXTS], [(text, "who") for text in TEXTS]
+    why_pairs, about = [(text, "why") for text in TEXTS], [(text, "who") for text in TEXTS]
 
     def first(pairs):
         return predict([text for text, _ in pairs])
@@ -192,7 +192,7 @@ def test_a_signature_identifies_model_data_output_and_seed(evaluation):
         signature(lambda texts: predict(texts)[:, ::-1]),
         signature(seed=1),
         signature(labels=["good"] * 7),
-        signature(first, asked),
+        signature(first, why_pairs),
         signature(first, about),
     ]
     assert signature() == signatures[0] == evaluation.rows[0].signature

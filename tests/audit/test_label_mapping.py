@@ -28,9 +28,9 @@ HATE_IS_1 = [1, 1, 1, 0, 0]
 
 
 def accuracy(report: Report) -> float:
-    found = report.find("accuracy")
-    assert found is not None
-    return float(found.value)
+    result = report.find("accuracy")
+    assert result is not None
+    return float(result.value)
 
 
 @pytest.mark.usefixtures("fewer_protocols")
@@ -62,9 +62,9 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("mapping")
     names = {"num_labels": 2, "id2label": {0: "hate", 1: "normal"}, "label2id": {"hate": 0, "normal": 1}}
     model = save("bert", folder / "model", **names)
-    subject = as_adapter(model, device="cpu").for_pairs(False)
+    adapter = as_adapter(model, device="cpu").for_pairs(False)
     texts = [f"{one} {other}" for one in WORDS[:9] for other in ("good", "film")]
-    outputs = inference.logits(subject.model, subject.data(subject.tokens.place(texts), None)).argmax(-1).tolist()
+    outputs = inference.logits(adapter.model, adapter.data(adapter.tokens.place(texts), None)).argmax(-1).tolist()
     assert set(outputs) == {0, 1}
     rows = [f"{text},{1 - output}" for text, output in zip(texts, outputs, strict=True)]
     (folder / "data.csv").write_text("\n".join(["text,label", *rows]) + "\n")

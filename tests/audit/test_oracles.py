@@ -11,27 +11,27 @@ from typing import Any
 
 import pytest
 
-from audit.oracles import subject, world
+from audit.oracles import oracle_adapter, world
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.report import Report
 
-STILL, MATTERS = "Stability", "Faithfulness"
-POSITION, PEOPLE = "No shortcut leakage", "Plausibility"
+STABILITY_TITLE, FAITHFULNESS_TITLE = "Stability", "Faithfulness"
+POSITION, PLAUSIBILITY_TITLE = "No shortcut leakage", "Plausibility"
 SEEDS, RIGHT = 20, 19
-EXPECTED = {  # model -> what must be said of it
-    "honest": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
-    "strict": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
-    "aside": {MATTERS: "no"},
-    "even": {STILL: "no", MATTERS: "no", POSITION: "no"},
-    "first": {STILL: "no", MATTERS: "no", POSITION: "no"},
-    "coded": {POSITION: "no", MATTERS: "no"},
+EXPECTED = {  # model -> the expected answers
+    "honest": {STABILITY_TITLE: "yes", FAITHFULNESS_TITLE: "yes", POSITION: "yes", PLAUSIBILITY_TITLE: "yes"},
+    "strict": {STABILITY_TITLE: "yes", FAITHFULNESS_TITLE: "yes", POSITION: "yes", PLAUSIBILITY_TITLE: "yes"},
+    "aside": {FAITHFULNESS_TITLE: "no"},
+    "even": {STABILITY_TITLE: "no", FAITHFULNESS_TITLE: "no", POSITION: "no"},
+    "first": {STABILITY_TITLE: "no", FAITHFULNESS_TITLE: "no", POSITION: "no"},
+    "coded": {POSITION: "no", FAITHFULNESS_TITLE: "no"},
 }
 
 
-GUILTY = {  # model -> the number that must speak against it
+GUILTY = {  # model -> the number that must be a failure
     "aside": "prediction-change/permuted",
     "even": "collapsed",
     "first": "collapsed",
@@ -51,12 +51,14 @@ def fast_and_slow(names: Iterable[str]) -> list[Any]:
 def report(name: str, seed: int) -> Report:
     here = world(seed)
     config = ProbeConfig(sample=30, seed=seed)
-    return run_audit(AuditRequest(subject(name, here, seed), here.examples, config, synonyms=here.synonyms)).report()
+    return run_audit(
+        AuditRequest(oracle_adapter(name, here, seed), here.examples, config, synonyms=here.synonyms)
+    ).report()
 
 
 def answers(name: str, seed: int) -> dict[str, str]:
-    found = {verdict.title: verdict.answer for verdict in report(name, seed).verdicts}
-    return {question: found[question] for question in EXPECTED[name]}
+    results = {verdict.title: verdict.answer for verdict in report(name, seed).verdicts}
+    return {question: results[question] for question in EXPECTED[name]}
 
 
 @pytest.mark.parametrize("name", fast_and_slow(EXPECTED))

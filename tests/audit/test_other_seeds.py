@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from audit.oracles import subject, world
+from audit.oracles import oracle_adapter, world
 from estimator.tiny import LABELS, SMALL, TEXTS, fitted, tiny
 from steadygaze.audit.audit import audit, run_audit
 from steadygaze.audit.prepare_case import AuditRequest, check_comparable, training_difference
@@ -23,7 +23,7 @@ def here():
 
 
 def made(here, name="honest", seed=0, **facts):
-    return replace(subject(name, here, seed), name=f"model-{seed}", facts={**FACTS, "seed": str(seed), **facts})
+    return replace(oracle_adapter(name, here, seed), name=f"model-{seed}", facts={**FACTS, "seed": str(seed), **facts})
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,11 @@ def test_what_differs_besides_the_seed_is_named(here, facts, why):
 
 
 def test_of_models_of_which_nothing_is_known_nothing_is_held_against_them(here):
-    assert training_difference(subject("honest", here, 0), [subject("first", here, 1)]) == ""
-    other_kind = replace(subject("honest", here, 1), kind="a thing")
-    assert "(kind: a thing, here built for a test)" in training_difference(subject("honest", here, 0), [other_kind])
+    assert training_difference(oracle_adapter("honest", here, 0), [oracle_adapter("first", here, 1)]) == ""
+    other_kind = replace(oracle_adapter("honest", here, 1), kind="a thing")
+    assert "(kind: a thing, here built for a test)" in training_difference(
+        oracle_adapter("honest", here, 0), [other_kind]
+    )
 
 
 def test_the_model_itself_and_one_with_other_labels_are_refused(here):
@@ -82,7 +84,7 @@ def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
 
 
 @pytest.mark.slow
-def test_trained_models_say_themselves_how_they_were_made():
+def test_trained_models_know_their_training_settings():
     shape = {**SMALL, "learning_rate": 0.05}
     two, three = (
         tiny(epochs=6, batch_size=4, settings=shape, seed=seed, technique=how).fit(TEXTS, LABELS)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from report.audited import PEOPLE, STILL, full_report, row
+from report.audited import PLAUSIBILITY_TITLE, STABILITY_TITLE, full_report, row
 from steadygaze.core.errors import UserError
 from steadygaze.results.policy import (
     Policy,
@@ -98,7 +98,7 @@ def test_a_policy_comes_back_from_its_file_whatever_its_words_are(required, verd
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[[require]\n", r"house\.toml is not valid TOML: .*line 1"),
         ("x = " + "9" * 5000, r"house\.toml is not valid TOML"),
@@ -127,8 +127,8 @@ def test_a_policy_comes_back_from_its_file_whatever_its_words_are(required, verd
         ("require=[{measure='a'}]", r"house\.toml, number 1, \[\[require\]\]"),
     ],
 )
-def test_a_wrong_file_is_refused_with_the_line_the_key_and_what_would_be_right(text, said):
-    with pytest.raises(UserError, match=said):
+def test_a_wrong_file_is_refused_with_the_line_the_key_and_what_would_be_right(text, message):
+    with pytest.raises(UserError, match=message):
         parse_policy(text, "house.toml")
 
 
@@ -146,7 +146,7 @@ def test_a_policy_is_words_a_file_or_itself(tmp_path: Path):
     [("<=", 0.5, True), ("<=", 0.4, False), (">=", 0.5, True), (">=", 0.6, False), ("<", 0.5, False), ("<", 0.6, True),
      (">", 0.5, False), (">", 0.4, True), ("==", 0.5, True), ("==", 0.4, False)],
 )  # fmt: skip
-def test_each_sign_means_what_it_says(op, limit, holds):
+def test_each_operator_has_its_meaning(op, limit, holds):
     report = full_report(rows=(row("x", 0.5),))
     assert (unmet_requirements(report, Policy((Requirement("x", op, limit),))) == []) == holds
 
@@ -156,7 +156,7 @@ def sentences(*required: str | Requirement, **changes) -> list[str]:
     return [failure.sentence for failure in unmet_requirements(full_report(**changes), Policy(tuple(rules)))]
 
 
-def test_a_failure_says_what_was_found_what_was_required_and_why():
+def test_a_failure_names_the_value_the_requirement_and_the_reason():
     (failure,) = unmet_requirements(full_report(), Policy((Requirement("sufficiency", "<=", 0.01, why="Rule 7."),)))
     assert failure.sentence == "sufficiency of attention is 0.04; at most 0.01 was required: Rule 7."
     assert failure.required == "sufficiency<=0.01"
@@ -204,17 +204,17 @@ def test_a_number_without_an_interval_fails_where_the_whole_interval_is_demanded
     ]
 
 
-def test_what_is_not_applicable_fails_and_says_why():
-    (said,) = sentences("jensen-shannon/seeds<=0.5")
-    assert said == (
+def test_a_measure_that_is_not_applicable_fails_with_the_reason():
+    (sentence,) = sentences("jensen-shannon/seeds<=0.5")
+    assert sentence == (
         "jensen-shannon/seeds of attention: at most 0.5 was required, and it is not applicable, because only one model "
         "was given: name others trained alike, with other seeds."
     )
 
 
-def test_what_was_not_measured_fails_and_says_what_was():
-    (said,) = sentences("jensen-shannon/synonyms<=0.02")
-    assert said.startswith(
+def test_a_measure_that_was_not_run_fails_and_the_measured_ones_are_listed():
+    (sentence,) = sentences("jensen-shannon/synonyms<=0.02")
+    assert sentence.startswith(
         "jensen-shannon/synonyms was required and was not measured; there are jensen-shannon/noise, "
     )
     assert sentences("auprc<=1", rows=()) == ["auprc was required and was not measured."]
@@ -225,7 +225,7 @@ def test_a_measure_that_nobody_knows_is_the_users_mistake():
         sentences("jensen-shanon/noise<=0.02")
 
 
-def test_a_value_is_told_with_the_figures_that_set_it_apart_from_the_limit():
+def test_a_value_has_enough_digits_to_differ_from_the_limit():
     assert sentences("x<=0.05", rows=(row("x", 0.05000001),)) == [
         "x of attention is 0.05000001; at most 0.05 was required."
     ]
@@ -233,23 +233,28 @@ def test_a_value_is_told_with_the_figures_that_set_it_apart_from_the_limit():
 
 
 def test_an_answer_that_is_not_wanted_fails_by_question_or_by_its_short_name():
-    for name in (STILL, "stability"):
+    for name in (STABILITY_TITLE, "stability"):
         (failure,) = unmet_requirements(
             full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),))
         )
-        assert failure.sentence.startswith(f"{STILL}: the answer is 'undecided'; 'yes' was required (When three words")
+        assert failure.sentence.startswith(
+            f"{STABILITY_TITLE}: the answer is 'undecided'; 'yes' was required (When three words"
+        )
         assert failure.sentence.endswith("): It must.")
         assert (
             unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "undecided")),))) == []
         )
 
 
-def test_a_question_that_was_not_asked_fails_unless_that_is_wanted():
+def test_a_verdict_that_was_not_measured_fails_unless_that_is_allowed():
     (failure,) = unmet_requirements(
-        full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "undecided", "no")),))
+        full_report(), Policy(verdicts=(VerdictRequirement(PLAUSIBILITY_TITLE, ("yes", "undecided", "no")),))
     )
     assert "'not measured'; 'yes' or 'undecided' or 'no' was required (Nobody marked words" in failure.sentence
-    assert unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not measured",)),))) == []
+    assert (
+        unmet_requirements(full_report(), Policy(verdicts=(VerdictRequirement(PLAUSIBILITY_TITLE, ("not measured",)),)))
+        == []
+    )
 
 
 def test_a_question_that_nobody_knows_is_the_users_mistake():

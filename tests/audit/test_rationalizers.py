@@ -1,4 +1,4 @@
-"""The audit of models that select: what needs open seams is missing with a reason, all else is a number."""
+"""The audit of models that select: measures that need extension points are missing with a reason, all others exist."""
 
 import copy
 import re
@@ -46,7 +46,7 @@ from steadygaze.results.report import Report
 WORDS = ["good"] * 12 + ["bad"] * 12
 RATIONALES = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
 TRAININGS = probe_names("uniform", "above-uniform", "trained-adversary", "default-tokens", "biased", "skewed")
-SEAMS = ["prediction-change/permuted", "jensen-shannon/adversarial"]
+EXTENSION_POINTS = ["prediction-change/permuted", "jensen-shannon/adversarial"]
 GRADIENTS = probe_names("gradient", "gradient-through-attention")
 SLOPELESS = [f"{measure}/fgm-label" for measure in ("jensen-shannon", "top-k-overlap", "kendall")]
 OTHERS = [
@@ -57,7 +57,7 @@ OTHERS = [
 READ = measure_names("independent-reader-accuracy", "leakage-gap")
 YEH = ["infidelity", "max-sensitivity"]
 LONG = ["flip-radius", "flip-radius/above-random", "seat-sensitivity", *YEH, "position-leak", "position-leak/shuffled"]
-ORDERS = ["a2r", "rnp tokens", "a2r attention"]
+TECHNIQUES = ["a2r", "rnp tokens", "a2r attention"]
 
 
 @cache
@@ -66,21 +66,21 @@ def audited(order: str) -> Report:
 
 
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("order", ORDERS)
-def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothing_else_is(order):
+@pytest.mark.parametrize("order", TECHNIQUES)
+def test_only_measures_that_need_extension_points_training_more_texts_or_gradients_are_missing(order):
     """A generator that reads what the predictor reads, as `a2r attention` has it, moves with the label's slope."""
     slopeless = SLOPELESS if fitted(order).stored_.model.selection_config.separate_encoders else []
     assert bool(slopeless) == (order != "a2r attention")
-    found = {name: audited(order).find(name) for name in NAMES if name not in OTHERS}
-    missing = {name for name, row in found.items() if row is None or not row.n}
-    spoken = {name for name in missing if "/other" not in name}
-    assert spoken <= {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless, *LONG, *READ}, spoken
-    assert {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless} <= missing
-    assert all(found[name].note.startswith("not applicable, because") for name in spoken)
+    results = {name: audited(order).find(name) for name in NAMES if name not in OTHERS}
+    missing = {name for name, row in results.items() if row is None or not row.n}
+    page_words = {name for name in missing if "/other" not in name}
+    assert page_words <= {*TRAININGS, *EXTENSION_POINTS, *GRADIENTS, *slopeless, *LONG, *READ}, page_words
+    assert {*TRAININGS, *EXTENSION_POINTS, *GRADIENTS, *slopeless} <= missing
+    assert all(results[name].note.startswith("not applicable, because") for name in page_words)
 
 
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", TECHNIQUES)
 def test_the_rationale_is_what_is_audited_and_the_model_is_left_as_it_was(order):
     model = fitted(order).stored_.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -118,23 +118,25 @@ def test_one_that_selects_has_no_attention_to_audit():
 
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("taken", "right", "sign"), [(0, 1, "✓"), (0, 0, "~"), (1, 1, "✗")])
-def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
+def test_interlocking_is_reported_with_the_icon_of_the_answer(monkeypatch, taken, right, sign):
     """All first sentences or none are taken, where none should be; a model that is never right has learned nothing."""
     first, every = torch.full((24,), float(taken)), torch.ones(24, dtype=torch.bool)
-    answer, said = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, BY_RATIONALE))
+    answer, sentence = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, BY_RATIONALE))
     monkeypatch.setattr(
         "steadygaze.audit.audit.interlocking",
         lambda *_: [
-            Finding(name, first, "rationale", {}, f"{TRAINING_NAMES[name]}, {said}", answer)
+            Finding(name, first, "rationale", {}, f"{TRAINING_NAMES[name]}, {sentence}", answer)
             for name in INTERLOCKING_MEASURES
         ],
     )
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=1)
-    assert list(report.notes[-2:]) == [f"{sign} T{TRAINING_NAMES[name][1:]}, {said}." for name in INTERLOCKING_MEASURES]
+    assert list(report.notes[-2:]) == [
+        f"{sign} T{TRAINING_NAMES[name][1:]}, {sentence}." for name in INTERLOCKING_MEASURES
+    ]
     assert all(note in str(report).splitlines() for note in report.notes[-2:])
 
 
-def test_the_worst_change_for_a_selection_is_sought_by_the_chances_which_have_a_slope():
+def test_the_worst_change_of_a_selection_is_searched_with_the_probabilities_which_have_a_gradient():
     """The selection itself has none: a search by it would stay where it was drawn."""
     clf = fitted("a2r")
     model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
@@ -148,9 +150,9 @@ def test_the_worst_change_for_a_selection_is_sought_by_the_chances_which_have_a_
 
 
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", TECHNIQUES)
 def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_where_they_are(order):
-    """However far: that a selection holds still under it says nothing.  It is said, and does not count."""
+    """At any distance: that a selection is stable under it shows nothing.  It is reported, and does not count."""
     clf = fitted(order)
     model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
     with torch.no_grad():
@@ -172,8 +174,8 @@ def test_another_explanation_of_one_that_selects_is_moved_by_a_step_against_the_
     assert not any(report.find(name, "rationale").n for name in SLOPELESS)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_gradient_is_none_where_nothing_is_read_and_so_is_not_asked_to_agree(order):
+@pytest.mark.parametrize("order", TECHNIQUES)
+def test_the_gradient_is_zero_on_words_that_were_not_selected_and_need_not_agree(order):
     clf = fitted(order)
     model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
     with torch.no_grad():
@@ -240,7 +242,7 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
     assert FAITHFULNESS in page
 
 
-def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():
+def test_its_page_names_the_selection_and_mentions_attention_only_as_absent():
     page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, radius=5.0, sample=24).to_html())
     assert "The shift of the selection is a Jensen-Shannon divergence" in page
     assert "Shift of the selection under small perturbations" in page
@@ -267,7 +269,7 @@ def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
     assert "rationale" in (tmp_path / "model" / "README.md").read_text()
 
 
-def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
+def test_rationales_that_do_not_align_are_an_error_with_row_and_reason(capsys, tmp_path):
     for marked, why in (
         ([(0, 400)], r"rationales\[1\]: \[0, 400\] is outside of a text of \d+ characters"),
         ([(2, 3)], r"rationales\[1\]: \[2, 3\] contains only white space"),
@@ -285,7 +287,7 @@ def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
     assert "line 2" in ended.err or "row 2" in ended.err
 
 
-def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing():
+def test_texts_of_one_sentence_are_audited_and_their_first_sentence_has_no_value():
     report = sg.audit(fitted("a2r"), ["the film was good", "a bad plot ."] * 4, ["pos", "neg"] * 4, sample=2)
     row = report.find("first-sentence")
     assert (row.n, row.note) == (0, "not applicable, because the measure is not defined for any text")
@@ -295,18 +297,18 @@ def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing
 
 @pytest.mark.slow
 def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every_batch(monkeypatch):
-    """Those of a rationalizer are two tables side by side: put together anew whenever someone asks."""
+    """Those of a rationalizer are two tables side by side: concatenated in every call."""
     for name in ("ROUNDS", "SEAT_STEPS"):
         monkeypatch.setitem(flip_radius.__globals__, name, 1)
-    asked, whole = [], Rationalizer.vectors.fget
-    monkeypatch.setattr(Rationalizer, "vectors", property(lambda model: asked.append(1) or whole(model)))
-    found = {}
+    calls, whole = [], Rationalizer.vectors.fget
+    monkeypatch.setattr(Rationalizer, "vectors", property(lambda model: calls.append(1) or whole(model)))
+    results = {}
     for size in (4, 2):
-        asked.clear()
+        calls.clear()
         case = prepared(ProbeConfig(sample=4, thorough=True), Runtime(batch_size=size))
         assert [one for protocol in (stability, flip_radius) for one in protocol(case) if one.values is not None]
-        found[size] = len(asked)
-    assert found == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
+        results[size] = len(calls)
+    assert results == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
 
 
 def prepared(config: ProbeConfig, runtime: Runtime) -> AuditCase:

@@ -33,9 +33,9 @@ def positions(text: str, *words: str) -> TextPositions:
 
 
 def test_rewrites_keep_everything_but_the_words() -> None:
-    found = positions("  A FINE film;\tno-film's fine.", "fine", "film")
-    assert found.words == ("FINE", "film", "film", "fine")
-    rewrites = found.rewrites(
+    result = positions("  A FINE film;\tno-film's fine.", "fine", "film")
+    assert result.words == ("FINE", "film", "film", "fine")
+    rewrites = result.rewrites(
         [["FINE", "GOOD"], ["film"], ["film", "plot"], ["fine"]], np.array([[0, 0, 0, 0], [1, 0, 1, 0]])
     )
     assert rewrites == ["  A FINE film;\tno-film's fine.", "  A GOOD film;\tno-plot's fine."]
@@ -50,16 +50,16 @@ def test_parts_of_words_are_not_substituted() -> None:
     "text", ["电影film", "这film片", "映画のfilmです", "カfilmー", "หนังfilmดี", "រឿងfilmល្អ", "中 film中2"]
 )
 def test_words_beside_letters_of_scripts_without_spaces_are_positions(text: str) -> None:
-    found = positions(text, "film")
-    assert found.words == ("film",)
-    assert found.beside_unspaced == [True]
+    result = positions(text, "film")
+    assert result.words == ("film",)
+    assert result.beside_unspaced == [True]
     before, after = text.split("film")
-    assert found.rewrites([["film", "plot"]], np.array([[1]])) == [f"{before}plot{after}"]
+    assert result.rewrites([["film", "plot"]], np.array([[1]])) == [f"{before}plot{after}"]
 
 
 def test_a_text_without_positions_has_one_rewrite() -> None:
-    found = positions("nothing here", "film")
-    assert found.rewrites([], enumerate_choices([])) == ["nothing here"]
+    result = positions("nothing here", "film")
+    assert result.rewrites([], enumerate_choices([])) == ["nothing here"]
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Sampled certificates against exact probabilities of the smoothed model, with 0 < q < 1/2.
 
 The words of the table form a ring.  The perturbation set of a word contains its two neighbors on either side, so that a
-substitution by a neighbor exchanges one word of five: d = 1/5, and q = 1 − (4/5)² = 0.36 for two substitutions.  The
+substitution by a neighbor changes one word of five: d = 1/5, and q = 1 − (4/5)² = 0.36 for two substitutions.  The
 model is a lookup table of two words of a text.  It is chosen so that one rewrite shifts the smoothed model by q.
 """
 

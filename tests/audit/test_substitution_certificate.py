@@ -1,4 +1,4 @@
-"""The certificate of substitutions is sound: against all rewrites, exact probabilities, attacks and chance."""
+"""The certificate of substitutions is sound: against all rewrites, exact probabilities, attacks and random rewrites."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import steadygaze as sg
-from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from estimator.tiny import LABELS, NOUNS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
 from steadygaze.audit.substitution_certificate import Outputs, _sampled_claims
 from steadygaze.audit.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.core.errors import UserError
@@ -73,8 +73,8 @@ def top(weights: Sequence[float], k: int) -> frozenset[int]:
 def unsure() -> sg.TextClassifier:
     """A model whose predictions many substitutions change."""
     opinions = (("good", "fine"), ("bad", "dull"), ("good", "bad"))
-    texts = [f"a {first} {subject} , {second} i thought" for subject in SUBJECTS for first, second in opinions]
-    labels = ["pos", "neg", "mixed"] * len(SUBJECTS)
+    texts = [f"a {first} {adapter} , {second} i thought" for adapter in NOUNS for first, second in opinions]
+    labels = ["pos", "neg", "mixed"] * len(NOUNS)
     return tiny("bilstm", epochs=4, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(texts, labels)
 
 
@@ -420,9 +420,9 @@ def test_word_pieces_that_continue_over_a_letter_are_distinct(groups: SynonymGro
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokens = PieceTokenizer(engine, max_length=9, pad_id=0, synonym_groups=groups)
     network = model_substitutions(tokens, {"uone": ["utwo"]}, 4)
-    joined, apart = plans(tokens, ["ดuone", "ด uone"], network, SubstitutionConfig())
+    joined, distance = plans(tokens, ["ดuone", "ด uone"], network, SubstitutionConfig())
     assert joined.texts == ["ดuone", "ดutwo"][:rewrites]
-    assert apart.texts == ["ด uone"]
+    assert distance.texts == ["ด uone"]
 
 
 def test_black_boxes_have_no_top_words_and_keep_the_case() -> None:
@@ -440,40 +440,40 @@ def test_black_boxes_have_no_top_words_and_keep_the_case() -> None:
 
 def test_the_summary_counts_methods_and_uncovered_words(tmp_path: Path) -> None:
     texts = ["good film", "nothing", " ".join(["good"] * 9)]
-    found = sg.certify(unsure(), texts, substitutions=TABLE, samples=20, set_size=2)
-    assert isinstance(found, SubstitutionCertificates)
-    summary = found.summary()
+    certificates = sg.certify(unsure(), texts, substitutions=TABLE, samples=20, set_size=2)
+    assert isinstance(certificates, SubstitutionCertificates)
+    summary = certificates.summary()
     assert summary["methods"] == {"exact": 2, "sampling": 0, "none": 1}
     assert summary["mean_alternatives"] == pytest.approx((3 + 3 + 27) / 3)
     assert summary["uncovered_words"] == {"good": 2, "film": 1}
-    assert "1 of 3" in str(found) or "2 of 3" in str(found) or "0 of 3" in str(found)
-    assert "substitutions by the pairs of the table" in str(found)
-    table = found.to_pandas()
+    assert "1 of 3" in str(certificates) or "2 of 3" in str(certificates) or "0 of 3" in str(certificates)
+    assert "substitutions by the pairs of the table" in str(certificates)
+    table = certificates.to_pandas()
     assert list(table["text"]) == texts
-    found.to_json(tmp_path / "certificates.json")
+    certificates.to_json(tmp_path / "certificates.json")
     saved = json.loads((tmp_path / "certificates.json").read_text())
     assert saved["settings"]["samples"] == 20
     assert [row["method"] for row in saved["rows"]] == ["exact", "exact", "none"]
-    assert len(found[:2]) == 2
+    assert len(certificates[:2]) == 2
 
 
 def test_the_summary_counts_vacuous_certificates() -> None:
     """Without a word of the table, or with at most k words, the certificate holds for any model."""
     texts = ["a film", "nothing here at all", "i thought a good plot was here", "a bad and dull film , i thought"]
-    found = sg.certify(unsure(), texts, k=2, substitutions=TABLE, samples=10_000)
-    assert [row.words for row in found] == [2, 4, 7, 8]
-    summary = found.to_dict()["summary"]
+    certificates = sg.certify(unsure(), texts, k=2, substitutions=TABLE, samples=10_000)
+    assert [row.words for row in certificates] == [2, 4, 7, 8]
+    summary = certificates.to_dict()["summary"]
     assert (summary["vacuous"], summary["vacuous_top_k"]) == (1, 2)
-    others = [found[0], found[2], found[3]]
+    others = [certificates[0], certificates[2], certificates[3]]
     assert summary["share_certified_not_vacuous"] == pytest.approx(np.mean([row.certified for row in others]))
-    assert found[0].top_k_certified
-    assert found[1].top_k_certified
-    share = np.mean([bool(row.top_k_certified) for row in found[2:]])
+    assert certificates[0].top_k_certified
+    assert certificates[1].top_k_certified
+    share = np.mean([bool(row.top_k_certified) for row in certificates[2:]])
     assert summary["share_top_k_certified_not_vacuous"] == pytest.approx(share)
     assert summary["share_top_k_certified"] == pytest.approx(0.5 + share / 2)
-    assert "  vacuous: texts without a word that has alternatives in the table: 1 of 4" in str(found)
-    assert "  vacuous: texts without such a word, or with at most 2 words: 2 of 4" in str(found)
-    assert f"  of the other texts: {round(2 * share)} of 2" in str(found)
+    assert "  vacuous: texts without a word that has alternatives in the table: 1 of 4" in str(certificates)
+    assert "  vacuous: texts without such a word, or with at most 2 words: 2 of 4" in str(certificates)
+    assert f"  of the other texts: {round(2 * share)} of 2" in str(certificates)
     empty = sg.certify(unsure(), texts[1:2], k=2, substitutions=TABLE)
     assert empty.summary()["share_certified_not_vacuous"] is None
     assert "of the other texts" not in str(empty)
@@ -483,7 +483,7 @@ def test_the_summary_counts_vacuous_certificates() -> None:
     assert box.summary()["vacuous_top_k"] is None
 
 
-def test_the_summary_says_how_many_pairs_of_the_table_are_left_out() -> None:
+def test_the_summary_has_the_number_of_pairs_that_are_left_out() -> None:
     table = {"film": ["movie", "movies", "the", "motion picture", "film"], "films": ["movies"], "re": ["about"]}
     certificates = sg.certify(unsure(), ["a film"], substitutions=table)
     assert (certificates.table_pairs, certificates.excluded_pairs) == (6, 4)

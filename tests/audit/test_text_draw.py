@@ -46,7 +46,7 @@ def test_another_seed_draws_other_texts():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_the_audit_of_a_function_says_how_many_texts_it_reads():
+def test_the_audit_of_a_function_reports_how_many_texts_it_reads():
     with pytest.warns(SampleWarning, match=f"^this audit reads {SENTENCE}; limit=0 audits all texts$") as caught:
         report = sg.audit(predict, TEXTS, LABELS, **OPTIONS)
     assert caught[0].filename == __file__

@@ -17,7 +17,7 @@ NUMBERS = [
     if name != COLLAPSED
 ]
 KEYS = [rule.key for rule in VERDICT_RULES]
-STILL, SHORTCUT = "stability", "shortcut-leakage"
+STABILITY_TITLE, SHORTCUT = "stability", "shortcut-leakage"
 
 
 def row(name: str, value: float, n: int = 100, near: float | None = 0.0, note: str = "") -> Row:
@@ -75,12 +75,12 @@ def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(
     assert answer(row(name, float("nan"), near=0.0)) == "undecided"
 
 
-def test_what_stands_against_it_is_said_first():
-    rows = good(rule_of(STILL)) | {
+def test_failed_measures_come_first():
+    rows = good(rule_of(STABILITY_TITLE)) | {
         "jensen-shannon/1-synonym": row("jensen-shannon/1-synonym", 0.4),
         "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
     }
-    first, second, *rest = of(STILL, *rows.values()).why.split("; ")
+    first, second, *rest = of(STABILITY_TITLE, *rows.values()).why.split("; ")
     assert first == f"Substituting one word by a synonym shifts the attention by 0.400 ({scale('jensen-shannon')})"
     assert second == "small noise shifts the attention by 0.010"
     assert len(rest) == 3
@@ -90,12 +90,12 @@ def test_what_stands_against_it_is_said_first():
     ("explainer", "noun"), [("attention", "attention"), ("rationale", "selection"), ("lime", "weight")]
 )
 def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
-    found = [
+    results = [
         replace(one, settings={"explainer": explainer})
-        for key in (STILL, SHORTCUT)
+        for key in (STABILITY_TITLE, SHORTCUT)
         for one in good(rule_of(key)).values()
     ]
-    still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(found, explainer))
+    still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(results, explainer))
     assert still.startswith(
         f"Small noise shifts the {noun} by 0.005 (0: the same words, 0.69: entirely different words); "
     )
@@ -104,7 +104,7 @@ def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
 
 
 def test_numbers_of_another_explanation_do_not_count():
-    rows = [replace(one, settings={"explainer": "gradient"}) for one in good(rule_of(STILL)).values()]
+    rows = [replace(one, settings={"explainer": "gradient"}) for one in good(rule_of(STABILITY_TITLE)).values()]
     assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not measured"}
     assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
 
@@ -180,30 +180,30 @@ def test_a_number_without_an_interval_is_beyond_no_doubt(rule, name):
 @pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
 def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(rule):
     left = {name: one for name, one in good(rule).items() if name not in rule.required}
-    telling = [name for name in left if name != COLLAPSED]
-    assert of(rule.key, *left.values()).answer == ("undecided" if telling else "not measured")
-    for name in telling:
+    informative = [name for name in left if name != COLLAPSED]
+    assert of(rule.key, *left.values()).answer == ("undecided" if informative else "not measured")
+    for name in informative:
         bad = row(name, rule.thresholds[name].bad)
         assert of(rule.key, *(left | {name: bad}).values()).answer == "no"
 
 
-def test_what_a_yes_lacks_is_said_and_why():
-    """No word had a synonym: what was asked of the vectors is good, or in doubt, and not enough; a no needs no more."""
+def test_missing_measures_of_a_yes_are_named_with_the_reason():
+    """No word had a synonym: numbers of the vectors are good, or undecided, and not enough; a no needs no more."""
     why = "not applicable, because no word has a synonym"
     missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, why)
     good, doubtful, bad = (row("jensen-shannon/noise", value) for value in (0.0, 0.01, 0.02))
     for noise in (good, doubtful):
         label = "shift when one word is substituted by a synonym (jensen-shannon/1-synonym)"
         needs = f"; a yes also needs the {label}, which is"
-        assert of(STILL, noise, missing).why.endswith(f"{needs} {why}.")
-        assert of(STILL, noise).why.endswith(f"{needs} missing.")
-    assert "a yes also needs" not in of(STILL, bad, missing).why
-    assert "a yes also needs" not in of(STILL, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
+        assert of(STABILITY_TITLE, noise, missing).why.endswith(f"{needs} {why}.")
+        assert of(STABILITY_TITLE, noise).why.endswith(f"{needs} missing.")
+    assert "a yes also needs" not in of(STABILITY_TITLE, bad, missing).why
+    assert "a yes also needs" not in of(STABILITY_TITLE, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
 
 
-def test_where_nothing_could_be_asked_the_reason_is_of_what_a_yes_needs():
-    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STILL).thresholds]
-    assert of(STILL, *rows).why == "No jensen-shannon/1-synonym."
+def test_without_measures_the_reason_is_that_of_the_required_measures():
+    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STABILITY_TITLE).thresholds]
+    assert of(STABILITY_TITLE, *rows).why == "No jensen-shannon/1-synonym."
 
 
 @pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
@@ -221,27 +221,29 @@ def test_what_was_needed_and_could_not_be_measured_is_not_there():
 
 
 def test_a_black_box_without_synonyms_never_holds_still_for_sure():
-    """It shows neither weights nor vectors: whatever else is asked of it, no word was exchanged."""
-    numbers = [name for name in rule_of(STILL).thresholds if not name.endswith(("synonym", "synonyms", COLLAPSED))]
-    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STILL).required]
+    """It shows neither weights nor vectors: with any other numbers, no word was substituted."""
+    numbers = [
+        name for name in rule_of(STABILITY_TITLE).thresholds if not name.endswith(("synonym", "synonyms", COLLAPSED))
+    ]
+    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STABILITY_TITLE).required]
     for some in ([], numbers[:1], numbers):
         rows = [collapsed(0), *(row(name, 0.0) for name in some)]
         for several in (rows, [*rows, *absent]):
-            assert of(STILL, *several).answer == ("undecided" if some else "not measured")
+            assert of(STABILITY_TITLE, *several).answer == ("undecided" if some else "not measured")
 
 
-# --- guards speak against, never for
+# --- guards can fail a verdict, never pass it
 
 
-@pytest.mark.parametrize("key", [STILL, SHORTCUT])
-def test_that_nothing_has_collapsed_answers_nothing_and_is_not_said(key):
+@pytest.mark.parametrize("key", [STABILITY_TITLE, SHORTCUT])
+def test_the_absence_of_a_collapse_answers_nothing_and_is_not_reported(key):
     assert of(key, collapsed(0)).answer == "not measured"
     name = rule_of(key).required[0]
     alone, beside = of(key, good(rule_of(key))[name]), of(key, good(rule_of(key))[name], collapsed(0))
     assert (alone.answer, alone.why) == (beside.answer, beside.why)
 
 
-@pytest.mark.parametrize("key", [STILL, SHORTCUT])
+@pytest.mark.parametrize("key", [STABILITY_TITLE, SHORTCUT])
 def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(key):
     rows = good(rule_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
     verdict = of(key, *rows.values())
@@ -251,8 +253,8 @@ def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(
     assert of(key, replace(collapsed(1), n=2)).answer == "no"
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key not in (STILL, SHORTCUT)])
-def test_a_collapse_says_nothing_to_other_questions(key):
+@pytest.mark.parametrize("key", [key for key in KEYS if key not in (STABILITY_TITLE, SHORTCUT)])
+def test_a_collapse_does_not_change_other_verdicts(key):
     assert of(key, collapsed(1)).answer == "not measured"
 
 
@@ -281,7 +283,7 @@ def test_why_is_always_a_sentence(rule):
             assert (verdict.answer == "not measured") == (not verdict.rows)
 
 
-def test_where_nothing_was_measured_it_is_said_why():
+def test_a_verdict_without_measures_has_the_reason():
     rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in rule_of("plausibility").thresholds]
     assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
     assert of("plausibility").why == "No deciding measure is available."
@@ -300,10 +302,10 @@ def test_every_number_is_in_the_catalog_and_points_the_way_it_points_there(rule)
     assert set(rule.required) <= set(rule.thresholds) - {COLLAPSED}
 
 
-def test_the_worst_case_the_shuffled_leak_and_the_collapse_are_asked_where_they_belong():
-    assert "jensen-shannon/pgd-attention" in rule_of(STILL).thresholds
+def test_the_worst_case_the_shuffled_leak_and_the_collapse_belong_to_their_verdicts():
+    assert "jensen-shannon/pgd-attention" in rule_of(STABILITY_TITLE).thresholds
     assert rule_of(SHORTCUT).required == ("position-leak/shuffled",)
-    assert {rule.key for rule in VERDICT_RULES if COLLAPSED in rule.thresholds} == {STILL, SHORTCUT}
+    assert {rule.key for rule in VERDICT_RULES if COLLAPSED in rule.thresholds} == {STABILITY_TITLE, SHORTCUT}
     assert len(set(KEYS)) == len({rule.title for rule in VERDICT_RULES}) == len(VERDICT_RULES)
 
 

@@ -35,7 +35,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fitted().save(here / "model")
     rows = [f'"{text}",{label}' for text, label in zip(TEXTS, LABELS, strict=True)]
     (here / "held.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    asked = [
+    arguments = [
         "--data",
         str(here / "held.csv"),
         "--bundle",
@@ -48,7 +48,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
         with pytest.raises(SystemExit) as ended:
-            cli.main(["audit", str(here / "model"), *asked, "--device", "cpu"])
+            cli.main(["audit", str(here / "model"), *arguments, "--device", "cpu"])
     assert ended.value.code == 1
     return here
 
@@ -121,7 +121,7 @@ def fast_and_slow(parts: Iterable[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize("part", fast_and_slow(REPORT))
-def test_a_report_that_was_rewritten_is_told_part_by_part(part: str, here: Path, verify: Command) -> None:
+def test_a_report_that_was_rewritten_is_reported_part_by_part(part: str, here: Path, verify: Command) -> None:
     old = read(here / "bundle")
     values = old.report.to_dict()
     REPORT[part](values)
@@ -134,7 +134,7 @@ def changed(old: Manifest, part: str, **values: Any) -> Manifest:
     return dataclasses.replace(old, **{part: {**getattr(old, part), **values}})
 
 
-ASKED: dict[str, Callable[[AuditBundle], tuple[Manifest, Policy | None]]] = {
+CHANGES: dict[str, Callable[[AuditBundle], tuple[Manifest, Policy | None]]] = {
     "model, name": lambda old: (changed(old.manifest, "model", name="approved"), old.policy),
     "model, kind": lambda old: (changed(old.manifest, "model", kind="a certified model"), old.policy),
     "model, fingerprint": lambda old: (changed(old.manifest, "model", fingerprint="0" * 64), old.policy),
@@ -152,16 +152,16 @@ ASKED: dict[str, Callable[[AuditBundle], tuple[Manifest, Policy | None]]] = {
 }
 
 
-@pytest.mark.parametrize("part", fast_and_slow(ASKED))
-def test_a_manifest_that_was_rewritten_is_told_field_by_field(part: str, here: Path, verify: Command) -> None:
+@pytest.mark.parametrize("part", fast_and_slow(CHANGES))
+def test_a_manifest_that_was_rewritten_is_reported_field_by_field(part: str, here: Path, verify: Command) -> None:
     old = read(here / "bundle")
-    forge(here / "bundle", old.report, *ASKED[part](old))
+    forge(here / "bundle", old.report, *CHANGES[part](old))
     ended = verify()
     assert (ended.code, part in ended.out) == (1, True), ended.out + ended.err
 
 
 @pytest.mark.parametrize("policy", [as_policy(["accuracy>=0.1"]), None], ids=["loosened", "removed"])
-def test_a_policy_that_was_loosened_or_removed_is_told(policy: Policy | None, here: Path, verify: Command) -> None:
+def test_a_policy_that_was_loosened_or_removed_is_reported(policy: Policy | None, here: Path, verify: Command) -> None:
     """With the gate that it would have had."""
     old = read(here / "bundle")
     forge(here / "bundle", old.report, dataclasses.replace(old.manifest, gate=gate(old.report, policy)), policy)
@@ -170,10 +170,10 @@ def test_a_policy_that_was_loosened_or_removed_is_told(policy: Policy | None, he
 
 
 @pytest.mark.parametrize("policy", [as_policy(["accuracy>=0.1"]), None], ids=["loosened", "removed"])
-def test_another_policy_throughout_is_told_to_who_knows_the_right_one(
+def test_another_policy_throughout_is_reported_if_the_expected_one_is_passed(
     policy: Policy | None, here: Path, verify: Command
 ) -> None:
-    """The bundle is that of another honest audit: only what is known from elsewhere tells the two apart."""
+    """The bundle is that of another honest audit: only knowledge from elsewhere distinguishes the two."""
     old = read(here / "bundle")
     words = repeating(old.manifest.settings, policy)
     made = dataclasses.replace(old.manifest, gate=gate(old.report, policy), command=words)
@@ -194,7 +194,7 @@ FILES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("what", FILES)
-def test_a_file_that_was_rewritten_with_its_hash_is_told(what: str, here: Path, verify: Command) -> None:
+def test_a_file_that_was_rewritten_with_its_hash_is_reported(what: str, here: Path, verify: Command) -> None:
     name, change = FILES[what]
     content = change((here / "bundle" / name).read_bytes())
     assert content != (here / "bundle" / name).read_bytes()
@@ -206,9 +206,7 @@ def test_a_file_that_was_rewritten_with_its_hash_is_told(what: str, here: Path, 
     assert (ended.code, f"{name} does not match the report" in ended.out) == (1, True), ended.out + ended.err
 
 
-def test_a_file_beside_those_of_a_bundle_and_another_layout_of_the_manifest_are_told(
-    here: Path, verify: Command
-) -> None:
+def test_an_extra_file_in_a_bundle_and_another_layout_of_the_manifest_are_reported(here: Path, verify: Command) -> None:
     (here / "bundle" / "approval.pdf").write_text("approved")
     assert "approval.pdf is not part of an audit bundle" in verify().out
     (here / "bundle" / "approval.pdf").unlink()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import steadygaze as sg
-from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, tiny
+from estimator.tiny import LABELS, NOUNS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.substitution_plans import model_substitutions, plans
@@ -25,7 +25,7 @@ TABLE = {
     "dull": ["bad"],
     "thought": ["sound"],
 }
-SUBJECT_TABLE = {name: TABLE[name] for name in ("film", "plot", "thought")}
+NOUN_TABLE = {name: TABLE[name] for name in ("film", "plot", "thought")}
 ENCODERS = [("average", {}), ("cnn", {}), ("cnn", {"score": "dot"}), ("average", {"attention": "uniform"})]
 
 
@@ -33,8 +33,8 @@ ENCODERS = [("average", {}), ("cnn", {}), ("cnn", {"score": "dot"}), ("average",
 def unsure(encoder: str, settings: tuple[tuple[str, str], ...] = ()) -> sg.TextClassifier:
     """A model of three classes whose predictions many substitutions change."""
     opinions = (("good", "fine"), ("bad", "dull"), ("good", "bad"))
-    texts = [f"a {first} {subject} , {second} i thought" for subject in SUBJECTS for first, second in opinions]
-    labels = ["pos", "neg", "mixed"] * len(SUBJECTS)
+    texts = [f"a {first} {adapter} , {second} i thought" for adapter in NOUNS for first, second in opinions]
+    labels = ["pos", "neg", "mixed"] * len(NOUNS)
     values = {**SMALL, "learning_rate": 0.05, **dict(settings)}
     return tiny(encoder, epochs=6, batch_size=4, settings=values).fit(texts, labels)
 
@@ -93,10 +93,10 @@ def test_the_lowest_log_odds_are_those_of_all_rewrites(encoder: str, settings: d
 def test_bounds_of_weights_hold_in_all_rewrites(encoder: str, settings: dict) -> None:
     clf, texts = unsure(encoder, tuple(settings.items())), mixed_texts()
     certified = 0
-    for text, plan in zip(texts, worst_rewrites(as_adapter(clf), texts, table=SUBJECT_TABLE), strict=True):
+    for text, plan in zip(texts, worst_rewrites(as_adapter(clf), texts, table=NOUN_TABLE), strict=True):
         if plan.worst is None:
             continue
-        weights = np.array([item.weights for item in clf.explain(all_rewrites(text, None, SUBJECT_TABLE))])
+        weights = np.array([item.weights for item in clf.explain(all_rewrites(text, None, NOUN_TABLE))])
         low, high = plan.worst.weight_bounds()
         assert plan.worst.weights == pytest.approx(weights[0], abs=1e-5)
         assert (weights >= low - 1e-5).all()
@@ -140,7 +140,7 @@ def test_certificates_of_long_texts_are_exact(encoder: str, changes: int | None)
         "FINE a fine a a plot a cast a , a film a good a bad a dull",
     ]
     cases = [(text, TABLE) for text in texts]
-    cases += [("Good good fine a film a film a film a plot a plot a film a good fine", SUBJECT_TABLE)]
+    cases += [("Good good fine a film a film a film a plot a plot a film a good fine", NOUN_TABLE)]
     for text, table in cases:
         options: dict[str, Any] = {"k": 1, "substitutions": table, "max_substitutions": changes}
         row, expected = (sg.certify(clf, text, samples=samples, **options)[0] for samples in (500, 10_000))

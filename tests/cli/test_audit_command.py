@@ -50,11 +50,11 @@ def command(capsys):
 
 @pytest.fixture
 def audit(command, here):
-    def asked(*more: str) -> Ended:
+    def run_audit_of(*more: str) -> Ended:
         small = ("--sample", "4", "--limit", "16")
         return command("audit", here / "model", "--data", here / "held.csv", *small, *more)
 
-    return asked
+    return run_audit_of
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def canned(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("fewer_protocols")
-def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, command, here, tmp_path):
+def test_a_bundle_is_written_and_verified_in_any_folder(audit, command, here, tmp_path):
     ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(tmp_path / "page.html"), "--json")
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
@@ -119,7 +119,7 @@ def test_a_training_split_is_named_if_the_training_texts_are_unknown(command, he
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_another_model_is_told_from_the_one_of_the_rationales(audit, command, here, tmp_path):
+def test_another_model_than_that_of_the_bundle_is_reported(audit, command, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     other = sg.load(here / "model", device="cpu")
     other.stored_.model.decoder.output.bias.data += 0.5
@@ -134,7 +134,7 @@ def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
     shut = audit("--require", "accuracy>1", "--require", "jensen-shannon/seeds<=1")
     assert shut.code == 1
     assert "accuracy is" in shut.err
-    assert "jensen-shannon/seeds" in shut.err  # what was not asked does not pass
+    assert "jensen-shannon/seeds" in shut.err  # a verdict that was not measured does not pass
     policy = tmp_path / "policy.toml"
     policy.write_text('[[verdict]]\nname = "seed-consistency"\nanswer = ["yes"]\n')
     assert audit("--policy", str(policy)).code == 1
@@ -153,13 +153,13 @@ def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
         (("--other-seed", "nowhere/at/all"), "nowhere/at/all"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_done(audit, more, message):
+def test_wrong_options_are_errors_before_any_work(audit, more, message):
     ended = audit(*more)
     assert ended.code == 2, ended.err
     assert message in ended.err
 
 
-def test_a_model_or_data_or_evidence_is_needed(command):
+def test_a_model_or_data_or_a_bundle_is_required(command):
     ended = command("audit")
     assert ended.code == 2
     assert "audit needs a model and data" in ended.err
@@ -199,17 +199,17 @@ def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
 
 
 @pytest.mark.usefixtures("fewer_protocols")
-def test_texts_without_labels_are_audited_and_it_is_said(command, here):
-    asked = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--limit", "16", "--no-card")
-    ended = command(*asked, "--json")
+def test_texts_without_labels_are_audited_and_a_line_reports_it(command, here):
+    arguments = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--limit", "16", "--no-card")
+    ended = command(*arguments, "--json")
     assert ended.code == 0, ended.err
     assert "runs without labels" in ended.err
     accuracy = next(row for row in json.loads(ended.out)["rows"] if row["measure"] == "accuracy")
     assert accuracy["note"] == "not applicable, because the texts have no labels"
-    assert command(*asked, "--label", "label").code == 2
+    assert command(*arguments, "--label", "label").code == 2
 
 
-def test_evidence_gives_way_to_the_same_model_and_texts_alone(audit, command, canned, here, tmp_path):
+def test_a_bundle_is_replaced_only_by_the_same_model_and_texts(audit, command, canned, here, tmp_path):
     out = str(tmp_path / "bundle")
     assert f"written: {out}" in audit("--bundle", out).err
     assert f"replaced: {out}" in audit("--bundle", out).err
@@ -246,7 +246,7 @@ def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
 
 
 @pytest.mark.slow
-def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_path):
+def test_a_bundle_records_whether_the_gate_was_passed(audit, command, canned, tmp_path):
     for rule, passed in (("accuracy>=0.9", True), ("accuracy>=0.99", False)):
         out = tmp_path / str(passed)
         ended = audit("--bundle", str(out), "--require", rule)
@@ -256,7 +256,7 @@ def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_p
         assert command("audit", "--verify", str(out)).code == 0  # it did not pass then, and does not now
 
 
-def test_evidence_that_was_tampered_with_ends_in_one_and_names_the_file(audit, command, canned, tmp_path):
+def test_a_bundle_that_was_tampered_with_ends_with_code_one_and_names_the_file(audit, command, canned, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     rows = tmp_path / "bundle" / "rows.jsonl"
     rows.write_text(rows.read_text().replace("0.9125", "0.9999"))
@@ -274,13 +274,13 @@ def test_no_folder_of_this_machine_is_in_the_rationales(audit, canned, here, tmp
     manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
     near = f"../{here.name}"
     assert (manifest["settings"]["model"], manifest["settings"]["data"]) == (f"{near}/model", f"{near}/held.csv")
-    said = ["steadygaze", "audit", f"{near}/model", "--data", f"{near}/held.csv", "--limit", "16", "--sample", "4"]
-    assert manifest["command"] == said
+    message = ["steadygaze", "audit", f"{near}/model", "--data", f"{near}/held.csv", "--limit", "16", "--sample", "4"]
+    assert manifest["command"] == message
     for file in (tmp_path / "bundle").iterdir():
         assert os.fsencode(here.parent) not in file.read_bytes()
 
 
-def test_a_model_or_data_that_moved_is_said_with_where_it_was_looked_for(audit, command, canned, here, tmp_path):
+def test_a_model_or_data_that_moved_is_an_error_with_the_searched_locations(audit, command, canned, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     moved = tmp_path / "far" / "rationales"
     shutil.move(tmp_path / "bundle", moved)
@@ -293,7 +293,7 @@ def test_a_model_or_data_that_moved_is_said_with_where_it_was_looked_for(audit, 
     assert command("audit", here / "model", "--data", here / "held.csv", "--verify", str(moved)).code == 0
 
 
-def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, here, tmp_path):
+def test_an_interrupted_audit_reports_that_nothing_was_written(audit, monkeypatch, here, tmp_path):
     def stopped(_):
         raise KeyboardInterrupt
 

@@ -37,8 +37,8 @@ def table(file: Path, labels=LABELS) -> Path:
 
 
 def loaded(folder: Path, data: Path, train: Path | None = None, runtime: Runtime = CPU) -> loaded_audit.LoadedAudit:
-    asked = {"text": ("review",), "label": "verdict", "train": None if train is None else str(train), "sample": 2}
-    return loaded_audit.load_audit(AuditConfig(model=str(folder / "model"), data=str(data), **asked), runtime)
+    settings = {"text": ("review",), "label": "verdict", "train": None if train is None else str(train), "sample": 2}
+    return loaded_audit.load_audit(AuditConfig(model=str(folder / "model"), data=str(data), **settings), runtime)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def audit(capsys, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_says_what_python_says_and_the_evidence_holds(audit, capsys, tmp_path, monkeypatch):
+def test_the_command_gives_the_results_of_python_and_the_bundle_is_verified(audit, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     fitted("a2r").save(tmp_path / "model")
     ended = audit("--train", table(tmp_path / "train.csv"), "--bundle", tmp_path / "rationales")
@@ -84,27 +84,27 @@ def test_the_manifest_knows_the_texts_it_was_trained_on_by_the_fingerprint_that_
     plain, old = loaded(tmp_path, held).data, loaded(tmp_path, held, train).data
     assert old == {**plain, "train": known}
     train.write_text(train.read_text().replace("film", "play", 1), encoding="utf-8")
-    (said,) = changes(Manifest({}, old), Manifest({}, loaded(tmp_path, held, train).data))
-    assert said.startswith(f"data, train: was '{known}', is '")
+    (message,) = changes(Manifest({}, old), Manifest({}, loaded(tmp_path, held, train).data))
+    assert message.startswith(f"data, train: was '{known}', is '")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_whoever_watches_is_told_of_every_epoch(tmp_path):
+def test_the_progress_callback_receives_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
-    data, heard = table(tmp_path / "train.csv"), []
-    loaded(tmp_path, data, data, Runtime(device="cpu", on_progress=lambda *told: heard.append(told))).run()
+    data, calls = table(tmp_path / "train.csv"), []
+    loaded(tmp_path, data, data, Runtime(device="cpu", on_progress=lambda *call: calls.append(call))).run()
     for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
-        told = [(done, total) for name, done, total in heard if name == what]
-        assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]
+        epochs_seen = [(done, total) for name, done, total in calls if name == what]
+        assert list(dict.fromkeys(epochs_seen)) == [(done, epochs) for done in range(epochs + 1)]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):
-    """And has no folder of this machine in it; where it lies elsewhere, it is asked for by its option."""
-    monkeypatch.setattr(audit_function, "_retrain", lambda found, *_: found)
+def test_training_data_are_resolved_from_the_bundle_in_any_working_folder(audit, capsys, tmp_path, monkeypatch):
+    """It has no folder of this machine in it; if the data have moved, the error names its option."""
+    monkeypatch.setattr(audit_function, "_retrain", lambda result, *_: result)
     fitted("a2r").save(tmp_path / "model")
     (tmp_path / "texts").mkdir()
     (tmp_path / "runs").mkdir()

@@ -36,8 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "split").mkdir()
     for split, part in (("train", lines[:20]), ("test", lines[20:])):
         (folder / "split" / f"{split}.jsonl").write_text("\n".join(part), encoding="utf-8")
-    asked = [{"text": t, "question": q, "label": label} for (t, q), label in zip(PAIRS, LABELS, strict=True)]
-    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, asked)), encoding="utf-8")
+    rows = [{"text": t, "question": q, "label": label} for (t, q), label in zip(PAIRS, LABELS, strict=True)]
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return folder
 
 
@@ -66,23 +66,23 @@ def test_it_lists_the_texts_with_the_smallest_radius_and_all_texts_on_request(ru
 
 
 def test_json_is_the_rows_and_nothing_else(run: Run, folder: Path) -> None:
-    asked = ("--radius", 0.02, "--norm", "l2", "--k", 2, "--simplex", "--reference", folder / "model", "--json")
-    found = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *asked).out)
-    assert found["sentence"] == SCOPE
-    assert [row["text"] for row in found["rows"]] == TEXTS
-    assert {(row["R"], row["norm"], row["k"], row["simplex"], row["beta"]) for row in found["rows"]} == {
+    options = ("--radius", 0.02, "--norm", "l2", "--k", 2, "--simplex", "--reference", folder / "model", "--json")
+    result = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *options).out)
+    assert result["sentence"] == SCOPE
+    assert [row["text"] for row in result["rows"]] == TEXTS
+    assert {(row["R"], row["norm"], row["k"], row["simplex"], row["beta"]) for row in result["rows"]} == {
         (0.02, "l2", 2, True, 1.0)
     }
     again = steadygaze.certify(fitted(), TEXTS, 0.02, "l2", 2, True, fitted())
-    assert [row["certified"] for row in found["rows"]] == [one.certified for one in again]
-    assert found["summary"]["texts"] == 24
+    assert [row["certified"] for row in result["rows"]] == [one.certified for one in again]
+    assert result["summary"]["texts"] == 24
 
 
 def test_the_test_split_is_taken_unless_another_is_named(run: Run, folder: Path) -> None:
     count = {}
-    for asked in ((), ("--split", "test"), ("--split", "train")):
-        ended = run(folder / "model", "--data", folder / "split", "--radius", 0.01, "--json", *asked)
-        count[asked[-1] if asked else ""] = json.loads(ended.out)["summary"]["texts"]
+    for options in ((), ("--split", "test"), ("--split", "train")):
+        ended = run(folder / "model", "--data", folder / "split", "--radius", 0.01, "--json", *options)
+        count[options[-1] if options else ""] = json.loads(ended.out)["summary"]["texts"]
     assert count == {"": 4, "test": 4, "train": 20}
 
 
@@ -93,27 +93,27 @@ def test_a_corpus_by_its_name(run: Run, folder: Path) -> None:
 
 def test_texts_without_labels_are_certified(run: Run, folder: Path) -> None:
     (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-    found = json.loads(run(folder / "model", "--data", folder / "texts.txt", "--radius", 0.01, "--json").out)
-    assert [row["text"] for row in found["rows"]] == TEXTS
-    asked = ("--data", folder / "films.jsonl", "--radius", 0.01, "--label", "stars")
-    assert "unknown column 'stars'" in run(folder / "model", *asked).err
+    result = json.loads(run(folder / "model", "--data", folder / "texts.txt", "--radius", 0.01, "--json").out)
+    assert [row["text"] for row in result["rows"]] == TEXTS
+    options = ("--data", folder / "films.jsonl", "--radius", 0.01, "--label", "stars")
+    assert "unknown column 'stars'" in run(folder / "model", *options).err
 
 
-def test_a_model_that_gives_every_text_the_same_label_is_said_first(run: Run, folder: Path) -> None:
+def test_a_model_with_a_constant_label_is_reported_first(run: Run, folder: Path) -> None:
     clf = fitted()
-    asked = ("--data", folder / "films.jsonl", "--radius", 0.01)
-    assert "same label" not in run(folder / "model", *asked).out
+    options = ("--data", folder / "films.jsonl", "--radius", 0.01)
+    assert "same label" not in run(folder / "model", *options).out
     constant = steadygaze.load(folder / "model", device="cpu")
     constant.stored_.model.decoder.output.bias.data[0] += 100
     constant.save(folder / "constant")
     first = f"Every text gets the same label, {clf.classes_[0].item()!r}"
-    assert run(folder / "constant", *asked).out.startswith(f"! {first}")
-    assert json.loads(run(folder / "constant", *asked, "--json").out)["summary"]["only_label"] == clf.classes_[0]
+    assert run(folder / "constant", *options).out.startswith(f"! {first}")
+    assert json.loads(run(folder / "constant", *options, "--json").out)["summary"]["only_label"] == clf.classes_[0]
     assert str(steadygaze.certify(constant, TEXTS)).startswith(first)
-    assert steadygaze.certify(constant, TEXTS[:1]).only_label is None  # one text cannot tell
+    assert steadygaze.certify(constant, TEXTS[:1]).only_label is None  # one text cannot decide
 
 
-def test_a_hugging_face_folder_is_told_where_it_belongs(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_hugging_face_folder_is_an_error_that_names_the_right_command(run: Run, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     ended = run(tmp_path, "--data", folder / "films.jsonl", "--radius", 0.01)
     assert ended.code == 2
@@ -121,25 +121,25 @@ def test_a_hugging_face_folder_is_told_where_it_belongs(run: Run, folder: Path, 
 
 
 def test_pairs(run: Run, folder: Path) -> None:
-    asked = ("--text", "text", "--text", "question", "--radius", 0.01, "--json")
-    found = json.loads(run(folder / "pair", "--data", folder / "pairs.jsonl", *asked).out)
-    assert [(row["text"], row["question"]) for row in found["rows"]] == PAIRS
+    options = ("--text", "text", "--text", "question", "--radius", 0.01, "--json")
+    result = json.loads(run(folder / "pair", "--data", folder / "pairs.jsonl", *options).out)
+    assert [(row["text"], row["question"]) for row in result["rows"]] == PAIRS
 
 
 def test_a_decoder_that_is_not_linear_is_refused_and_searched_on_request(run: Run, folder: Path) -> None:
-    asked = (folder / "mlp", "--data", folder / "films.jsonl", "--radius", 0.01)
-    refused = run(*asked)
+    arguments = (folder / "mlp", "--data", folder / "films.jsonl", "--radius", 0.01)
+    refused = run(*arguments)
     assert refused.code == 2
     assert "decoder is not linear" in refused.err
     assert refused.out == ""
-    searched = run(*asked, "--lower-bound")
+    searched = run(*arguments, "--lower-bound")
     assert searched.code == 0
     assert "none: the decoder is not linear" in searched.out
     assert "mean lower bound of α" in searched.out
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         (("--radius", 0), "radius must be a finite number above 0, found 0.0"),
         (("--radius", -0.5), "radius must be a finite number above 0, found -0.5"),
@@ -148,8 +148,8 @@ def test_a_decoder_that_is_not_linear_is_refused_and_searched_on_request(run: Ru
         (("--radius", 0.1, "--split", "dev"), "has no split 'dev', only train: name one with --split"),
     ],
 )
-def test_wrong_settings_end_in_a_sentence_and_code_two(run: Run, folder: Path, asked: tuple, message: str) -> None:
-    ended = run(folder / "model", "--data", folder / "films.jsonl", *asked)
+def test_wrong_settings_end_in_a_sentence_and_code_two(run: Run, folder: Path, options: tuple, message: str) -> None:
+    ended = run(folder / "model", "--data", folder / "films.jsonl", *options)
     assert ended.code == 2
     assert message in ended.err
     assert ended.err.count("\n") == 1

@@ -57,7 +57,7 @@ def model(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path) -> None:
+def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path: Path) -> None:
     ended = run("train", csv, "--out", tmp_path / "model", *QUICK)
     assert ended.code == 0
     assert f"saved in {tmp_path / 'model'}" in ended.out
@@ -123,9 +123,9 @@ def test_json_is_all_there_is_on_standard_output(run: Run, csv: Path, model: Pat
 def test_predict_prints_a_line_per_text(run: Run, model: Path) -> None:
     lines = run("predict", model, "I loved it", "two\nlines").out.splitlines()
     assert len(lines) == 2
-    label, chance, text = lines[1].split("\t")
+    label, probability, text = lines[1].split("\t")
     assert label in {"good", "bad"}
-    assert 0.5 <= float(chance) <= 1
+    assert 0.5 <= float(probability) <= 1
     assert text == "two lines"
 
 
@@ -135,8 +135,8 @@ def test_explain_reads_a_file_in_order(run: Run, model: Path, tmp_path: Path, su
     file = tmp_path / f"texts{suffix}"
     lines = [json.dumps({"text": text}) for text in texts] if suffix == ".jsonl" else texts
     file.write_text("\n".join(lines if suffix in {".jsonl", ".txt"} else ["text", *lines]) + "\n")
-    found = [json.loads(line)["text"] for line in run("explain", model, "--file", file, "--json").out.splitlines()]
-    assert found == texts
+    results = [json.loads(line)["text"] for line in run("explain", model, "--file", file, "--json").out.splitlines()]
+    assert results == texts
 
 
 def test_explain_writes_a_page_in_which_a_script_is_shown_and_not_run(run: Run, model: Path, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_bad_requests_to_a_model_get_a_sentence(run: Run, model: Path, arguments
     assert hint in ended.err
 
 
-def test_a_page_that_cannot_be_written_is_said_in_a_sentence(run: Run, model: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error_of_one_sentence(run: Run, model: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     ended = run("explain", model, "text", "--html", tmp_path / "folder")
     assert ended.code == 2
@@ -318,7 +318,7 @@ def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path:
     assert "now 'word-at'" in other.err
 
 
-def test_the_batch_size_is_the_one_asked_for(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batch_size_is_the_requested_one(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
     def counted(data: object, rows: list[int]) -> object:
@@ -357,7 +357,7 @@ def test_retraining_interrupted_in_its_first_epoch_does_not_hand_back_the_old_mo
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "many.txt"
     file.write_text("a text like any other\n" * 2000)
     command = f"{sys.executable} -m steadygaze predict {model} --file {file} --json | head -n 1"
@@ -400,7 +400,7 @@ def test_a_signal_exits_with_its_code_and_leaves_a_resumable_run(
         child.send_signal(number)
         _, err = child.communicate(timeout=60)
     finally:
-        child.kill()  # where it heard nothing it would go on for 5000 epochs
+        child.kill()  # without the signal it would train for 5000 epochs
     assert child.returncode == code
     assert "--resume" in err
     assert "Traceback" not in err

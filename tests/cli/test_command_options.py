@@ -124,12 +124,12 @@ def model_parameters():
 
 def test_a_file_cannot_name_code(run, tmp_path):
     (tmp_path / "evil_model.py").write_text("open('imported', 'w').close()\ndef predict(texts): return [[1, 0]]\n")
-    found = list(model_parameters())
+    result = list(model_parameters())
     assert {"predict", "evaluate", "explain", "certify", "word-weights", "fit-explainer", "audit", "serve"} == {
-        command for command, _ in found
+        command for command, _ in result
     }
     needs = {"fit-explainer": {"out": "o"}, "certify": {"radius": 0.1}}
-    for command, key in found:
+    for command, key in result:
         values = {"data": "films.csv", key: "evil_model:predict", **needs.get(command, {})}
         if command in ("predict", "explain"):
             del values["data"]

@@ -29,8 +29,8 @@ def entailing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def explained(capsys, bert):
-    def explain(*given: object, model: Path = bert) -> Ended:
-        return run(capsys, "explain", model, *given)
+    def explain(*inputs: object, model: Path = bert) -> Ended:
+        return run(capsys, "explain", model, *inputs)
 
     return explain
 
@@ -74,7 +74,7 @@ def test_settings_reach_the_explainer(explained):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: max_units, output,"),
         (["--explainer", "lime", "--set", "samples=9"], "'samples': found 9"),
@@ -83,10 +83,10 @@ def test_settings_reach_the_explainer(explained):
         (["--set", "steps=9"], "attention has no settings"),
     ],
 )
-def test_settings_are_checked(explained, given, said):
+def test_settings_are_checked(explained, given, message):
     ended = explained("a good film", *given)
     assert ended.code == 2
-    assert said in ended.err
+    assert message in ended.err
 
 
 LIME_SETTINGS = {"samples", "width", "ridge", "max_units", "output", "seed"}
@@ -100,10 +100,10 @@ def test_the_settings_of_explainers_are_listed(capsys):
 
 def test_a_pair_is_given_by_its_own_option_and_both_texts_are_explained(explained):
     ended = explained("--pair", "a good film", "was the film bad", "--explainer", "leave-one-out", "--json")
-    found = json.loads(ended.out)
-    assert found["tokens"] == ["a", "good", "film"]
-    assert found["question_tokens"] == ["was", "the", "film", "bad"]
-    assert all(found["question_weights"])
+    result = json.loads(ended.out)
+    assert result["tokens"] == ["a", "good", "film"]
+    assert result["question_tokens"] == ["was", "the", "film", "bad"]
+    assert all(result["question_weights"])
     two = explained("a good film", "was the film bad", "--json").out.splitlines()
     assert [json.loads(line)["question"] for line in two] == [None, None]
 

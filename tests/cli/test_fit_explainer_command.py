@@ -18,7 +18,7 @@ from images.toys import planted
 from steadygaze.images.image_classifier import ImageClassifier
 from steadygaze.models.classifier import Classifier
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_reader_training")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_reader_in_module")
 QUICK = ["--set", "epochs=2", "--set", "hidden=8", "--set", "dimension=6", "--device", "cpu"]
 TEXT = "the camera was good and fine"
 Run = Callable[..., Ended]
@@ -38,24 +38,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "films.csv").write_text("".join(["text,label\n", *rows]))
     (folder / "bare.csv").write_text("".join(["text\n", *(f'"{text}"\n' for text in TEXTS * 12)]))
     with pytest.raises(SystemExit) as ended:
-        commands.cli.main(["fit-explainer", *order(folder, folder / "ex"), "--quiet"])
+        commands.cli.main(["fit-explainer", *fit_arguments(folder, folder / "ex"), "--quiet"])
     assert not ended.value.code
     return folder
 
 
-def order(made: Path, out: Path, k: int = 3, data: str = "films.csv") -> list[str]:
+def fit_arguments(made: Path, out: Path, k: int = 3, data: str = "films.csv") -> list[str]:
     return [str(made / "model"), "--data", str(made / data), "--k", str(k), "--out", str(out), *QUICK]
 
 
 def selected(ended: Ended) -> list[set[str]]:
     """The words that have a weight, of each text."""
-    found = [json.loads(line) for line in ended.out.splitlines()]
-    return [{t for t, w in zip(one["tokens"], one["weights"], strict=True) if w} for one in found]
+    results = [json.loads(line) for line in ended.out.splitlines()]
+    return [{t for t, w in zip(one["tokens"], one["weights"], strict=True) if w} for one in results]
 
 
 @pytest.mark.slow
-def test_what_is_fitted_is_a_folder_and_its_numbers_are_said_in_words(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("fit-explainer", *order(made, tmp_path / "ex"))
+def test_a_fitted_explainer_is_a_folder_and_its_scores_are_printed_in_words(
+    made: Path, run: Run, tmp_path: Path
+) -> None:
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"))
     assert ended.code == 0, ended.err
     assert sorted(path.name for path in (tmp_path / "ex").iterdir()) == [
         "config.json",
@@ -75,40 +77,40 @@ def test_exactly_k_words_are_shown(made: Path, run: Run) -> None:
     assert ended.code == 0, ended.err
     line = next(line for line in ended.out.splitlines() if line.startswith("selected by l2x: "))
     assert len(line.split(" · ")) == 3
-    asked = ("explain", made / "model", "--explainer", made / "ex", TEXT, "a bad , dull light i thought", "--json")
-    assert list(map(len, selected(run(*asked)))) == [3, 3]
+    arguments = ("explain", made / "model", "--explainer", made / "ex", TEXT, "a bad , dull light i thought", "--json")
+    assert list(map(len, selected(run(*arguments)))) == [3, 3]
 
 
 def test_json_is_all_there_is_on_standard_output(made: Path, run: Run, tmp_path: Path) -> None:
-    found = json.loads(run("fit-explainer", *order(made, tmp_path / "ex"), "--json").out)
-    assert found["explainer"] == str(tmp_path / "ex")
-    rows = {row["measure"]: row for row in found["rows"]}
+    result = json.loads(run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--json").out)
+    assert result["explainer"] == str(tmp_path / "ex")
+    rows = {row["measure"]: row for row in result["rows"]}
     assert {"post-hoc-accuracy", "fidelity", "independent-reader-accuracy", "leakage-gap"} <= set(rows)
     assert rows["independent-reader-accuracy/by-class"]["settings"]["class"] in ("neg", "pos")
     assert (rows["fidelity"]["settings"]["k"], rows["fidelity"]["n"]) == (3, 29)
-    assert isinstance(found["warnings"], list)
+    assert isinstance(result["warnings"], list)
 
 
 def test_who_wants_quiet_gets_the_result_alone(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("fit-explainer", *order(made, tmp_path / "ex"), "--quiet")
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--quiet")
     assert ended.err == ""
     assert "post-hoc-accuracy" in ended.out
 
 
 def test_no_label_column_is_needed(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("fit-explainer", *order(made, tmp_path / "ex", data="bare.csv"))
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex", data="bare.csv"))
     assert ended.code == 0, ended.err
     weights = [(folder / "model.safetensors").read_bytes() for folder in (tmp_path / "ex", made / "ex")]
     assert weights[0] == weights[1], "labels are nothing to it"
 
 
 def test_a_file_is_explained_in_order_and_on_a_page(made: Path, run: Run, tmp_path: Path) -> None:
-    asked = ("explain", made / "model", "--explainer", made / "ex", "--file", made / "bare.csv")
-    found = [json.loads(line) for line in run(*asked, "--json").out.splitlines()]
-    assert [one["text"] for one in found] == TEXTS * 12
+    arguments = ("explain", made / "model", "--explainer", made / "ex", "--file", made / "bare.csv")
+    results = [json.loads(line) for line in run(*arguments, "--json").out.splitlines()]
+    assert [one["text"] for one in results] == TEXTS * 12
     rows = {row["measure"]: row for row in json.loads((made / "ex" / "config.json").read_text())["rows"]}
-    assert {one["reader_accuracy"] for one in found} == {rows["independent-reader-accuracy"]["value"]}
-    assert run(*asked, "--html", tmp_path / "why.html").code == 0
+    assert {one["reader_accuracy"] for one in results} == {rows["independent-reader-accuracy"]["value"]}
+    assert run(*arguments, "--html", tmp_path / "why.html").code == 0
     assert "the l2x score of each word" in (tmp_path / "why.html").read_text()
 
 
@@ -118,9 +120,9 @@ def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, ru
     for row in config["rows"]:
         row |= {"value": 0.5 if "gap" in row["measure"] else row["value"], "interval": None}
     (tmp_path / "ex" / "config.json").write_text(json.dumps(config))
-    asked = ("explain", made / "model", "--explainer", tmp_path / "ex", TEXT)
+    arguments = ("explain", made / "model", "--explainer", tmp_path / "ex", TEXT)
     for more in ([], ["--json"], ["--html", tmp_path / "why.html"]):
-        ended = run(*asked, *more)
+        ended = run(*arguments, *more)
         assert ended.err.startswith("! Label leakage: "), ended.err
         assert "Label leakage" not in ended.out
     assert "Label leakage: " in (tmp_path / "why.html").read_text()
@@ -146,7 +148,7 @@ def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, ru
     ],
 )
 def test_bad_input_gets_a_sentence(made: Path, run: Run, tmp_path: Path, more: list[str], message: str) -> None:
-    ended = run("fit-explainer", *order(made, tmp_path / "ex"), *more)
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), *more)
     assert ended.code == 2, ended.err
     assert message in ended.err
     assert "Traceback" not in ended.err
@@ -158,52 +160,52 @@ def test_a_folder_with_other_files_is_not_overwritten(made: Path, run: Run, tmp_
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "chapter1.txt").write_text("precious")
-    ended = run("fit-explainer", *order(made, thesis))
+    ended = run("fit-explainer", *fit_arguments(made, thesis))
     assert ended.code == 2
     assert "choose another folder" in " ".join(ended.err.split())
     assert [path.read_text() for path in thesis.iterdir()] == ["precious"]
 
 
 @pytest.mark.slow
-def test_an_explainer_gives_way_only_when_that_is_said(made: Path, run: Run, tmp_path: Path) -> None:
-    assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
+def test_an_explainer_is_replaced_only_with_replace(made: Path, run: Run, tmp_path: Path) -> None:
+    assert run("fit-explainer", *fit_arguments(made, tmp_path / "ex")).code == 0
     before = (tmp_path / "ex" / "config.json").read_bytes()
-    ended = run("fit-explainer", *order(made, tmp_path / "ex", k=2))
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex", k=2))
     assert (ended.code, "--replace" in ended.err) == (2, True)
     assert (tmp_path / "ex" / "config.json").read_bytes() == before
-    assert run("fit-explainer", *order(made, tmp_path / "ex", k=2), "--replace").code == 0
+    assert run("fit-explainer", *fit_arguments(made, tmp_path / "ex", k=2), "--replace").code == 0
     assert (tmp_path / "ex" / "config.json").read_bytes() != before
 
 
 def test_an_explainer_that_is_finished_is_done(made: Path, run: Run, tmp_path: Path) -> None:
     """Also where a kill during the deletion of the answers left some of them."""
-    first = run("fit-explainer", *order(made, tmp_path / "ex"), "--json")
+    first = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--json")
     before = {path.name: path.read_bytes() for path in (tmp_path / "ex").iterdir()}
     (tmp_path / "ex.unfinished" / "train").mkdir(parents=True)
     (tmp_path / "ex.unfinished" / "train" / "000000.npy").write_bytes(b"half deleted")
-    again = run("fit-explainer", *order(made, tmp_path / "ex"), "--json")
+    again = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--json")
     assert (again.code, json.loads(again.out)) == (0, json.loads(first.out))
     assert {path.name: path.read_bytes() for path in (tmp_path / "ex").iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["ex"]
     for more, message in ((["--seed", "7"], "other seed"), (["--drop-empty", "--set", "epochs=1"], "other settings")):
-        ended = run("fit-explainer", *order(made, tmp_path / "ex"), *more)
+        ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), *more)
         assert (ended.code, message in ended.err) == (2, True), ended.err
 
 
 @pytest.mark.slow
 def test_answers_of_another_fit_do_not_block_replace(made: Path, run: Run, tmp_path: Path) -> None:
-    assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
+    assert run("fit-explainer", *fit_arguments(made, tmp_path / "ex")).code == 0
     kept = tmp_path / "ex.unfinished" / "train"
     kept.mkdir(parents=True)
     (kept / "identity.json").write_text('{"texts": "others", "model": "another"}')
-    assert run("fit-explainer", *order(made, tmp_path / "ex"), "--replace").code == 0
+    assert run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--replace").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["ex"]
 
 
 def test_an_interrupted_training_of_that_name_is_not_thrown_away(made: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "ex.unfinished").mkdir()
     (tmp_path / "ex.unfinished" / "checkpoint.safetensors").write_bytes(b"an epoch")
-    ended = run("fit-explainer", *order(made, tmp_path / "ex"))
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"))
     assert ended.code == 2
     assert "contains other files" in ended.err
     assert (tmp_path / "ex.unfinished" / "checkpoint.safetensors").read_bytes() == b"an epoch"
@@ -236,7 +238,7 @@ def test_bad_requests_get_a_sentence(
     assert message in ended.err
 
 
-def test_a_folder_that_reads_no_texts_gets_a_sentence_that_says_what_reads_it(
+def test_a_folder_of_an_image_explainer_is_an_error_that_names_the_right_function(
     made: Path, run: Run, tmp_path: Path
 ) -> None:
     ImageClassifier(epochs=1, batch_size=16).fit(*planted(30)).save(tmp_path / "pictures")
@@ -249,8 +251,8 @@ def test_a_folder_that_reads_no_texts_gets_a_sentence_that_says_what_reads_it(
         (made / "ex", "ex is a fitted explainer, not a model: pass it to steadygaze explain MODEL --explainer"),
     ):
         fit = ("fit-explainer", folder, "--data", data, "--k", 3, "--out", tmp_path / "out", *QUICK)
-        for asked in (("explain", folder, TEXT), fit, ("audit", folder, "--data", data), ("predict", folder, TEXT)):
-            ended = run(*asked)
+        for arguments in (("explain", folder, TEXT), fit, ("audit", folder, "--data", data), ("predict", folder, TEXT)):
+            ended = run(*arguments)
             assert (ended.code, says in " ".join(ended.err.split())) == (2, True), ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
 
@@ -258,18 +260,18 @@ def test_a_folder_that_reads_no_texts_gets_a_sentence_that_says_what_reads_it(
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, error: type[BaseException], after: int) -> Iterator[list[int]]:
     """A model that answers so many questions; how many texts each was about."""
-    asked: list[int] = []
+    calls: list[int] = []
     forward = Classifier.forward
 
     def answer(self: Classifier, batch: Any, *more: Any) -> Any:
-        if len(asked) == after:
+        if len(calls) == after:
             raise error("the machine went away")
-        asked.append(len(batch))
+        calls.append(len(batch))
         return forward(self, batch, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(Classifier, "forward", answer)
-        yield asked
+        yield calls
 
 
 @pytest.mark.parametrize(
@@ -280,23 +282,23 @@ def test_a_run_that_ends_half_way_goes_on(
     made: Path, run: Run, tmp_path: Path, monkeypatch: Any, error: type[BaseException], code: int, message: str
 ) -> None:
     with failing(monkeypatch, error, after=2) as first:
-        ended = run("fit-explainer", *order(made, tmp_path / "ex"))
+        ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"))
     assert ended.code == code
     assert message in ended.err
     assert str(tmp_path / "ex.unfinished") in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["ex.unfinished"]
     with failing(monkeypatch, error, after=1000) as second:
-        assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
-    assert first[0] + first[1] + second[0] == 259, "nothing is asked twice"
+        assert run("fit-explainer", *fit_arguments(made, tmp_path / "ex")).code == 0
+    assert first[0] + first[1] + second[0] == 259, "no query is repeated"
     assert [path.name for path in tmp_path.iterdir()] == ["ex"]
     assert (tmp_path / "ex" / "model.safetensors").read_bytes() == (made / "ex" / "model.safetensors").read_bytes()
 
 
 def test_answers_to_other_texts_are_not_taken_for_these(made: Path, run: Run, tmp_path: Path, monkeypatch: Any) -> None:
     with failing(monkeypatch, KeyboardInterrupt, after=2):
-        run("fit-explainer", *order(made, tmp_path / "ex"))
+        run("fit-explainer", *fit_arguments(made, tmp_path / "ex"))
     (tmp_path / "other.csv").write_text("text\n" + "another text of many words\n" * 30)
-    ended = run("fit-explainer", *order(made, tmp_path / "ex", k=2), "--data", tmp_path / "other.csv")
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex", k=2), "--data", tmp_path / "other.csv")
     assert ended.code == 2
     assert "has answers to other texts" in ended.err
 
@@ -312,10 +314,20 @@ def test_a_hugging_face_folder_is_a_black_box(run: Run, somebody: Path, tmp_path
     words = ["good", "film", "bad", "cast", "unbelievable", "was", "not"]
     rows = [" ".join(words[(i * j + i) % 7] for j in range(2, 8)) for i in range(40)]
     (tmp_path / "films.csv").write_text("\n".join(["text", *rows]) + "\n")
-    asked = ("fit-explainer", somebody, "--data", tmp_path / "films.csv", "--k", 2, "--out", tmp_path / "ex", *QUICK)
-    assert (ended := run(*asked)).code == 0, ended.err
-    found = run("explain", somebody, "--explainer", tmp_path / "ex", "A good, unbelievable film!", "--json")
-    assert [len(words) for words in selected(found)] == [2]
+    arguments = (
+        "fit-explainer",
+        somebody,
+        "--data",
+        tmp_path / "films.csv",
+        "--k",
+        2,
+        "--out",
+        tmp_path / "ex",
+        *QUICK,
+    )
+    assert (ended := run(*arguments)).code == 0, ended.err
+    result = run("explain", somebody, "--explainer", tmp_path / "ex", "A good, unbelievable film!", "--json")
+    assert [len(words) for words in selected(result)] == [2]
 
 
 @pytest.mark.parametrize("explainer", ["attention", "gradient", "leave-one-out"])
@@ -328,10 +340,10 @@ def test_anybodys_model_is_explained(run: Run, somebody: Path, explainer: str) -
     assert set(first["probabilities"]) == set(folders.LABELS)
 
 
-def test_a_reason_for_another_class_is_asked_of_anybody(run: Run, somebody: Path) -> None:
-    asked = ("explain", somebody, "a good film", "--explainer", "gradient", "--target")
-    assert json.loads(run(*asked, "neutral", "--json").out)["target"] == "neutral"
-    assert "did you mean 'neutral'" in run(*asked, "netral").err
+def test_an_explanation_of_another_class_is_available_from_every_explainer(run: Run, somebody: Path) -> None:
+    arguments = ("explain", somebody, "a good film", "--explainer", "gradient", "--target")
+    assert json.loads(run(*arguments, "neutral", "--json").out)["target"] == "neutral"
+    assert "did you mean 'neutral'" in run(*arguments, "netral").err
 
 
 def test_a_model_without_attention_is_explained_by_leaving_words_out(
@@ -369,5 +381,5 @@ def test_an_output_of_a_multi_label_model_is_explained(
 
 
 def test_target_is_refused_for_a_model_of_classes(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("fit-explainer", *order(made, tmp_path / "ex"), "--target", "good")
+    ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--target", "good")
     assert (ended.code, "--target names an output of a multi-label model" in ended.err) == (2, True)

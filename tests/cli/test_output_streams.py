@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 @contextmanager
 def closed_pipe() -> Iterator[io.TextIOWrapper]:
-    """A stream of which nobody holds the other end."""
+    """A stream whose other end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     stream = os.fdopen(writer, "w", encoding="utf-8")
@@ -94,7 +94,7 @@ def test_a_wrong_argument_still_exits_with_2_without_standard_error(monkeypatch:
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_predict_stops_when_its_reader_has_gone(
+def test_predict_stops_if_its_pipe_is_closed(
     more: list[str], made: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "many.txt").write_text("a text like any other\n" * 20_000)

@@ -1,4 +1,4 @@
-"""What a log is told of a long run: a line now and then, and nothing on standard output."""
+"""The progress of a long run in a log: a line now and then, and nothing on standard output."""
 
 from io import StringIO
 from time import sleep
@@ -14,7 +14,7 @@ def log() -> Console:
     return Console(file=StringIO(), force_terminal=False, width=40)
 
 
-def told(log: Console, each: bool) -> list[str]:
+def printed_lines(log: Console, each: bool) -> list[str]:
     with output_streams.progress_bar(log, each) as on_progress:
         for done, what in ((0, "a, seed 0: training"), (0, "a, seed 0: noise"), (1, "b"), (1000, "b")):
             on_progress(what, done, 2000)
@@ -23,7 +23,7 @@ def told(log: Console, each: bool) -> list[str]:
 
 def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
     monkeypatch.setattr(output_streams, "monotonic", lambda: 0.0)
-    assert told(log, each=True) == [
+    assert printed_lines(log, each=True) == [
         "0 of 2,000 done; a, seed 0: training",
         "1 of 2,000 done; b",
         "1,000 of 2,000 done; b",
@@ -41,14 +41,14 @@ def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):
 
 
 def test_or_none_before_half_a_minute_has_passed(log, monkeypatch):
-    assert told(log, each=False) == []
+    assert printed_lines(log, each=False) == []
     now = iter(range(0, 200, 20))
     monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
-    assert len(told(log, each=False)) == 2
+    assert len(printed_lines(log, each=False)) == 2
 
 
 def test_who_wants_quiet_gets_it():
-    assert told(Console(file=StringIO(), quiet=True), each=True) == []
+    assert printed_lines(Console(file=StringIO(), quiet=True), each=True) == []
 
 
 def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):

@@ -68,15 +68,15 @@ def erased(
     removal: Removal = "delete",
     shares: tuple[float, ...] = SHARES,
 ) -> tuple[Tensor, ...]:
-    """Half 0: without the heaviest words; 1: with these alone."""
+    """Half 0: without the top words; 1: with these alone."""
     clean = observe(model, batch)
     return (erasure.erase_words(model, batch, clean.probs, clean.weights, erasure.Erasure(shares, removal))[half],)
 
 
 def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
     held = hidden_states(model, batch)
-    found = search_attention(held, batch, KEY, restarts=2, steps=3)
-    return found.weights, held.read(found.weights.unsqueeze(1)).squeeze(1).detach(), found.distance, found.change
+    result = search_attention(held, batch, KEY, restarts=2, steps=3)
+    return result.weights, held.read(result.weights.unsqueeze(1)).squeeze(1).detach(), result.distance, result.change
 
 
 PROBES: dict[str, Probe] = {
@@ -95,7 +95,7 @@ PROBES: dict[str, Probe] = {
     "gradient": lambda m, b: (gradient(m, b),),
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }
-IDLE: dict[str, Probe] = {  # asked to do nothing
+IDLE: dict[str, Probe] = {  # of strength zero
     "noise": lambda m, b: shown(after(m, text_perturbations.embedding_noise(m, b, 0.0, KEY))),
     "fgm-label": lambda m, b: shown(after(m, text_perturbations.fgm_on_label(m, b, 0.0))),
     "pgd-attention": lambda m, b: shown(after(m, text_perturbations.pgd_on_attention(m, b, 0.0, KEY))),
@@ -139,19 +139,19 @@ class PlantedError(Exception):
 
 
 @contextmanager
-def failing(model: Classifier, seam: str, at: int) -> Iterator[list[str]]:
-    """The seam, of copies too, fails at its call number `at`, counted from 0; -1: never.  Gives the calls so far."""
+def failing(model: Classifier, extension_point: str, at: int) -> Iterator[list[str]]:
+    """The extension point, of copies too, fails at its call `at`, from 0; -1: never.  Yields the calls so far."""
     calls: list[str] = []
-    right = getattr(type(model), seam)
+    right = getattr(type(model), extension_point)
 
-    def wrong(self: Classifier, *given: object) -> object:
-        calls.append(seam)
+    def wrong(self: Classifier, *inputs: object) -> object:
+        calls.append(extension_point)
         if len(calls) == at + 1:
             raise PlantedError
-        return right(self, *given)
+        return right(self, *inputs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(model), seam, wrong)
+        patch.setattr(type(model), extension_point, wrong)
         yield calls
 
 
@@ -161,9 +161,11 @@ def spied(model: Classifier) -> Iterator[list[tuple[Batch, Tensor | None]]]:
     seen: list[tuple[Batch, Tensor | None]] = []
     right = type(model).encode
 
-    def encode(self: Classifier, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> object:
+    def encode(
+        self: Classifier, batch: Batch, embedded: Tensor | None = None, question: Tensor | None = None
+    ) -> object:
         seen.append((batch, None if embedded is None else embedded.detach().clone()))
-        return right(self, batch, embedded, asked)
+        return right(self, batch, embedded, question)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(model), "encode", encode)

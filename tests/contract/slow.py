@@ -18,16 +18,16 @@ RADII = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
 
 
 def runs(tokens: np.ndarray) -> list[set[int]]:
-    found: list[set[int]] = []
+    certificates: list[set[int]] = []
     for token in np.flatnonzero(tokens):
-        if found and token - 1 in found[-1]:
-            found[-1].add(int(token))
+        if certificates and token - 1 in certificates[-1]:
+            certificates[-1].add(int(token))
         else:
-            found.append({int(token)})
-    return found
+            certificates.append({int(token)})
+    return certificates
 
 
-def heaviest(row: np.ndarray) -> set[int]:
+def top_words(row: np.ndarray) -> set[int]:
     return set(np.argsort(-row, kind="stable")[:SIZE].tolist())
 
 
@@ -108,7 +108,7 @@ def slow_divergence(p: np.ndarray, q: np.ndarray) -> float:
     return scipy.spatial.distance.jensenshannon(p, q) ** 2 if len(p) > 1 else 0.0
 
 
-def slow_chance(marked: int, words: int) -> float:
+def slow_random_share(marked: int, words: int) -> float:
     """The mean average precision over all ways to place the marked words in an order."""
     ways = [list(places) for places in combinations(range(words), marked)]
     return float(np.mean([np.mean([(i + 1) / (place + 1) for i, place in enumerate(way)]) for way in ways]))
@@ -156,11 +156,11 @@ def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key:
     splits = [(np.setdiff1d(np.arange(len(texts)), fold), np.array(fold)) for fold in folds]
     label, gain = predicted[texts], {}
     for sign, features in ((1, seen), (-1, even)):
-        for known, asked in splits:
+        for known, unknown in splits:
             scale = sklearn.preprocessing.StandardScaler().fit(features[known])
             guess = sklearn.linear_model.LogisticRegression(C=0.03, class_weight="balanced", max_iter=5_000)
             guess.fit(scale.transform(features[known]), label[known])
-            for at, row in zip(asked, guess.predict_proba(scale.transform(features[asked])), strict=True):
+            for at, row in zip(unknown, guess.predict_proba(scale.transform(features[unknown])), strict=True):
                 own = row[list(guess.classes_).index(label[at])]
                 gain.setdefault((label[at], at), []).append(sign * own)
     classes = sorted({kind for kind, _ in gain})
@@ -196,7 +196,7 @@ def slow_tenths(w: np.ndarray) -> np.ndarray:
 SLOW = {  # one text, its real tokens only
     "jensen-shannon": slow_divergence,
     "total-variation": lambda p, q: np.abs(p - q).sum() / 2,
-    "top-k-overlap": lambda p, q: len(heaviest(p) & heaviest(q)) / min(SIZE, len(p)) if len(p) else 1.0,
+    "top-k-overlap": lambda p, q: len(top_words(p) & top_words(q)) / min(SIZE, len(p)) if len(p) else 1.0,
     "prediction-change": lambda p, q: np.abs(p - q).sum() / 2,
     "label-flip": lambda p, q: float(p.argmax() != q.argmax()),
     "comprehensiveness": slow_drop,
@@ -222,7 +222,7 @@ SLOW = {  # one text, its real tokens only
     "default-mass": slow_share,
     "default-mass/above-share": lambda w, where: slow_share(w, where) - (where.mean() if len(where) else 0.0),
     "average-precision/above-random": lambda w, where: (
-        sklearn.metrics.average_precision_score(where, w) - slow_chance(where.sum(), len(where))
+        sklearn.metrics.average_precision_score(where, w) - slow_random_share(where.sum(), len(where))
         if where.any()
         else math.nan
     ),
@@ -244,17 +244,17 @@ SLOW = {  # one text, its real tokens only
 def slow_gap(weights, label, mask):
     """Class by class, place by place."""
     there = [i for i in range(len(label)) if mask[i].any()]
-    apart = []
+    distance = []
     for one, other in combinations(sorted({int(label[i]) for i in there}), 2):
         rows = [[weights[i] * mask[i] for i in there if label[i] == c] for c in (one, other)]
-        apart.append(
+        distance.append(
             sum(
                 abs(sum(x[t] for x in rows[0]) / len(rows[0]) - sum(x[t] for x in rows[1]) / len(rows[1]))
                 for t in range(mask.shape[1])
             )
             / 2
         )
-    return sum(apart) / len(apart)
+    return sum(distance) / len(distance)
 
 
 SLOW_SETS = {  # all texts at once

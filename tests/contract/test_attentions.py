@@ -42,10 +42,10 @@ def test_weights_sum_to_one_over_the_words_and_are_exactly_zero_elsewhere(name, 
 def test_masked_scores_are_as_if_they_were_not_there(name, drawn):
     scores, mask = drawn
     weights = ATTENTIONS[name]()(scores, mask)
-    for row, real, found in zip(scores, mask, weights, strict=True):
+    for row, real, result in zip(scores, mask, weights, strict=True):
         alone = row[real].unsqueeze(0)
         if real.any():
-            assert_close(found[real], ATTENTIONS[name]()(alone, torch.ones_like(alone, dtype=torch.bool))[0])
+            assert_close(result[real], ATTENTIONS[name]()(alone, torch.ones_like(alone, dtype=torch.bool))[0])
 
 
 @ATTENTION

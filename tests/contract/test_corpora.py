@@ -24,7 +24,7 @@ def loaded(name: str, request: pytest.FixtureRequest) -> Corpus:
 
 @pytest.fixture(scope="module")
 def corpus(request: pytest.FixtureRequest) -> Corpus:
-    """Read once for all that is asked of it; of this scope, so that one is forgotten before the next is read."""
+    """Read once for all tests of it; of this scope, so that one is freed before the next is read."""
     return loaded(request.param, request)
 
 
@@ -62,7 +62,7 @@ def test_a_corpus_is_reproducible_and_every_example_has_text_and_label(
 
 
 @EVERY
-def test_evidence_covers_whole_words(corpus: Corpus) -> None:
+def test_rationales_cover_whole_words(corpus: Corpus) -> None:
     examples = [e for split in corpus.splits.values() for e in split[:SOME] if e.rationales]
     if not examples:
         pytest.skip(f"nobody marked rationales in {corpus.name}")

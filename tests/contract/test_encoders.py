@@ -11,10 +11,10 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
 @PAIR
 @pytest.mark.parametrize("name", ENCODER_NAMES)
-def test_hidden_states_have_the_size_it_says_and_are_zero_on_padding(name, pair):
+def test_hidden_states_have_the_declared_size_and_are_zero_on_padding(name, pair):
     made, texts = encoder(name, pair).eval(), batch(split(pair=pair))
-    asked = made.embed(texts.question_ids) if pair else None
-    encoded = made(made.embed(texts.ids), texts.present, asked, texts.question_present)
+    question = made.embed(texts.question_ids) if pair else None
+    encoded = made(made.embed(texts.ids), texts.present, question, texts.question_present)
     assert encoded.hidden.shape == (len(TEXTS), max(map(len, TEXTS)), made.size)
     assert not encoded.hidden[~texts.present].any()
     assert encoded.hidden[texts.present].any(-1).float().mean() > 0.8  # a ReLU may leave one token with nothing
@@ -24,9 +24,9 @@ def test_hidden_states_have_the_size_it_says_and_are_zero_on_padding(name, pair)
 @pytest.mark.parametrize("name", ENCODER_NAMES)
 def test_other_words_or_another_question_change_the_hidden_states_or_the_question(name):
     made, texts = encoder(name, pair=True).eval(), batch(split(pair=True))
-    asked = texts.question_ids.where(~texts.question_present, (texts.question_ids + 1) % 20 + 1)
+    question = texts.question_ids.where(~texts.question_present, (texts.question_ids + 1) % 20 + 1)
     one = made(made.embed(texts.ids), texts.present, made.embed(texts.question_ids), texts.question_present)
-    other = made(made.embed(texts.ids), texts.present, made.embed(asked), texts.question_present)
+    other = made(made.embed(texts.ids), texts.present, made.embed(question), texts.question_present)
     assert (one.question - other.question).abs().max() > 1e-3
     vectors = made.embed(texts.ids.where(~texts.present, texts.ids % 20 + 1))
     other = made(vectors, texts.present, made.embed(texts.question_ids), texts.question_present)
@@ -53,5 +53,5 @@ def test_the_summary_of_nothing_is_zero_whatever_the_padding_holds(name):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_every_tower_says_what_it_is(name):
+def test_every_encoder_has_a_docstring(name):
     assert len(ENCODERS[name].about.split()) > 2

@@ -16,7 +16,7 @@ from steadygaze.models.classifier import Classifier
 
 CAPTUM = {"GradientShap": {}, "FeatureAblation": {}, "ShapleyValueSampling": {"n_samples": 3}}
 ABLE = [name for name, kind in EXPLAINERS.items() if kind.requires <= Classifier.capabilities]
-"""What a model that selects is needed for, tests/explain/test_rationale.py asks."""
+"""Tests that need a model that selects are in tests/explainers/test_rationale.py."""
 NAMES = [*ABLE, *CAPTUM]
 EXPLAINER = pytest.mark.parametrize("name", NAMES)
 ENCODERS = {name: ["bilstm", "cnn", "transformer"] for name in EXPLAINERS} | {"attention": ENCODER_NAMES}
@@ -52,11 +52,11 @@ def look(model: nn.Module) -> tuple[object, ...]:
     asks = [parameter.requires_grad for parameter in model.parameters()]
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     hooks = [list(getattr(module, kind)) for module in model.modules() for kind in kinds]
-    chance = torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), np.random.get_state()[2]
+    random_state = torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), np.random.get_state()[2]
     flags = cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, torch.is_grad_enabled()
     values = [value.clone() for value in model.state_dict().values()]
     gradients = [None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()]
-    return modes, asks, hooks, chance, flags, values, gradients
+    return modes, asks, hooks, random_state, flags, values, gradients
 
 
 def assert_untouched(model: nn.Module, before: tuple[object, ...]) -> None:
@@ -99,11 +99,11 @@ def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, 
     right = getattr(model, part).forward
     left = [10**6]  # calls until it fails
 
-    def failing(*given: object) -> object:
+    def failing(*inputs: object) -> object:
         left[0] -= 1
         if left[0] < 0:
             raise RuntimeError("planted")
-        return right(*given)
+        return right(*inputs)
 
     monkeypatch.setattr(getattr(model, part), "forward", failing)
     explainer.explain(model, texts)
@@ -140,38 +140,40 @@ def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, en
 @EXPLAINER_AND_MODEL
 def test_what_stands_in_the_padding_and_beside_a_text_changes_nothing(name, encoder):
     model, explainer, texts = in_use(encoder, True), made(name), batch(split(pair=True))
-    found = explainer.explain(model, texts).weights
+    result = explainer.explain(model, texts).weights
     elsewhere = replace(texts, index=texts.index + 100)  # the same texts in other rows of their split
-    assert torch.equal(explainer.explain(model, elsewhere).weights, found)
-    torch.testing.assert_close(explainer.explain(model, littered(texts)).weights, found, rtol=0, atol=1e-5)
+    assert torch.equal(explainer.explain(model, elsewhere).weights, result)
+    torch.testing.assert_close(explainer.explain(model, littered(texts)).weights, result, rtol=0, atol=1e-5)
     turned = torch.arange(len(TEXTS)).flip(0)
     other = explainer.explain(model, batch(split(pair=True), turned.tolist())).weights
-    torch.testing.assert_close(other[turned], found, rtol=0, atol=1e-5)
+    torch.testing.assert_close(other[turned], result, rtol=0, atol=1e-5)
 
 
 @EXPLAINER
-def test_the_class_asked_about_is_the_predicted_one_unless_another_is_named(name):
+def test_the_explained_class_is_the_predicted_one_unless_another_is_named(name):
     model, explainer, texts = classifier("bilstm"), made(name), batch(split())
     predicted = model(texts).logits.argmax(-1)
-    asked, other = (explainer.explain(model, texts, aim).weights for aim in (predicted, (predicted + 1) % CLASSES))
-    assert torch.equal(explainer.explain(model, texts).weights, asked)
+    predicted_weights, other = (
+        explainer.explain(model, texts, aim).weights for aim in (predicted, (predicted + 1) % CLASSES)
+    )
+    assert torch.equal(explainer.explain(model, texts).weights, predicted_weights)
     if explainer.class_specific:
-        assert (asked != other).any(-1).equal(texts.mask.any(-1))
+        assert (predicted_weights != other).any(-1).equal(texts.mask.any(-1))
     else:
-        assert torch.equal(asked, other)
+        assert torch.equal(predicted_weights, other)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if made(name).requires])
 def test_vectors_in_place_of_the_texts_own_are_what_is_explained(name):
-    """Of the words' own vectors, the same as of the words; of those of other words, what is said of these."""
+    """With the words' own vectors, the same as with the words; with those of other words, the result of these."""
     model, explainer, texts = classifier("cnn"), made(name), batch(split())
     assert torch.equal(
         explainer.explain(model, texts, embedded=model.embed(texts)).weights, explainer.explain(model, texts).weights
     )
     moved = 1.5 * model.embed(texts)
-    found = explainer.explain(model, texts, embedded=moved)
-    torch.testing.assert_close(found.logits, model(texts, moved).logits)
-    assert (found.weights != explainer.explain(model, texts).weights).any()
+    result = explainer.explain(model, texts, embedded=moved)
+    torch.testing.assert_close(result.logits, model(texts, moved).logits)
+    assert (result.weights != explainer.explain(model, texts).weights).any()
 
 
 @EXPLAINER
@@ -182,7 +184,7 @@ def test_a_batch_without_a_single_word_is_no_trouble(name):
 
 
 @EXPLAINER
-def test_every_explainer_says_what_it_is(name):
+def test_every_explainer_has_a_docstring(name):
     explainer = made(name)
     assert explainer.__doc__
     assert "Does not change the model" not in explainer.__doc__

@@ -42,7 +42,7 @@ def slow(name: str) -> Callable[..., float]:
 def inputs(name: str) -> dict[str, Tensor | int]:
     """Random arguments: texts of 0 to T tokens with unread ones between, some without anything chosen or marked.
 
-    Where a number says which texts are equal, the first twenty stand there twice.
+    For a number about equal texts, the first twenty occur twice.
     """
     names = arguments(name)
     many = MANY if "key" in names else B
@@ -76,8 +76,8 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         "mask": mask,
         "k": SIZE,
     }
-    given = {a: drawn[a] for a in names}
-    return each(given, lambda x: torch.cat([x, x[:20]])) if "key" in names else given
+    values = {a: drawn[a] for a in names}
+    return each(values, lambda x: torch.cat([x, x[:20]])) if "key" in names else values
 
 
 def each(given: dict[str, Tensor | int], change: Callable[[Tensor], Tensor]) -> dict[str, Tensor | int]:
@@ -93,11 +93,11 @@ def test_a_measure_gives_one_number_per_example_within_its_bounds(name):
     value, (low, high) = MEASURES[name].function(**inputs(name)), MEASURES[name].bounds
     assert value.shape == (B,)
     assert value.is_floating_point()
-    told = value[~value.isnan()]
-    assert len(told) > B / 2
-    assert told.min() >= low
-    assert told.max() <= high + 1e-12
-    assert told.unique().numel() > 1
+    numbers = value[~value.isnan()]
+    assert len(numbers) > B / 2
+    assert numbers.min() >= low
+    assert numbers.max() <= high + 1e-12
+    assert numbers.unique().numel() > 1
 
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
@@ -109,27 +109,27 @@ def test_a_measure_is_a_proportion_if_and_only_if_its_values_are_zero_and_one(na
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
 def test_a_batch_is_its_examples(name):
-    given = inputs(name)
-    rows = [MEASURES[name].function(**each(given, lambda x, i=i: x[i : i + 1])) for i in range(B)]
-    assert_same(torch.cat(rows), MEASURES[name].function(**given))
+    values = inputs(name)
+    rows = [MEASURES[name].function(**each(values, lambda x, i=i: x[i : i + 1])) for i in range(B)]
+    assert_same(torch.cat(rows), MEASURES[name].function(**values))
 
 
 @pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name)])
 def test_what_is_masked_does_not_count_whatever_it_holds(name):
-    given = inputs(name)
-    worst = {a: x.dtype == torch.bool or (99 if a in IDS else torch.nan) for a, x in given.items() if a != "k"}
-    mask = pad(given["mask"], (1, 4))
+    values = inputs(name)
+    worst = {a: x.dtype == torch.bool or (99 if a in IDS else torch.nan) for a, x in values.items() if a != "k"}
+    mask = pad(values["mask"], (1, 4))
     dirty = {
         a: mask if a == "mask" else pad(x, (1, 4)).masked_fill(~mask, worst[a]) if a in PER_TOKEN else x
-        for a, x in given.items()
+        for a, x in values.items()
     }
-    assert_same(MEASURES[name].function(**dirty), MEASURES[name].function(**given))
+    assert_same(MEASURES[name].function(**dirty), MEASURES[name].function(**values))
 
 
 @pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name) and name not in OF_RUNS])
 def test_the_order_of_the_tokens_does_not_matter(name):
-    given, order = inputs(name), torch.randperm(T)
-    assert_same(MEASURES[name].function(**each(given, lambda x: x[:, order])), MEASURES[name].function(**given))
+    values, order = inputs(name), torch.randperm(T)
+    assert_same(MEASURES[name].function(**each(values, lambda x: x[:, order])), MEASURES[name].function(**values))
 
 
 def test_the_order_of_the_tokens_matters_to_runs():
@@ -141,9 +141,9 @@ def test_the_order_of_the_tokens_matters_to_runs():
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_a_measure_is_symmetric_if_and_only_if_it_says_so(name):
-    given = inputs(name)
-    first, second, *rest = [*given.values(), None]
+def test_a_measure_is_symmetric_if_and_only_if_it_declares_it(name):
+    values = inputs(name)
+    first, second, *rest = [*values.values(), None]
     if second is None or first.shape != second.shape or first.dtype != second.dtype or arguments(name)[1] == "mask":
         assert not MEASURES[name].symmetric  # the two are different things
         return
@@ -154,7 +154,7 @@ def test_a_measure_is_symmetric_if_and_only_if_it_says_so(name):
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_identical_inputs_score_the_neutral_value(name):
-    given = inputs(name)
+    values = inputs(name)
     first, second = [*arguments(name), ""][:2]
     if MEASURES[name].identical is None:
         # Nothing to be identical to, or a difference from what even weights, a random order or the rationales scores.
@@ -164,54 +164,54 @@ def test_identical_inputs_score_the_neutral_value(name):
             "average-precision/above-random",
         )
         return
-    one = given[second] if first in ("selected", "weights") else given[first]
+    one = values[second] if first in ("selected", "weights") else values[first]
     alike = {first: one.double() if first == "weights" else one, second: one}
     if first == "full":
         alike[second] = one.unsqueeze(1).expand(B, K, C)
-    value = torch.as_tensor(MEASURES[name].function(**{**given, **alike}))
+    value = torch.as_tensor(MEASURES[name].function(**{**values, **alike}))
     if second in ("first", "blank"):
         value = value[one.any(-1)]  # of no weight at all, none is in the first sentence
-    told = value[~value.isnan()]
-    assert len(told) > B / 2 or name in OF_A_SET
-    assert_same(told, torch.full_like(told, MEASURES[name].identical))
+    numbers = value[~value.isnan()]
+    assert len(numbers) > B / 2 or name in OF_A_SET
+    assert_same(numbers, torch.full_like(numbers, MEASURES[name].identical))
 
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
 def test_a_measure_agrees_with_a_slow_one(name):
-    given = inputs(name)
-    mask = given.get("mask", torch.ones(B, C, dtype=torch.bool))
-    shown = {a: x for a, x in given.items() if a not in ("mask", "k")}
+    values = inputs(name)
+    mask = values.get("mask", torch.ones(B, C, dtype=torch.bool))
+    shown = {a: x for a, x in values.items() if a not in ("mask", "k")}
     rows = [
         slow(name)(*(x[i][mask[i]].numpy() if a in PER_TOKEN else x[i].numpy() for a, x in shown.items()))
         for i in range(B)
     ]
-    value = MEASURES[name].function(**given)
+    value = MEASURES[name].function(**values)
     assert_same(value, torch.tensor(rows, dtype=value.dtype))
 
 
 @pytest.mark.parametrize("name", OF_A_SET)
 def test_a_number_of_a_whole_set_agrees_with_a_slow_one_and_sees_no_order_and_no_padding(name):
-    given = inputs(name)
-    order = torch.randperm(len(next(iter(given.values()))))
-    value, (low, high) = MEASURES[name].function(**given), MEASURES[name].bounds
+    values = inputs(name)
+    order = torch.randperm(len(next(iter(values.values()))))
+    value, (low, high) = MEASURES[name].function(**values), MEASURES[name].bounds
     assert isinstance(value, float)
     assert low <= value <= high
-    assert value == pytest.approx(slow(name)(*(x.numpy() for x in given.values())), abs=1e-9)
-    assert MEASURES[name].function(**each(given, lambda x: x[order])) == pytest.approx(value, abs=1e-12)
-    wide = {a: pad(x, (0, 3)) if a in PER_TOKEN else x for a, x in given.items()}
+    assert value == pytest.approx(slow(name)(*(x.numpy() for x in values.values())), abs=1e-9)
+    assert MEASURES[name].function(**each(values, lambda x: x[order])) == pytest.approx(value, abs=1e-12)
+    wide = {a: pad(x, (0, 3)) if a in PER_TOKEN else x for a, x in values.items()}
     assert MEASURES[name].function(**wide) == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_leaves_its_arguments_alone(name):
-    given = inputs(name)
-    before = each(given, Tensor.clone)
-    MEASURES[name].function(**given)
-    assert all(torch.equal(x, before[a]) for a, x in given.items() if isinstance(x, Tensor))
+    values = inputs(name)
+    before = each(values, Tensor.clone)
+    MEASURES[name].function(**values)
+    assert all(torch.equal(x, before[a]) for a, x in values.items() if isinstance(x, Tensor))
 
 
 def test_every_measure_has_a_reference_a_sentence_and_a_citation():
-    """Every measure has a slow reference and a plain sentence; every file of the room is in the catalog."""
+    """Every measure has a slow reference and a plain sentence; every file of the package is in the catalog."""
     assert set(SLOW) <= set(PER_EXAMPLE)
     assert set(SLOW_SETS) == set(OF_A_SET)
     assert all(slow(name) for name in MEASURES)

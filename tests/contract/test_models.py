@@ -45,15 +45,15 @@ def test_padding_and_company_change_neither_value_nor_gradient(encoder, pair, dt
     assert expected.logits.isfinite().all()
     assert all(value.isfinite().all() for value in reference.values())
 
-    (found,), gradient = read(model, wide)
+    (result,), gradient = read(model, wide)
     width = whole.ids.shape[1]
-    assert_close(found.logits, expected.logits, dtype)
-    assert_close(found.weights[:, :width], expected.weights, dtype)
-    assert not found.weights[~wide.mask].any()
+    assert_close(result.logits, expected.logits, dtype)
+    assert_close(result.weights[:, :width], expected.weights, dtype)
+    assert not result.weights[~wide.mask].any()
     assert_close(gradient, reference, dtype)
 
-    found, gradient = read(model, *parts)
-    assert_close(torch.cat([forward.logits for forward in found]), expected.logits[[4, 1, 0, 2, 6, 3, 5]], dtype)
+    result, gradient = read(model, *parts)
+    assert_close(torch.cat([forward.logits for forward in result]), expected.logits[[4, 1, 0, 2, 6, 3, 5]], dtype)
     assert_close(gradient, reference, dtype)
 
 
@@ -104,16 +104,16 @@ def test_embeddings_of_padding_get_no_gradient_and_those_of_tokens_do(encoder, p
 @ENCODER
 def test_a_text_without_any_word_gets_no_attention_and_finite_logits(encoder, pair, attention):
     model = cached_classifier(encoder, pair, attention=attention)
-    (forward,), found = read(model, batch(split(("s", "ss"), pair)))
+    (forward,), result = read(model, batch(split(("s", "ss"), pair)))
     assert torch.equal(forward.weights, torch.zeros(2, 2, dtype=torch.float64))
     assert forward.logits.isfinite().all()
-    assert all(value.isfinite().all() for value in found.values())
-    assert any(value.any() for name, value in found.items() if name.startswith("decoder"))
+    assert all(value.isfinite().all() for value in result.values())
+    assert any(value.any() for name, value in result.items() if name.startswith("decoder"))
 
 
 @PAIR
 @ENCODER
-def test_the_seams_in_a_row_are_the_forward_pass(encoder, pair):
+def test_the_extension_points_in_sequence_are_the_forward_pass(encoder, pair):
     model = cached_classifier(encoder, pair)
     texts = batch(split(pair=pair))
     encoded = model.encode(texts, model.embed(texts))
@@ -129,5 +129,5 @@ def test_the_seams_in_a_row_are_the_forward_pass(encoder, pair):
 @ENCODER
 def test_every_parameter_is_used(encoder, pair):
     model = cached_classifier(encoder, pair)
-    found = gradients(model, batch(split(pair=pair)))
-    assert [name for name, _ in model.named_parameters() if name not in found or not found[name].any()] == []
+    result = gradients(model, batch(split(pair=pair)))
+    assert [name for name, _ in model.named_parameters() if name not in result or not result[name].any()] == []

@@ -1,4 +1,4 @@
-"""What every probe promises: a model left as it was, nothing done where nothing is asked, each text by itself."""
+"""The contract of every probe: an unchanged model, no change at strength zero, each text by itself."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -13,7 +13,7 @@ from contract.tiny import QUESTIONS, TEXTS, assert_close, batch, cached_classifi
 from steadygaze.audit.probes.text_perturbations import gradient, observe
 from steadygaze.models.attention_layers import ATTENTIONS
 
-SEAMS = ("embed", "encode", "score", "attend", "decode")
+EXTENSION_POINTS = ("embed", "encode", "score", "attend", "decode")
 PROBE = pytest.mark.parametrize("name", PROBES)
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
@@ -34,7 +34,7 @@ def unusual_flags() -> Iterator[None]:
 @PAIR
 @MODEL
 @PROBE
-def test_a_probe_leaves_model_batch_chance_and_flags_exactly_as_they_were(name, encoder, pair):
+def test_a_probe_leaves_model_batch_generator_and_flags_unchanged(name, encoder, pair):
     model, texts = in_use(encoder, pair), batch(split(pair=pair))
     copies = {field.name: getattr(texts, field.name) for field in fields(texts)}
     copies = {key: None if value is None else value.clone() for key, value in copies.items()}
@@ -49,15 +49,15 @@ def test_a_probe_leaves_model_batch_chance_and_flags_exactly_as_they_were(name, 
 
 @pytest.mark.usefixtures("unusual_flags")
 @PROBE
-def test_a_probe_leaves_the_model_as_it_was_first_middle_or_last_call_of_whichever_seam_fails(name):
+def test_a_probe_leaves_the_model_unchanged_if_any_call_of_an_extension_point_fails(name):
     model, texts = in_use("bilstm"), batch(split())
     before = state(model)
-    for seam in SEAMS:
-        with failing(model, seam, -1) as calls:
+    for extension_point in EXTENSION_POINTS:
+        with failing(model, extension_point, -1) as calls:
             PROBES[name](model, texts)
-        assert calls, f"{name} does not go through {seam}"
+        assert calls, f"{name} does not go through {extension_point}"
         for at in sorted({0, len(calls) // 2, len(calls) - 1}):
-            with failing(model, seam, at), pytest.raises(PlantedError):
+            with failing(model, extension_point, at), pytest.raises(PlantedError):
                 PROBES[name](model, texts)
             assert state(model) == before
 
@@ -67,32 +67,32 @@ def test_a_probe_leaves_the_model_as_it_was_first_middle_or_last_call_of_whichev
 @PROBE
 def test_a_model_in_training_shows_what_it_shows_in_evaluation(name, encoder):
     model, texts = in_use(encoder), batch(split())
-    found = PROBES[name](model, texts)
-    for one, other in zip(found, PROBES[name](model.eval(), texts), strict=True):
+    result = PROBES[name](model, texts)
+    for one, other in zip(result, PROBES[name](model.eval(), texts), strict=True):
         assert one.equal(other)
 
 
-# --- nothing asked, nothing done
+# --- strength zero, no change
 
 
 @pytest.mark.sweep
 @PAIR
 @MODEL
 @pytest.mark.parametrize("name", IDLE)
-def test_a_probe_asked_to_do_nothing_does_nothing(name, encoder, pair):
+def test_a_probe_of_strength_zero_changes_nothing(name, encoder, pair):
     model, texts = cached_classifier(encoder, pair), widened(batch(split(pair=pair)), 2)
     clean = observe(model, texts)
     *weights, probs = IDLE[name](model, texts)
     assert probs.reshape(clean.probs.shape).equal(clean.probs)
-    for found in weights:
-        assert found.equal(clean.weights)
+    for result in weights:
+        assert result.equal(clean.weights)
 
 
 # --- each text by itself
 
 
 def of_text(values: Tensor, row: int, length: int, width: int) -> Tensor:
-    """What is said of one text, without the padding where it is about tokens."""
+    """The result of one text, without padding if it is about tokens."""
     return values[row, :length] if values.shape[1:] == (width,) else values[row]
 
 
@@ -138,33 +138,33 @@ def test_special_tokens_padding_and_questions_are_never_touched(name, encoder, p
     with spied(model) as seen:
         PROBES[name](model, texts)
     assert seen
-    for given, embedded in seen:
-        rows, width = given.index, given.ids.shape[1]  # erasure reads what is left of texts in batches of its own
-        assert (given.present.sum(-1) <= texts.present.sum(-1)[rows]).all()
-        left = given.present & ~given.mask
-        assert [row[keep].tolist() for row, keep in zip(given.ids, left, strict=True)] == [
+    for inputs, embedded in seen:
+        rows, width = inputs.index, inputs.ids.shape[1]  # erasure reads what is left of texts in batches of its own
+        assert (inputs.present.sum(-1) <= texts.present.sum(-1)[rows]).all()
+        left = inputs.present & ~inputs.mask
+        assert [row[keep].tolist() for row, keep in zip(inputs.ids, left, strict=True)] == [
             row[keep].tolist() for row, keep in zip(texts.ids[rows], special[rows], strict=True)
         ]
-        assert not given.ids[~given.present].any()
+        assert not inputs.ids[~inputs.present].any()
         if embedded is not None:
-            assert given.mask.equal(texts.mask[rows, :width])
-            assert embedded[~given.mask].equal(clean[rows, :width][~given.mask])
+            assert inputs.mask.equal(texts.mask[rows, :width])
+            assert embedded[~inputs.mask].equal(clean[rows, :width][~inputs.mask])
         if pair:
-            assert given.question_ids.equal(texts.question_ids[rows])
-            assert given.question_present.equal(texts.question_present[rows])
+            assert inputs.question_ids.equal(texts.question_ids[rows])
+            assert inputs.question_present.equal(texts.question_present[rows])
 
 
 @pytest.mark.parametrize("name", [name for name in PROBES if name not in ("look", "gradient")])
-def test_a_probe_asked_to_do_something_does_something(name):
+def test_a_probe_of_positive_strength_changes_something(name):
     """So the tests above are about something."""
     model, texts = cached_classifier(), batch(split())
     clean = observe(model, texts)
     compared = {"gradient-through-attention": gradient(model, texts)}.get(name, clean.probs)
-    found = PROBES[name](model, texts)
-    found = found[1] if len(found) > 1 else found[0]
-    found = found[:, 1] if found.ndim == 3 else found
+    result = PROBES[name](model, texts)
+    result = result[1] if len(result) > 1 else result[0]
+    result = result[:, 1] if result.ndim == 3 else result
     several = texts.mask.sum(-1) > 1
-    assert (found - compared).abs().amax(-1)[several].min() > 1e-6
+    assert (result - compared).abs().amax(-1)[several].min() > 1e-6
 
 
 @pytest.mark.sweep

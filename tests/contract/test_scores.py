@@ -23,11 +23,11 @@ def test_a_score_depends_on_its_own_token_and_the_question_of_its_row_alone(name
     inputs = (hidden,) if states.question is None else (hidden, states.question.requires_grad_())
     scores = score(states)
     assert scores.shape == (3, 4)
-    gradient, *asked = torch.autograd.grad(scores[1, 2], inputs)
+    gradient, *question_gradients = torch.autograd.grad(scores[1, 2], inputs)
     assert gradient[1, 2].any()
     gradient[1, 2] = 0
     assert not gradient.any()
-    for value in asked:
+    for value in question_gradients:
         assert value[1].any()
         assert not value[[0, 2]].any()
 
@@ -36,8 +36,8 @@ def test_a_score_depends_on_its_own_token_and_the_question_of_its_row_alone(name
 @SCORE
 def test_its_gradient_is_right(name, pair):
     score, states = SCORES[name](6, pair).double(), encoded(pair, rows=2, tokens=2)
-    given = [states.hidden.requires_grad_(), *([states.question.requires_grad_()] if pair else [])]
-    assert torch.autograd.gradcheck(lambda *values: score(Encoded(*values)), given)
+    inputs = [states.hidden.requires_grad_(), *([states.question.requires_grad_()] if pair else [])]
+    assert torch.autograd.gradcheck(lambda *values: score(Encoded(*values)), inputs)
 
 
 @SCORE

@@ -44,7 +44,7 @@ def batch_of(rows: list[int], extra: int = 0) -> Batch:
 def synonyms_of() -> Synonyms:
     """For the toy vocabulary: words 2 to 13 have one to three others, the rest none; word 19 continues the one before.
 
-    A table row is filled up with 0, the id of padding, which nobody may ever draw.
+    A table row is filled up with 0, the id of padding, which is never drawn.
     """
     table, count = torch.zeros(WORDS, 3, dtype=torch.long), torch.zeros(WORDS, dtype=torch.long)
     for word in range(2, 14):
@@ -70,7 +70,7 @@ def student(technique: Technique) -> Model:
     return model
 
 
-def given_for(technique: Technique, model: Model, batch: Batch) -> LossContext:
+def context_for(technique: Technique, model: Model, batch: Batch) -> LossContext:
     """What the loop would hand over in the last stage."""
     models, synonyms = finished(technique), synonyms_of()
     with torch.no_grad():
@@ -84,7 +84,7 @@ def given_for(technique: Technique, model: Model, batch: Batch) -> LossContext:
 def terms_of(name: str, batch: Batch) -> Terms:
     technique = TECHNIQUES[name]()
     model = student(technique)
-    return technique.loss(model, batch, given_for(technique, model, batch))
+    return technique.loss(model, batch, context_for(technique, model, batch))
 
 
 def labels_loss(model: Model) -> float:
@@ -107,7 +107,7 @@ def test_padding_changes_nothing(name: str) -> None:
         torch.testing.assert_close(wide[key], narrow[key], rtol=0, atol=ROUNDING)
 
 
-def test_a_batch_is_its_texts_one_by_one_unless_it_says_otherwise(name: str) -> None:
+def test_a_batch_is_its_texts_one_by_one_unless_the_technique_declares_otherwise(name: str) -> None:
     together = terms_of(name, batch_of([0, 1, 2, 3]))
     alone = [terms_of(name, batch_of([row])) for row in range(4)]
     same = all(torch.allclose(together[k], torch.cat([a[k] for a in alone]), rtol=0, atol=ROUNDING) for k in together)
@@ -117,17 +117,17 @@ def test_a_batch_is_its_texts_one_by_one_unless_it_says_otherwise(name: str) -> 
 def test_a_loss_leaves_model_mode_and_gradients_alone_and_repeats_bit_for_bit(name: str) -> None:
     technique, batch = TECHNIQUES[name](), batch_of([0, 1, 2])
     model = student(technique)
-    given = given_for(technique, model, batch)
+    context = context_for(technique, model, batch)
 
     def look() -> list[object]:
         values = [(value.tolist(), value.requires_grad, value.grad) for value in model.parameters()]
         return [values, [module.training for module in model.modules()]]
 
-    before, chance = look(), torch.get_rng_state()
-    first = technique.loss(model, batch, given)
+    before, random_state = look(), torch.get_rng_state()
+    first = technique.loss(model, batch, context)
     assert look() == before
-    assert torch.equal(torch.get_rng_state(), chance)  # what a loss draws, it draws from `given.chance`
-    again = technique.loss(model, batch, given)
+    assert torch.equal(torch.get_rng_state(), random_state)  # a loss draws from `context.key`
+    again = technique.loss(model, batch, context)
     assert look() == before
     assert all(torch.equal(first[key], again[key]) for key in first)
 
@@ -136,11 +136,11 @@ def test_a_loss_can_do_without_the_large_things_it_remembers(name: str) -> None:
     """What has a vector for each token may be too large to be kept; then it is made anew, and nothing else changes."""
     technique, batch = TECHNIQUES[name](), batch_of([0, 1, 2, 3])
     model = student(technique)
-    given = given_for(technique, model, batch)
-    small = {key: value for key, value in given.cached_targets.tokens.items() if value.ndim == 2}
-    kept = technique.loss(model, batch, given)
+    context = context_for(technique, model, batch)
+    small = {key: value for key, value in context.cached_targets.tokens.items() if value.ndim == 2}
+    kept = technique.loss(model, batch, context)
     anew = technique.loss(
-        model, batch, dataclasses.replace(given, cached_targets=CachedTargets(given.cached_targets.texts, small))
+        model, batch, dataclasses.replace(context, cached_targets=CachedTargets(context.cached_targets.texts, small))
     )
     assert kept.keys() == anew.keys()
     for key in kept:
@@ -185,7 +185,7 @@ def test_eighteen_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(nam
 
 
 def test_every_technique_and_setting_has_a_description(name: str) -> None:
-    """The first line of its docstring is what `steadygaze list techniques` prints; every setting says what it is."""
+    """The first line of its docstring is what `steadygaze list techniques` prints; every setting has a description."""
     technique = TECHNIQUES[name]
     assert technique.__doc__
     assert set(field_names(technique)) <= descriptions(technique).keys()

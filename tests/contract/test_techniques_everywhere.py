@@ -93,13 +93,13 @@ def read(technique: Technique, shape: Shape, texts: Batch) -> tuple[Terms, dict[
     torch.manual_seed(2)
     modules = {name: module.double() for name, module in technique.modules(model).items()}
     prior = torch.arange(1.0, shape[2] + 1).softmax(-1)
-    given = LossContext(
+    context = LossContext(
         models, modules, RandomKey(1), 0.5, memory, technique.on_epoch_start(model, known), known, prior
     )
-    terms = technique.loss(model, texts, given)
+    terms = technique.loss(model, texts, context)
     names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad(sum(terms.values()).sum(), parameters, allow_unused=True)
-    return terms, {key: value for key, value in zip(names, found, strict=True) if value is not None}
+    result = torch.autograd.grad(sum(terms.values()).sum(), parameters, allow_unused=True)
+    return terms, {key: value for key, value in zip(names, result, strict=True) if value is not None}
 
 
 @pytest.mark.sweep

@@ -45,9 +45,9 @@ def ragged(patterns: Sequence[str], seed: int = 0) -> TokenArray:
 
 def split(texts: Sequence[str] = TEXTS, pair: bool = False, questions: Sequence[str] = QUESTIONS) -> Data:
     """A labeled split; the questions are taken in turn where there are fewer of them than texts."""
-    asked = [questions[i % len(questions)] for i in range(len(texts))]
+    row_questions = [questions[i % len(questions)] for i in range(len(texts))]
     label = np.arange(len(texts), dtype=np.int64) % CLASSES
-    return Data(ragged(texts), ragged(asked, 1) if pair else None, label)
+    return Data(ragged(texts), ragged(row_questions, 1) if pair else None, label)
 
 
 def batch(data: Data, chosen: Sequence[int] | None = None) -> Batch:
@@ -116,8 +116,8 @@ def read(model: Classifier, *batches: Batch) -> tuple[list[Forward], dict[str, T
     forwards = [model(batch) for batch in batches]
     total = torch.cat([loss(forward, batch) for forward, batch in zip(forwards, batches, strict=True)]).sum()
     names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad(total, parameters, allow_unused=True)
-    return forwards, {name: value for name, value in zip(names, found, strict=True) if value is not None}
+    result = torch.autograd.grad(total, parameters, allow_unused=True)
+    return forwards, {name: value for name, value in zip(names, result, strict=True) if value is not None}
 
 
 def gradients(model: Classifier, *batches: Batch) -> dict[str, Tensor]:

@@ -107,9 +107,9 @@ def test_some_missing_labels_are_refused_by_position():
     with pytest.raises(UserError, match=r"labels\[2\] is empty"):
         sg.audit(lambda texts: [[0.5, 0.5]] * len(texts), TEXTS, labels, **box)
     examples = [Example(one, label) for one, label in zip(TEXTS, labels, strict=True)]
-    subject = as_adapter(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
+    adapter = as_adapter(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
     with pytest.raises(UserError, match=r"labels\[2\] is missing, but other texts have a label"):
-        run_audit(AuditRequest(subject, examples, ProbeConfig(sample=1)))
+        run_audit(AuditRequest(adapter, examples, ProbeConfig(sample=1)))
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +131,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
     ids=lambda command: command[0],
 )
 def test_an_empty_column_name_is_an_error(made: Small, tmp_path: Path, command: list[str], option: str) -> None:
-    given = {"MODEL": made.model, "DATA": made.data, "OUT": tmp_path / "out"}
-    result = run_case([given.get(word, word) for word in command] + [option, ""], watch=[tmp_path, made.model.parent])
+    arguments = {"MODEL": made.model, "DATA": made.data, "OUT": tmp_path / "out"}
+    result = run_case(
+        [arguments.get(word, word) for word in command] + [option, ""], watch=[tmp_path, made.model.parent]
+    )
     assert_clean(result, codes=(2,))
     if not (option == "--rationales" and command[0] in ("certify", "fit-explainer")):
         assert "must be a string that is not empty, found ''" in result.err

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from disk import room_for
+from disk import disk_limit
 from steadygaze.core import atomic_files
 from steadygaze.core.atomic_files import (
     exclusive,
@@ -132,7 +132,7 @@ def test_a_disk_that_fills_up_leaves_the_old_whole(kind: str, writer: str, stand
             save_file({"x": torch.zeros(1_000_000)}, target)
 
     full = pytest.raises((OSError, SafetensorError), match="File too large")  # an exception, not a signal
-    with full, room_for(100_000), (new_file if kind == "file" else new_folder)(standing / kind) as new:
+    with full, disk_limit(100_000), (new_file if kind == "file" else new_folder)(standing / kind) as new:
         write(new)
     assert content(standing) == before
     assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]

@@ -25,13 +25,13 @@ def test_unknown_names_the_nearest(found, known, sentence):
 
 
 def test_a_thousand_names_are_not_all_listed():
-    said = str(unknown("label", "label 12x", (f"label {i}" for i in range(1000))))
-    assert "did you mean 'label 12" in said
-    assert said.count(",") == MAX_NAMES - 1
-    assert said.endswith("… (1000 in all).")
+    message = str(unknown("label", "label 12x", (f"label {i}" for i in range(1000))))
+    assert "did you mean 'label 12" in message
+    assert message.count(",") == MAX_NAMES - 1
+    assert message.endswith("… (1000 in all).")
 
 
 def test_what_was_found_may_be_anything_and_is_cut():
-    said = str(unknown("explainer", list(range(100_000)), ["lime"]))
-    assert said.startswith("unknown explainer [0, 1, 2, ")
-    assert len(said) < 150
+    message = str(unknown("explainer", list(range(100_000)), ["lime"]))
+    assert message.startswith("unknown explainer [0, 1, 2, ")
+    assert len(message) < 150

@@ -11,7 +11,7 @@ TEXTS = ["one two three four five", "", "six", "one two three", "’tis café"]
 
 
 @given(st.lists(st.integers(0, len(TEXTS) - 1), max_size=8))
-def test_select_gives_the_sequences_asked_for(rows):
+def test_select_returns_the_requested_sequences(rows):
     ragged = build_word_tokenizer(TEXTS, max_length=3).encode(TEXTS)
     chosen = ragged.select(rows)
     expected = [ragged.ids[ragged.starts[row] : ragged.starts[row + 1]].tolist() for row in rows]

@@ -1,4 +1,4 @@
-"""Chance: a text's numbers are its own, evenly spread, and the same everywhere."""
+"""Random keys: the numbers of a text depend on the text, are uniform, and the same on every device."""
 
 import numpy as np
 import torch
@@ -76,9 +76,9 @@ def test_scramble_is_the_published_mixing_of_number_and_key_by_python_alone():
 
     numbers = torch.tensor([[0, 1, -1], [2**62, -(2**63), 12345]])
     for key in (0, 1, 2**40 + 3):
-        found = RandomKey(key).scramble(numbers)
-        assert found.dtype == torch.int64
-        assert [[one % 2**64 for one in row] for row in found.tolist()] == [
+        result = RandomKey(key).scramble(numbers)
+        assert result.dtype == torch.int64
+        assert [[one % 2**64 for one in row] for row in result.tolist()] == [
             [mixed(one % 2**64, key) for one in row] for row in numbers.tolist()
         ]
 
@@ -86,11 +86,11 @@ def test_scramble_is_the_published_mixing_of_number_and_key_by_python_alone():
 def test_scramble_leaves_its_numbers_alone_and_never_makes_one_of_two():
     numbers = torch.arange(-50_000, 50_000)
     before = numbers.clone()
-    found = RandomKey(1).scramble(numbers)
+    result = RandomKey(1).scramble(numbers)
     assert numbers.equal(before)
-    assert len(found.unique()) == len(numbers)
-    assert not found.equal(RandomKey(2).scramble(numbers))
-    bits = (found.unsqueeze(-1) >> torch.arange(64)) & 1
+    assert len(result.unique()) == len(numbers)
+    assert not result.equal(RandomKey(2).scramble(numbers))
+    bits = (result.unsqueeze(-1) >> torch.arange(64)) & 1
     assert (bits.double().mean(0) - 0.5).abs().max() < 5 * 0.5 / len(numbers) ** 0.5
 
 

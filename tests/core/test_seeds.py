@@ -1,4 +1,4 @@
-"""Seeds: one stream of chance for each purpose."""
+"""Seeds: one random stream for each purpose."""
 
 import torch
 from hypothesis import given

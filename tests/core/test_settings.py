@@ -50,7 +50,7 @@ def test_the_text_under_a_field_is_its_description():
 
 
 @pytest.mark.parametrize("cls", [Architecture, Training, TextConfig, *TECHNIQUES.values()])
-def test_every_setting_a_user_may_change_says_what_it_is(cls):
+def test_every_setting_that_a_user_may_change_has_a_description(cls):
     described = descriptions(cls)
     for name in field_names(cls):
         assert described[name].endswith((".", ")")), name

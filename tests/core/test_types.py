@@ -77,6 +77,6 @@ def test_nouns_are_frozen():
         batch().ids = torch.zeros(1)
 
 
-def test_the_text_rooms_do_not_pay_for_torch():
+def test_the_packages_for_texts_do_not_import_torch():
     code = "import sys, steadygaze.core.types, steadygaze.results.row; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

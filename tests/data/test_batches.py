@@ -26,7 +26,7 @@ def padded(data: Data, batches: list[np.ndarray]) -> float:
 
 
 @given(lengths, sizes, seeds)
-def test_an_epoch_has_every_row_exactly_once_in_batches_of_the_size_asked_for(counts, size, seed):
+def test_an_epoch_has_every_row_exactly_once_in_batches_of_the_requested_size(counts, size, seed):
     batches = shuffled(of_lengths(counts), size, seed)
     assert sorted(np.concatenate([[], *batches]).tolist()) == list(range(len(counts)))
     assert sorted(map(len, batches), reverse=True) == [
@@ -59,17 +59,17 @@ def test_batches_do_not_come_by_length():
 def test_a_batch_holds_texts_of_like_length():
     data = of_lengths(np.random.default_rng(0).integers(20, 400, 3000).tolist())
     for chosen in shuffled(data, 16, (3,)):
-        found = data.text.lengths[chosen]
+        result = data.text.lengths[chosen]
         assert (
-            found.min() > found.max() * (1 - NOISE) / (1 + NOISE) * 0.95
+            result.min() > result.max() * (1 - NOISE) / (1 + NOISE) * 0.95
         )  # 0.95: 16 neighbors in 3000 differ a little
 
 
-def test_bucketing_pads_far_less_than_chance():
+def test_bucketing_pads_far_less_than_random_batches():
     random = np.random.default_rng(0)
     data = of_lengths(random.lognormal(3, 0.6, 2000).astype(int) + 1)
-    chance = padded(data, np.split(random.permutation(2000), range(32, 2000, 32)))
-    assert chance > 1.8
+    random_padding = padded(data, np.split(random.permutation(2000), range(32, 2000, 32)))
+    assert random_padding > 1.8
     assert padded(data, shuffled(data, 32, (0,))) < 1.15
     assert padded(data, list(by_length(data, 32))) < 1.05
 
@@ -110,37 +110,37 @@ def slow(part: TokenArray, chosen: list[int]) -> tuple[list[list[int]], list[lis
 
 @given(st.data(), rows, rows)
 def test_collate_is_what_a_slow_loop_makes(draw, texts, questions):
-    asked = [questions[i % len(questions)] for i in range(len(texts))]
+    row_questions = [questions[i % len(questions)] for i in range(len(texts))]
     label, weight = np.arange(len(texts)), np.linspace(0, 1, len(texts), dtype=np.float32)
-    data = Data(ragged(texts), ragged(asked, 1), label, weight)
+    data = Data(ragged(texts), ragged(row_questions, 1), label, weight)
     chosen = draw.draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=6))
-    found = collate(data, np.array(chosen))
-    assert (found.ids.tolist(), found.present.tolist(), found.mask.tolist()) == slow(data.text, chosen)
-    assert (found.question_ids.tolist(), found.question_present.tolist()) == slow(data.question, chosen)[:2]
-    assert found.index.tolist() == found.label.tolist() == chosen
-    assert found.weight.tolist() == weight[chosen].tolist()
-    assert (found.ids.dtype, found.mask.dtype, found.weight.dtype) == (torch.int64, torch.bool, torch.float32)
+    result = collate(data, np.array(chosen))
+    assert (result.ids.tolist(), result.present.tolist(), result.mask.tolist()) == slow(data.text, chosen)
+    assert (result.question_ids.tolist(), result.question_present.tolist()) == slow(data.question, chosen)[:2]
+    assert result.index.tolist() == result.label.tolist() == chosen
+    assert result.weight.tolist() == weight[chosen].tolist()
+    assert (result.ids.dtype, result.mask.dtype, result.weight.dtype) == (torch.int64, torch.bool, torch.float32)
 
 
 def test_a_batch_is_padded_to_its_own_longest_text_and_no_further():
     data = of_lengths([3, 50, 7, 1], [1, 40, 2, 5])
-    found = collate(data, np.array([0, 2]))
-    assert found.ids.shape == (2, 7)
-    assert found.question_ids.shape == (2, 2)
+    result = collate(data, np.array([0, 2]))
+    assert result.ids.shape == (2, 7)
+    assert result.question_ids.shape == (2, 2)
 
 
 def test_a_single_text_has_no_question_no_label_and_no_weight():
-    found = collate(of_lengths([2, 3]), np.array([1]))
-    assert (found.question_ids, found.question_present, found.label, found.weight) == (None, None, None, None)
+    result = collate(of_lengths([2, 3]), np.array([1]))
+    assert (result.question_ids, result.question_present, result.label, result.weight) == (None, None, None, None)
     with pytest.raises(ValueError, match="no labels"):
-        _ = found.gold
+        _ = result.gold
 
 
 @pytest.mark.parametrize("counts", [[0], [0, 0], [0, 3]])
 def test_texts_without_any_token_are_all_padding(counts):
-    found = collate(of_lengths(counts), np.arange(len(counts)))
-    assert found.ids.shape == (len(counts), max(1, *counts, 0))
-    assert found.present.sum() == sum(counts)
+    result = collate(of_lengths(counts), np.arange(len(counts)))
+    assert result.ids.shape == (len(counts), max(1, *counts, 0))
+    assert result.present.sum() == sum(counts)
 
 
 def test_a_batch_refuses_parts_that_do_not_fit():

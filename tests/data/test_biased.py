@@ -1,4 +1,4 @@
-"""A token put before every text that agrees with the label as often as it is told to, in any corpus."""
+"""A token before every text that agrees with the label as often as requested, in any corpus."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def many(label: str, n: int) -> list[Example]:
 @pytest.mark.sweep
 @pytest.mark.parametrize("agreement", [0.5, 0.7, 0.75, 0.8])
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_the_token_agrees_as_often_as_it_is_told_to_in_every_split(agreement: float, split: str) -> None:
+def test_the_token_agrees_as_often_as_requested_in_every_split(agreement: float, split: str) -> None:
     corpus = add_shortcut(plain(), agreement)
     assert binomtest(agree(corpus, split), corpus.sizes[split], agreement).pvalue > UNLIKELY
 
@@ -54,8 +54,8 @@ def test_the_token_agrees_as_often_as_it_is_told_to_in_every_split(agreement: fl
 def test_it_agrees_as_often_within_each_class() -> None:
     texts = add_shortcut(plain(), 0.8).splits["train"]
     for label, token in zip(plain().label_names, TOKENS, strict=False):
-        found = [first(example) == token for example in texts if example.label == label]
-        assert binomtest(sum(found), len(found), 0.8).pvalue > UNLIKELY
+        results = [first(example) == token for example in texts if example.label == label]
+        assert binomtest(sum(results), len(results), 0.8).pvalue > UNLIKELY
 
 
 def test_at_the_ends_it_always_agrees_and_never() -> None:
@@ -67,10 +67,10 @@ def test_of_several_classes_all_wrong_tokens_are_alike() -> None:
     """Three classes, α = 0.4: the two others share 0.6."""
     corpus = add_shortcut(Corpus("three", {"train": [x for label in "abc" for x in many(label, 2000)]}), 0.4)
     for label, own in zip("abc", TOKENS, strict=False):
-        found = Counter(first(example) for example in corpus.splits["train"] if example.label == label)
-        assert set(found) == set(TOKENS[:3])
-        for token in found:
-            assert binomtest(found[token], 2000, 0.4 if token == own else 0.3).pvalue > UNLIKELY
+        result = Counter(first(example) for example in corpus.splits["train"] if example.label == label)
+        assert set(result) == set(TOKENS[:3])
+        for token in result:
+            assert binomtest(result[token], 2000, 0.4 if token == own else 0.3).pvalue > UNLIKELY
 
 
 def test_nothing_but_the_token_is_added() -> None:
@@ -86,22 +86,24 @@ def test_nothing_but_the_token_is_added() -> None:
 def test_spans_move_along_and_the_first_sentence_begins_with_the_token() -> None:
     """`aye ` is four characters: every span moves by four, the first sentence begins at 0."""
     corpus = Corpus("two", {"train": [MARKED, Example("x", "bad")]})
-    found = add_shortcut(corpus, 1.0, tokens=("nay", "aye")).splits["train"]
-    assert found[0] == Example("aye Bad nose. Fine taste.", "good", "taste?", ((14, 18), (19, 24)), ((0, 13), (14, 25)))
-    assert found[1] == Example("nay x", "bad")
+    result = add_shortcut(corpus, 1.0, tokens=("nay", "aye")).splits["train"]
+    assert result[0] == Example(
+        "aye Bad nose. Fine taste.", "good", "taste?", ((14, 18), (19, 24)), ((0, 13), (14, 25))
+    )
+    assert result[1] == Example("nay x", "bad")
 
 
-def test_planted_evidence_says_the_same_words_and_the_token_is_never_among_them() -> None:
+def test_planted_rationales_are_the_same_words_and_never_include_the_token() -> None:
     for before, after in zip(plain().splits["test"], add_shortcut(plain()).splits["test"], strict=True):
         assert [after.text[a:b] for a, b in after.rationales] == [before.text[a:b] for a, b in before.rationales]
         assert [after.text[a:b] for a, b in after.sentences[1:]] == [before.text[a:b] for a, b in before.sentences[1:]]
         assert after.text[slice(*after.sentences[0])] == f"{first(after)} {before.text[slice(*before.sentences[0])]}"
 
 
-def test_marks_that_say_nothing_stay_so() -> None:
+def test_neutral_marks_stay_neutral() -> None:
     empty = Example("x", "a", rationales=(), sentences=())
-    found = add_shortcut(Corpus("two", {"train": [empty, *many("b", 1)]})).splits["train"][0]
-    assert (found.rationales, found.sentences) == ((), ())
+    result = add_shortcut(Corpus("two", {"train": [empty, *many("b", 1)]})).splits["train"][0]
+    assert (result.rationales, result.sentences) == ((), ())
 
 
 def test_a_coin_belongs_to_its_text() -> None:
@@ -212,7 +214,7 @@ def test_a_shortcut_with_invalid_options_is_refused(corpus: Corpus, options: dic
         ("biased=0.8:planted-review", "unknown corpus 'planted-review': did you mean 'planted-reviews'?"),
     ],
 )
-def test_what_is_written_wrongly_is_said_before_anything_is_read(data: str, sentence: str) -> None:
+def test_a_wrong_value_is_an_error_before_anything_is_read(data: str, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         load_corpus(data)
 
@@ -228,6 +230,6 @@ def test_more_classes_than_marks_need_tokens_of_ones_own() -> None:
     corpus = Corpus("many", {"train": [x for name in names for x in many(name, 1)]})
     with pytest.raises(UserError, match="many has 12 classes"):
         add_shortcut(corpus)
-    found = add_shortcut(corpus, 1.0, tokens=names).splits["train"]
-    assert [first(example) for example in found] == names
-    assert replace(found[0], text="") == Example("", "c00")
+    result = add_shortcut(corpus, 1.0, tokens=names).splits["train"]
+    assert [first(example) for example in result] == names
+    assert replace(result[0], text="") == Example("", "c00")

@@ -50,8 +50,8 @@ COUNTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=2,
 def test_p_values_are_those_of_the_hypergeometric_distribution(counts: list[tuple[int, int]]) -> None:
     first, second = (list(column) for column in zip(*counts, strict=True))
     if sum(first) and sum(second):
-        found = exact_p_values(np.array([first]), np.array([second]))
-        assert found.tolist() == pytest.approx([p_value(first, second)], rel=1e-9)
+        result = exact_p_values(np.array([first]), np.array([second]))
+        assert result.tolist() == pytest.approx([p_value(first, second)], rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_tokens_become_characters_of_the_document(tmp_path: Path) -> None:
     assert good.rationales == ((10, 20), (23, 34))
     assert [GOOD[start:end] for start, end in good.rationales] == ["rare charm", "never  dull"]
     assert [GOOD[start:end] for start, end in good.sentences or ()] == GOOD.splitlines()
-    assert (bad.text, bad.label, bad.rationales) == (BAD, "NEG", ())  # asked, and nothing marked
+    assert (bad.text, bad.label, bad.rationales) == (BAD, "NEG", ())  # annotated, and nothing marked
     assert corpus.dropped == {}
 
 
@@ -83,7 +83,7 @@ def test_queries_that_differ_are_questions(tmp_path: Path) -> None:
     ]
 
 
-def test_several_documents_are_one_text_and_evidence_finds_its_own(tmp_path: Path) -> None:
+def test_several_documents_are_one_text_and_each_rationale_finds_its_own(tmp_path: Path) -> None:
     """good.txt is 51 characters, then a line break: bad.txt begins at 52, its "my life" 13 later."""
     marks = [[{"docid": "bad.txt", "start_token": 3, "end_token": 5, "text": "my life"}], *ROWS[0]["evidences"]]
     row = {**ROWS[0], "docids": ["good.txt", "bad.txt"], "evidences": marks}
@@ -93,7 +93,7 @@ def test_several_documents_are_one_text_and_evidence_finds_its_own(tmp_path: Pat
     assert both.text[slice(*both.rationales[2])] == "my life"
 
 
-def test_evidence_that_nobody_was_asked_for_is_none_and_that_without_tokens_is_counted(tmp_path: Path) -> None:
+def test_a_rationale_that_was_not_requested_is_none_and_one_without_tokens_is_counted(tmp_path: Path) -> None:
     nothing = [[{"docid": "good.txt", "start_token": 3, "end_token": 3, "text": ""}]]
     rows = [{**ROWS[0], "evidences": nothing}, {**ROWS[1], "evidences": None}]
     corpus = load_corpus(write(tmp_path, rows))
@@ -101,10 +101,10 @@ def test_evidence_that_nobody_was_asked_for_is_none_and_that_without_tokens_is_c
     assert corpus.dropped == {"zero-length rationales span": 1}
 
 
-def test_evidence_without_offsets_is_found_by_its_words(tmp_path: Path) -> None:
+def test_a_rationale_without_offsets_is_found_by_its_words(tmp_path: Path) -> None:
     row = {**ROWS[0], "evidences": [[{"docid": "good.txt", "start_token": -1, "end_token": -1, "text": "always fine"}]]}
-    (found,) = load_corpus(write(tmp_path, [row])).splits["train"]
-    assert found.text[slice(*(found.rationales or ())[0])] == "always fine"
+    (result,) = load_corpus(write(tmp_path, [row])).splits["train"]
+    assert result.text[slice(*(result.rationales or ())[0])] == "always fine"
 
 
 def changed(**mark: Any) -> dict[str, Any]:
@@ -199,8 +199,8 @@ def test_the_published_reviews_written_as_their_files_are_read_as_the_same(tmp_p
     write_all = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "test.jsonl").write_text(write_all)
     known = {one.text: one for one in load_corpus("movie_rationales", data_dir=data_dir).splits["test"]}
-    found = load_corpus(tmp_path).splits["test"]
-    assert len(found) == 20
+    result = load_corpus(tmp_path).splits["test"]
+    assert len(result) == 20
     assert Documents(tmp_path).exists
-    for one in found:
+    for one in result:
         assert (one.rationales, one.sentences) == (known[one.text].rationales, known[one.text].sentences)

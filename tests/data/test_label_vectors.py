@@ -19,24 +19,24 @@ def vectors(labels, weights=None, min_df=1):
 @pytest.mark.parametrize("labels", [[1, 1, 0, 0, 0, 0], [2, 2, 1, 1, 0, 0]])
 @pytest.mark.parametrize("weights", [None, np.array([1, 2, 1, 1, 0.5, 1], np.float32)])
 def test_they_are_proportional_to_the_weights_of_scikit_learns_pipeline(labels, weights):
-    tokenizer, found = vectors(labels, weights)
+    tokenizer, result = vectors(labels, weights)
     words = tokenizer.vocabulary[len(SPECIALS) :]
     vectorizer = TfidfVectorizer(vocabulary=words).fit(TEXTS)
     regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
     regression.fit(vectorizer.transform(TEXTS), labels, weights)
     expected = regression.coef_.T * vectorizer.idf_[:, None]
-    assert found.shape == (tokenizer.size, 1 if len(set(labels)) == 2 else 3)
-    expected /= np.sqrt((expected**2).sum() / found.size)
-    np.testing.assert_allclose(found[len(SPECIALS) :], expected, atol=2e-3)
-    assert np.mean(found**2) == pytest.approx(1.0, abs=1e-5)
+    assert result.shape == (tokenizer.size, 1 if len(set(labels)) == 2 else 3)
+    expected /= np.sqrt((expected**2).sum() / result.size)
+    np.testing.assert_allclose(result[len(SPECIALS) :], expected, atol=2e-3)
+    assert np.mean(result**2) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_special_tokens_and_unknown_words_have_no_weight():
-    tokenizer, found = vectors([1, 1, 0, 0, 0, 0], min_df=3)
+    tokenizer, result = vectors([1, 1, 0, 0, 0, 0], min_df=3)
     assert tokenizer.size < build_word_tokenizer(TEXTS, min_df=1).size
-    assert not found[: len(SPECIALS)].any()
+    assert not result[: len(SPECIALS)].any()
 
 
 def test_the_sign_is_that_of_the_class():
-    tokenizer, found = vectors([1, 1, 0, 0, 0, 0])
-    assert found[tokenizer.vocabulary.index("good"), 0] > 0 > found[tokenizer.vocabulary.index("bad"), 0]
+    tokenizer, result = vectors([1, 1, 0, 0, 0, 0])
+    assert result[tokenizer.vocabulary.index("good"), 0] > 0 > result[tokenizer.vocabulary.index("bad"), 0]

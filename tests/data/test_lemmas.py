@@ -70,9 +70,9 @@ def test_forms_of_a_lemma_share_a_group_unless_their_classes_differ(wordnet: Pat
     assert same.suspicious == []
     assert set(same.groups.members("Film")) == {"film", "films", "filmed", "filming"}
     assert same.groups.representative("filming") == "film"  # the most frequent, then by alphabet
-    apart = group_inflections(class_frequencies(texts, [0] * 9 + [1] * 9 + [0]), wordnet)
-    assert [(pair.word, pair.synonym) for pair in apart.suspicious] == [("film", "films")]
-    assert apart.groups.representative("film") != apart.groups.representative("films")
+    distance = group_inflections(class_frequencies(texts, [0] * 9 + [1] * 9 + [0]), wordnet)
+    assert [(pair.word, pair.synonym) for pair in distance.suspicious] == [("film", "films")]
+    assert distance.groups.representative("film") != distance.groups.representative("films")
 
 
 def test_synonyms_are_grouped_after_inflections(wordnet: Path) -> None:

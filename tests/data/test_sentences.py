@@ -28,7 +28,7 @@ WRITTEN = [  # sentences between "|"; the text has a space for each
     "Ask at www.example.org or http://a.b/c.html now.|It works.",
     "Order at amazon.com or send file.txt to me.|Thanks.",
     "He holds a Ph.D. in physics.|She does too.",
-    "“It works!”|So he said.",
+    "“It works!”|So he message.",
     '"It works." |"It does not." |Who is right?',
     '5\'9" tall.|He left.|"Yes." |She stayed.',
     '"I saw District 9" was all.|"Yes." |She stayed.',
@@ -44,8 +44,8 @@ WRITTEN = [  # sentences between "|"; the text has a space for each
     "هل هو جيد؟|نعم.",
     "Это Пушкин А. С. и его дом.|Красиво.",
 ]
-APART = [  # known differences: too many sentences in the first two, too few in the others
-    ("“Stop!” he said.", ["“Stop!”", "he said."]),
+KNOWN_DIFFERENCES = [  # known differences: too many sentences in the first two, too few in the others
+    ("“Stop!” he message.", ["“Stop!”", "he message."]),
     ("A. Milne wrote it.", ["A.", "Milne wrote it."]),
     ("It was plan B. We failed.", ["It was plan B. We failed."]),
     ("He works for Acme Inc. She does not.", ["He works for Acme Inc. She does not."]),
@@ -77,7 +77,7 @@ def test_abbreviations_numbers_quotes_and_addresses_do_not_end_a_sentence(writte
     assert word_sentences(" ".join(parts)) == parts
 
 
-@pytest.mark.parametrize(("text", "parts"), APART)
+@pytest.mark.parametrize(("text", "parts"), KNOWN_DIFFERENCES)
 def test_known_differences(text, parts):
     """A vocabulary in lower case does not show whether a word is capitalized."""
     assert word_sentences(text) == parts
@@ -174,10 +174,10 @@ def test_the_rules_find_the_sentences_that_a_corpus_gives():
     batch = collate(Data(placed.ragged), np.arange(len(examples)))
     roles = torch.from_numpy(sentence_roles(tokenizer.vocabulary))
     numbers = segment_ids(batch.ids, batch.mask, roles)[batch.mask].tolist()
-    given = [
+    inputs = [
         [start <= token_start < end for start, end in example.sentences].index(True)
         for example, spans in zip(examples, placed.spans, strict=True)
         for token_start, _ in spans
     ]
-    assert numbers == given
-    assert max(given) > 2
+    assert numbers == inputs
+    assert max(inputs) > 2

@@ -1,4 +1,4 @@
-"""Known: what is looked up equals what splitting the whole text gives, whoever asked before."""
+"""The cache of splits: a lookup equals splitting the whole text, after any other texts."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,8 +23,8 @@ def test_looking_up_equals_splitting_the_whole_text(texts):
 
 
 def test_it_answers_for_single_spaced_ascii_of_ordinary_length_only():
-    asked = ["a film, don't", "a  film", " a", "café", "x" * 33, "a\tfilm", ""]
-    assert [spot is not None for spot in SplitCache(TOKENIZER._split)(asked)] == [
+    texts = ["a film, don't", "a  film", " a", "café", "x" * 33, "a\tfilm", ""]
+    assert [spot is not None for spot in SplitCache(TOKENIZER._split)(texts)] == [
         True,
         False,
         False,

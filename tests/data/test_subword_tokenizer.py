@@ -108,7 +108,7 @@ def test_white_space_belongs_to_no_span_and_makes_no_word():
     assert [start == end for start, end in placed.spans[1]] == [True]
 
 
-def test_words_are_told_apart_by_white_space_where_the_tokenizer_splits_nothing():
+def test_words_are_split_at_white_space_if_the_tokenizer_splits_nothing():
     engine = byte_level()
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(use_regex=False, add_prefix_space=False)
     text = "the  unbelievable story"

@@ -42,7 +42,7 @@ def test_one_sided_synonyms_are_not_merged_unless_a_word_has_no_row() -> None:
         ("clique", (("aa", "bb"),)),  # cc is not a neighbor of bb
     ],
 )
-def test_stricter_rules_ask_more_members(rule: Rule, groups: tuple[tuple[str, ...], ...]) -> None:
+def test_stricter_rules_require_more_of_the_members(rule: Rule, groups: tuple[tuple[str, ...], ...]) -> None:
     table = {"aa": ["bb", "cc", "dd"], "bb": ["aa"], "cc": ["aa"], "dd": ["aa"]}
     assert build_groups(table, {"aa": 4, "bb": 3, "cc": 2, "dd": 1}, rule).groups == groups
 

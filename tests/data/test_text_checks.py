@@ -1,4 +1,4 @@
-"""What a user passes as texts and labels, and what is said when it is not that."""
+"""Texts and labels of a user, and the errors for other values."""
 
 from datetime import date
 from decimal import Decimal
@@ -107,6 +107,6 @@ def test_one_class_is_enough_where_nothing_is_trained():
     assert check_labels(["yes", "yes"], minimum_classes=1) == ["yes", "yes"]
 
 
-def test_the_caller_says_what_a_place_is_called():
+def test_the_caller_names_the_location():
     with pytest.raises(UserError, match=r"^row 3 is empty"):
         check_labels(["a", None], location=lambda i: f"row {i + 2}")

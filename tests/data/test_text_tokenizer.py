@@ -23,7 +23,7 @@ def test_specials_stand_round_every_text_and_are_not_words():
     assert len(ragged) == 2
 
 
-def test_the_cut_keeps_exactly_max_length_words_and_says_so():
+def test_truncation_keeps_exactly_max_length_words_and_reports_it():
     tokenizer = build_word_tokenizer(TEXTS, max_length=3)
     placed = tokenizer.place(TEXTS)
     assert placed.ragged.cut.tolist() == [True, False, False, False, False]

@@ -23,14 +23,14 @@ def all_typos(word: str) -> set[str]:
     """Every typo of a word, by the definition."""
     if len(word) < SHORTEST:
         return set()
-    inner, found = word[1:-1], set()
-    found |= {"".join(row) for row in permutations(inner)}
+    inner, result = word[1:-1], set()
+    result |= {"".join(row) for row in permutations(inner)}
     for i in range(len(inner)):
-        found.add(inner[:i] + inner[i + 1 :])
-        found |= {inner[:i] + letter + inner[i + 1 :] for letter in LETTERS}
+        result.add(inner[:i] + inner[i + 1 :])
+        result |= {inner[:i] + letter + inner[i + 1 :] for letter in LETTERS}
     for i in range(len(inner) + 1):
-        found |= {inner[:i] + letter + inner[i:] for letter in LETTERS}
-    return {word[0] + middle + word[-1] for middle in found} - {word}
+        result |= {inner[:i] + letter + inner[i:] for letter in LETTERS}
+    return {word[0] + middle + word[-1] for middle in result} - {word}
 
 
 @given(st.lists(WORDS, unique=True, max_size=8), WORDS)

@@ -149,7 +149,7 @@ def test_two_text_columns_are_a_text_and_its_question(write):
         (None, None),
     ],
 )
-def test_evidence_is_spans_or_phrases(write, tmp_path, cell, expected):
+def test_rationales_are_spans_or_phrases(write, tmp_path, cell, expected):
     text = "a fine\nfilm"
     path = write("a.jsonl", json.dumps({"text": text, "label": "x", "why": cell}))
     assert train(path, rationales="why")[0].rationales == expected
@@ -182,7 +182,7 @@ def test_a_repeated_phrase_is_found_again(write):
         ("[-0.5]", "found the mark -0.5"),
     ],
 )
-def test_evidence_that_does_not_fit_is_refused_with_its_row(write, cell, why):
+def test_a_rationale_that_does_not_fit_is_refused_with_its_row(write, cell, why):
     path = write("a.tsv", f"text\tlabel\twhy\nfine\tx\t\nfine\ty\t{_quoted(cell)}\n")
     with pytest.raises(UserError, match=rf"^a.tsv, row 3, column 'why': .*{why}"):
         load_corpus(path, rationales="why")

@@ -7,7 +7,7 @@ from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 
 
 def table_of(vocabulary, synonyms, most=2):
-    """word -> its synonyms, as the ids of the table say."""
+    """word -> its synonyms, by the ids of the table."""
     known = vocabulary_lexicon(vocabulary, "pieces")
     table, count = known.table(synonyms, most)
     assert table.shape == (len(vocabulary), most)
@@ -16,7 +16,7 @@ def table_of(vocabulary, synonyms, most=2):
 
 
 def test_of_the_synonyms_those_in_the_vocabulary_count_the_closest_first():
-    """`splendid` is not in the vocabulary; nobody is a synonym of oneself; at most two are kept."""
+    """`splendid` is not in the vocabulary; no word is its own synonym; at most two are kept."""
     vocabulary = ["<pad>", "<unk>", "<s>", "</s>", "nice", "good", "fine", "bad"]
     synonyms = {"good": ["splendid", "good", "fine", "nice", "bad"], "bad": ["splendid"], "film": ["bad"]}
     assert table_of(vocabulary, synonyms) == {"good": ["fine", "nice"]}
@@ -33,7 +33,7 @@ def test_of_the_synonyms_those_in_the_vocabulary_count_the_closest_first():
     ],
     ids=["words", "wordpiece", "byte-level", "sentence-piece"],
 )
-def test_a_vocabulary_says_itself_which_pieces_go_on(vocabulary, continues, names):
+def test_a_vocabulary_shows_which_subwords_continue_a_word(vocabulary, continues, names):
     known = vocabulary_lexicon(vocabulary, "pieces")
     assert [piece for piece, goes_on in zip(vocabulary, known.continues, strict=True) if goes_on] == continues
     assert known.names == names
@@ -50,7 +50,7 @@ def test_words_are_whole_whatever_they_look_like_and_a_rare_letter_is_no_mark():
         assert not vocabulary_lexicon([odd, *map(str, range(50))], "pieces").continues.any()
 
 
-def test_a_piece_that_goes_on_is_neither_exchanged_nor_put_in():
+def test_a_subword_that_continues_a_word_is_neither_substituted_nor_inserted():
     """`ness` stands in the vocabulary twice: as a word and as what goes on with one."""
     synonyms = {"good": ["ness", "fine"], "ness": ["good"], "ful": ["good"]}
     vocabulary = ["<s>", "Ġgood", "ness", "Ġness", "Ġfine", "ful"]
@@ -74,5 +74,5 @@ def test_special_tokens_are_known_by_how_they_are_written():
         "[unused7]",
     ]
     plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
-    found = vocabulary_lexicon([*special, *plain], "pieces").special
-    assert found.tolist() == [True] * len(special) + [False] * len(plain)
+    result = vocabulary_lexicon([*special, *plain], "pieces").special
+    assert result.tolist() == [True] * len(special) + [False] * len(plain)

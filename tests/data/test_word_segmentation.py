@@ -44,7 +44,7 @@ def written(row: str) -> tuple[str, list[Span]]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_sentences_are_cut_where_a_reader_expects(script):
+def test_sentences_end_where_a_reader_expects(script):
     both = expected = actual = 0
     for row in SCRIPTS[script]:
         wish, known = (row, row) if isinstance(row, str) else row

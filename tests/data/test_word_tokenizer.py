@@ -68,7 +68,7 @@ def split(text: str) -> list[str]:
         (" \t\n\u00a0\x1c ", ""),
     ],
 )
-def test_a_text_is_split_as_the_module_says(text, tokens):
+def test_a_text_is_split_as_the_module_documents(text, tokens):
     assert split(text) == (tokens.split("|") if tokens else [])
 
 

@@ -12,11 +12,11 @@ CSV = "text,label\n" + "".join(f'"{text}",{label}\n' for text, label in zip(TEXT
 
 
 def student(technique="anchored", **changes):
-    given = changes.pop("settings", {})
+    inputs = changes.pop("settings", {})
     extra = FEW if technique == "consensus" else {}
-    if technique in ("anchored", "consensus") and "synonyms" not in given:
+    if technique in ("anchored", "consensus") and "synonyms" not in inputs:
         extra = {**extra, "swaps": 0}  # without a table of synonyms, training warns
-    settings = {**SMALL, **extra, **given}
+    settings = {**SMALL, **extra, **inputs}
     return tiny(technique=technique, settings=settings, **changes)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with what a user hands over is said in one sentence, and nothing is written."""
+"""Wrong input of a user is an error of one sentence, and nothing is written."""
 
 import math
 
@@ -186,7 +186,7 @@ def test_resuming_needs_the_folder_of_the_run():
         tiny().fit(TEXTS, LABELS, resume=True)
 
 
-def test_a_transformer_says_what_it_cannot_do(tmp_path_factory):
+def test_a_transformer_reports_what_it_does_not_support(tmp_path_factory):
     encoder = f"transformer:{transformer_folder(tmp_path_factory.mktemp('network'))}"
     with pytest.raises(UserError, match="reads at most 61 tokens of a text here; max_length is 62"):
         tiny(encoder, max_length=62).fit(TEXTS, LABELS)

@@ -22,10 +22,10 @@ class Ordinal(Explainer):
     """The place of each word in its row: what a wrong alignment would show at once."""
 
     def __init__(self) -> None:
-        self.asked: list[list[int] | None] = []
+        self.targets: list[list[int] | None] = []
 
     def explain(self, model, batch, target=None):
-        self.asked.append(None if target is None else target.tolist())
+        self.targets.append(None if target is None else target.tolist())
         place = torch.arange(batch.ids.shape[1]).expand_as(batch.ids).double()
         return Saliency(place * batch.mask, model(batch).logits.detach())
 
@@ -54,12 +54,12 @@ def pieces():
 
 def test_each_text_gets_its_own_words_weights_and_prediction_in_order():
     model, tokenizer = words()
-    found = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
-    assert [explanation.text for explanation in found] == TEXTS
-    assert found[0].tokens == ("A", "gorgeous", ",", "witty", "movie", ".")
-    assert found[4].tokens == ("Café", "noir")
-    assert found[2].tokens == found[2].weights == ()
-    for explanation in found:
+    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
+    assert [explanation.text for explanation in explanations] == TEXTS
+    assert explanations[0].tokens == ("A", "gorgeous", ",", "witty", "movie", ".")
+    assert explanations[4].tokens == ("Café", "noir")
+    assert explanations[2].tokens == explanations[2].weights == ()
+    for explanation in explanations:
         assert tuple(explanation.text[start:end] for start, end in explanation.spans) == explanation.tokens
         assert sum(explanation.weights) == pytest.approx(1 if explanation.tokens else 0, abs=1e-6)
         assert sum(explanation.probabilities.values()) == pytest.approx(1)
@@ -69,51 +69,53 @@ def test_each_text_gets_its_own_words_weights_and_prediction_in_order():
 
 def test_weights_stand_on_the_words_they_belong_to():
     model, tokenizer = words()
-    found = explain_texts(model, tokenizer, NAMES, TEXTS, None, ExplainRequest(Ordinal(), "ordinal"))
-    assert [explanation.weights for explanation in found] == [
+    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ExplainRequest(Ordinal(), "ordinal"))
+    assert [explanation.weights for explanation in explanations] == [
         tuple(range(1, len(explanation.tokens) + 1))
-        for explanation in found  # place 0 is the start
+        for explanation in explanations  # place 0 is the start
     ]
 
 
 def test_a_text_gets_the_same_explanation_again_and_in_any_company(monkeypatch):
     model, tokenizer = words()
-    found = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
-    assert explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION) == found
+    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
+    assert explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION) == explanations
     monkeypatch.setattr("steadygaze.models.inference.BATCH", 2)
     for one, other in zip(
-        explain_texts(model, tokenizer, NAMES, TEXTS[::-1], None, ATTENTION), found[::-1], strict=True
+        explain_texts(model, tokenizer, NAMES, TEXTS[::-1], None, ATTENTION), explanations[::-1], strict=True
     ):
         assert (one.tokens, one.spans, one.label) == (other.tokens, other.spans, other.label)
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
 
 
-def test_the_class_asked_about_is_handed_on_by_its_place():
+def test_the_explained_class_is_passed_on_by_its_position():
     model, tokenizer = words()
     explainer = Ordinal()
-    found = explain_texts(model, tokenizer, NAMES, TEXTS[:2], None, ExplainRequest(explainer, "ordinal", "positive"))
-    assert explainer.asked == [[2, 2]]
-    assert [explanation.target for explanation in found] == ["positive"] * 2
+    explanations = explain_texts(
+        model, tokenizer, NAMES, TEXTS[:2], None, ExplainRequest(explainer, "ordinal", "positive")
+    )
+    assert explainer.targets == [[2, 2]]
+    assert [explanation.target for explanation in explanations] == ["positive"] * 2
 
 
 def test_the_question_of_each_text_is_read_with_it():
     model, tokenizer = words(pair=True)
-    ask = ["witty movie", "Dull", "not a", "Dull", "noir"]
-    found = explain_texts(model, tokenizer, NAMES, TEXTS, ask, ATTENTION)
-    assert [explanation.question for explanation in found] == ask
-    other = explain_texts(model, tokenizer, NAMES, TEXTS, ask[::-1], ATTENTION)
-    assert found[0].probabilities != other[0].probabilities
-    assert found[2].probabilities == pytest.approx(other[2].probabilities, abs=1e-5)
+    query = ["witty movie", "Dull", "not a", "Dull", "noir"]
+    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, query, ATTENTION)
+    assert [explanation.question for explanation in explanations] == query
+    other = explain_texts(model, tokenizer, NAMES, TEXTS, query[::-1], ATTENTION)
+    assert explanations[0].probabilities != other[0].probabilities
+    assert explanations[2].probabilities == pytest.approx(other[2].probabilities, abs=1e-5)
 
 
-def test_a_text_that_was_cut_says_how_far_it_was_read():
+def test_a_truncated_text_reports_how_far_it_was_read():
     model, tokenizer = words(max_length=3)
-    found = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
-    assert [explanation.read_to for explanation in found] == [11, None, None, 14, None]
-    assert found[0].tokens == ("A", "gorgeous", ",")
+    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
+    assert [explanation.read_to for explanation in explanations] == [11, None, None, 14, None]
+    assert explanations[0].tokens == ("A", "gorgeous", ",")
 
 
-def test_pieces_are_pooled_into_words_unless_asked_for():
+def test_subwords_are_pooled_into_words_unless_requested():
     model, tokenizer = pieces()
     texts = ["Gorgeous movie", "dull"]
     word = explain_texts(model, tokenizer, NAMES, texts, None, ExplainRequest(Ordinal(), "ordinal"))

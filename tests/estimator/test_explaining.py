@@ -36,7 +36,7 @@ def selecting() -> TextClassifier:
 
 
 def able(explainer: str) -> TextClassifier:
-    """A model that this explainer can be asked of."""
+    """A model that this explainer supports."""
     return selecting() if explainer == "rationale" else fitted()
 
 
@@ -97,7 +97,7 @@ def test_the_words_a_model_learned_from_weigh_most(explainer):
 @pytest.mark.parametrize(
     "explainer", ["input-x-gradient", "integrated-gradients", "lime", "kernel-shap", "leave-one-out"]
 )
-def test_what_speaks_for_one_of_two_classes_speaks_against_the_other(explainer):
+def test_a_weight_for_one_of_two_classes_is_a_weight_against_the_other(explainer):
     one, other = (fitted().explain(TEXTS[0], explainer=explainer, target=label) for label in ("neg", "pos"))
     assert np.allclose(one.weights, -np.array(other.weights), rtol=0, atol=1e-6)
     assert (one.target, other.target) == ("neg", "pos")
@@ -157,13 +157,13 @@ def test_an_explainer_may_be_a_method_of_captum(name):
 
     method = getattr(captum.attr, name)
     texts = [TEXTS[0], HARD[0], "good"]
-    found = fitted().explain(texts, explainer=method, target="pos")
-    assert [e.explainer for e in found] == [name] * 3
-    assert [len(e) for e in found] == [6, 11, 1]
-    assert all(any(e.weights) for e in found)
-    assert fitted().explain(texts, explainer=method(print), target="pos") == found
+    result = fitted().explain(texts, explainer=method, target="pos")
+    assert [e.explainer for e in result] == [name] * 3
+    assert [len(e) for e in result] == [6, 11, 1]
+    assert all(any(e.weights) for e in result)
+    assert fitted().explain(texts, explainer=method(print), target="pos") == result
     assert fitted().explain(TEXTS[0], explainer=method, target="pos").weights == pytest.approx(
-        found[0].weights, abs=1e-6
+        result[0].weights, abs=1e-6
     )
 
 
@@ -207,7 +207,7 @@ def test_a_wrong_request_is_refused_with_the_nearest_name(wrong, sentence):
         fitted().explain(TEXTS[0], **wrong)
 
 
-def test_a_transformers_pieces_are_pooled_into_words_unless_asked_for(transformer):
+def test_a_transformers_subwords_are_pooled_into_words_unless_requested(transformer):
     text = "The unbelievable FILM was good, good"
     words, pieces = transformer.explain(text), transformer.explain(text, granularity="piece")
     assert words.tokens == ("The", "unbelievable", "FILM", "was", "good", ",", "good")
@@ -233,7 +233,7 @@ def test_a_word_models_words_are_its_pieces():
     assert (word.tokens, word.weights) == (piece.tokens, piece.weights)
 
 
-def test_a_text_that_is_cut_says_where_reading_stopped(transformer):
+def test_a_truncated_text_reports_its_last_token(transformer):
     with pytest.warns(UserWarning, match="reads only their first 3 tokens"):
         clf = tiny(max_length=3).fit(TEXTS, LABELS)
     with pytest.warns(UserWarning, match="1 of 1 texts were truncated at 3 tokens"):
@@ -263,7 +263,7 @@ def test_a_text_of_a_hundred_thousand_words_is_no_trouble():
     assert grown < 300_000
 
 
-def test_a_text_longer_than_the_training_texts_is_read_whole_where_asked_for():
+def test_a_text_longer_than_the_training_texts_is_read_whole_if_requested():
     clf = tiny(max_length=5_000).fit(TEXTS, LABELS)
     e = clf.explain("good " * 4_000)
     assert len(e) == 4_000

@@ -18,21 +18,21 @@ from steadygaze.training.progress import SilentWatcher
 
 
 class Listener(SilentWatcher):
-    """Keeps what is said."""
+    """Records messages."""
 
     def __init__(self):
-        self.said = []
+        self.messages = []
 
     def say(self, text):
-        self.said.append(str(text))
+        self.messages.append(str(text))
 
     warn = say
 
 
-def heard(clf, X=TEXTS, y=LABELS):
+def fit_messages(clf, X=TEXTS, y=LABELS):
     listener = Listener()
     stored = fit(train_config(clf.get_params()), read_split(X, y), None, listener, CheckpointConfig())
-    return stored, listener.said
+    return stored, listener.messages
 
 
 @pytest.fixture
@@ -43,50 +43,50 @@ def vectors(tmp_path):
 
 
 def test_the_vocabulary_is_that_of_the_training_texts_alone():
-    stored, _ = heard(tiny())
+    stored, _ = fit_messages(tiny())
     clf = tiny().fit(TEXTS, LABELS, validation=(["entirely new words"] * 2, ["pos", "neg"]))
     assert "film" in stored.tokenizer.vocabulary
     assert "entirely" not in clf.stored_.tokenizer.vocabulary
 
 
 def test_words_of_the_questions_are_known_too():
-    stored, _ = heard(tiny(), PAIRS)
+    stored, _ = fit_messages(tiny(), PAIRS)
     assert "?" in stored.tokenizer.vocabulary
 
 
 def test_a_rarer_word_than_min_df_is_unknown():
-    assert len(heard(tiny(settings={**SMALL, "min_df": 3}))[0].tokenizer.vocabulary) < len(
-        heard(tiny())[0].tokenizer.vocabulary
+    assert len(fit_messages(tiny(settings={**SMALL, "min_df": 3}))[0].tokenizer.vocabulary) < len(
+        fit_messages(tiny())[0].tokenizer.vocabulary
     )
 
 
-def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
-    stored, said = heard(tiny(vectors=vectors, settings={"hidden": 4, "train_vectors": False}))
+def test_vectors_set_the_dimension_and_their_coverage_is_reported(vectors):
+    stored, message = fit_messages(tiny(vectors=vectors, settings={"hidden": 4, "train_vectors": False}))
     words = stored.tokenizer.vocabulary
     table = stored.model.encoder.embedding.weight
     assert stored.description.architecture.dimension == 3
     assert table[words.index("good")].tolist() == [1, 0, 0]
     assert table[words.index("dull")].abs().sum() > 0  # drawn, never zero
     assert stored.description.coverage == pytest.approx(3 / (len(words) - 4))
-    assert any("words found in vectors.txt" in line for line in said)
+    assert any("words found in vectors.txt" in line for line in message)
 
 
 def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warned_about(vectors, tmp_path):
-    stored, said = heard(tiny(vectors=vectors, settings={"hidden": 4}))
+    stored, message = fit_messages(tiny(vectors=vectors, settings={"hidden": 4}))
     train = hold_out_validation(read_split(TEXTS, LABELS))[0]
     words = [word for text in train.texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
     share = sum(word in ("good", "bad", "film") for word in words) / len(words)
     assert 0 < share < word_vectors.LOW_COVERAGE
     assert stored.description.token_coverage == pytest.approx(share)
     assert [
-        line for line in said if line.startswith(f"only {share:.0%} of the tokens in the training texts have a vec")
+        line for line in message if line.startswith(f"only {share:.0%} of the tokens in the training texts have a vec")
     ]
     every = tmp_path / "every.txt"
     every.write_text("".join(f"{word} 1 0 {i}\n" for i, word in enumerate(sorted(set(words)))))
-    stored, said = heard(tiny(vectors=every, settings={"hidden": 4, "min_df": 1}))
+    stored, message = fit_messages(tiny(vectors=every, settings={"hidden": 4, "min_df": 1}))
     assert stored.description.token_coverage == 1
-    assert not [line for line in said if line.startswith("only")]
-    assert heard(tiny())[0].description.token_coverage is None
+    assert not [line for line in message if line.startswith("only")]
+    assert fit_messages(tiny())[0].description.token_coverage is None
 
 
 def test_fit_warns_in_python_too_when_few_tokens_have_a_vector(vectors):
@@ -95,18 +95,18 @@ def test_fit_warns_in_python_too_when_few_tokens_have_a_vector(vectors):
 
 
 def test_word_iat_in_training_has_no_special_token_among_the_neighbors(monkeypatch):
-    found, refresh = [], WordIAT.on_epoch_start
+    results, refresh = [], WordIAT.on_epoch_start
 
     def recorded(self, model, synonyms):
-        found.append(refresh(self, model, synonyms))
-        return found[-1]
+        results.append(refresh(self, model, synonyms))
+        return results[-1]
 
     monkeypatch.setattr(WordIAT, "on_epoch_start", recorded)
-    stored, said = heard(tiny(technique="word-iat", settings={**SMALL, "min_df": 2}))
-    named = {stored.tokenizer.vocabulary[i] for table in found for i in table["nearest"].flatten().tolist()}
+    stored, message = fit_messages(tiny(technique="word-iat", settings={**SMALL, "min_df": 2}))
+    named = {stored.tokenizer.vocabulary[i] for table in results for i in table["nearest"].flatten().tolist()}
     assert named
     assert not named & set(SPECIALS)
-    assert not [line for line in said if "synonym" in line]
+    assert not [line for line in message if "synonym" in line]
 
 
 def test_training_substitutes_across_word_classes_as_the_stability_study_did(tmp_path):
@@ -116,18 +116,18 @@ def test_training_substitutes_across_word_classes_as_the_stability_study_did(tmp
     (tmp_path / "table.jsonl").write_text("".join(rows))
     settings = {**SMALL, "min_df": 1, "synonyms": str(tmp_path / "table.jsonl")}
     texts = [f"{text} film films movie movies never rarely" for text in TEXTS]
-    said = heard(tiny(technique="synonym-augmentation", settings=settings), texts)[1]
-    assert [line for line in said if line.startswith("synonyms: 3 of ")], said
+    message = fit_messages(tiny(technique="synonym-augmentation", settings=settings), texts)[1]
+    assert [line for line in message if line.startswith("synonyms: 3 of ")], message
 
 
 def test_texts_that_lose_their_end_are_counted():
-    _, said = heard(tiny(max_length=6))
+    _, message = fit_messages(tiny(max_length=6))
     assert re.fullmatch(
         r"1[01] of 21 texts were truncated at 6 tokens: the model reads only their first 6 tokens\.  "
         r"To read whole texts, train with a larger max_length= \(--max-length\)",
-        said[0],
+        message[0],
     )
-    assert not [line for line in heard(tiny(max_length=100))[1] if "truncated" in line]
+    assert not [line for line in fit_messages(tiny(max_length=100))[1] if "truncated" in line]
 
 
 def test_without_a_progress_bar_they_are_a_warning():

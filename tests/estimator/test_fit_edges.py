@@ -7,7 +7,7 @@ import pytest
 
 from commands import run
 from estimator.students import CSV, QUICK, STUDENTS, student
-from estimator.tiny import LABELS, SUBJECTS, TEXTS
+from estimator.tiny import LABELS, NOUNS, TEXTS
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.fit import CheckpointConfig, fit
 from steadygaze.estimator.inputs import read_split
@@ -71,10 +71,10 @@ def test_texts_of_one_word_and_texts_shorter_than_k_are_trained_on(technique):
 
 
 def three():
-    return [*TEXTS, *[f"an odd {s} indeed" for s in SUBJECTS]], [*LABELS, *["odd"] * 12]
+    return [*TEXTS, *[f"an odd {s} indeed" for s in NOUNS]], [*LABELS, *["odd"] * 12]
 
 
-def test_three_classes_are_for_pairs_and_pgd_and_exact_says_so():
+def test_three_classes_are_for_pairs_and_pgd_and_exact_reports_it():
     for solver in ("pairs", "pgd"):
         clf = student("seat", settings={"solver": solver}).fit(*three())
         assert np.isfinite(clf.predict_proba(TEXTS)).all()
@@ -93,10 +93,10 @@ def test_a_decoder_that_is_not_linear_wants_pgd(technique):
 
 class Listener(SilentWatcher):
     def __init__(self):
-        self.said, self.warned = [], []
+        self.messages, self.warned = [], []
 
     def say(self, message):
-        self.said.append(message)
+        self.messages.append(message)
 
     def warn(self, message):
         self.warned.append(str(message))
@@ -117,7 +117,7 @@ def table(folder, **rows):
 def test_a_table_of_synonyms_is_read_named_without_its_path_and_changes_the_model(tmp_path):
     settings = {"synonyms": table(tmp_path, good=["fine"], film=["story", "unheard"]), "share": 1}
     stored, listener = listened(settings)
-    assert any(line.startswith("synonyms: 2 of ") for line in listener.said)
+    assert any(line.startswith("synonyms: 2 of ") for line in listener.messages)
     assert stored.description.text["synonyms"] == "synonyms.jsonl"
     assert weights(stored.model) != weights(listened({"share": 1})[0].model)
 
@@ -137,10 +137,10 @@ def test_without_a_table_training_warns_names_the_option_and_substitutes_nothing
 def test_function_words_and_negations_of_a_table_are_not_substituted_in_training(tmp_path):
     file = table(tmp_path, the=["a"], good=["fine", "not"], never=["hardly"], film=["story"])
     _, listener = listened({"synonyms": file})
-    assert any(line.startswith("synonyms: 2 of ") for line in listener.said)
+    assert any(line.startswith("synonyms: 2 of ") for line in listener.messages)
 
 
-def test_no_synonym_for_any_word_is_a_warning_and_the_same_as_no_exchange(tmp_path):
+def test_a_vocabulary_without_synonyms_is_a_warning_and_equals_no_substitution(tmp_path):
     """Its term is then the clean one once more, so another model than without the term; but a sound one."""
     stored, listener = listened({"synonyms": table(tmp_path, unheard=["of"])})
     assert "no word of the vocabulary has a synonym: none will be substituted in training" in listener.warned
@@ -148,9 +148,9 @@ def test_no_synonym_for_any_word_is_a_warning_and_the_same_as_no_exchange(tmp_pa
     assert last["swaps"] == pytest.approx(last["task"] + last["top-k"], rel=1e-4)
 
 
-def test_a_technique_that_exchanges_no_words_asks_for_no_synonyms(tmp_path):
+def test_a_technique_without_substitutions_needs_no_synonyms(tmp_path):
     for settings in ({"swaps": 0}, {"share": 0}):
-        assert not any("synonym" in message for message in listened(settings)[1].said)
+        assert not any("synonym" in message for message in listened(settings)[1].messages)
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", '{"word": "good"}', None], ids=["empty", "text", "half", "absent"])

@@ -27,9 +27,9 @@ def test_a_given_reference_makes_the_same_student_as_one_trained_by_the_run(tech
     """The reference of a run of seed 3 is a vanilla model of seed 3."""
     own = student(technique, seed=3, epochs=2).fit(TEXTS, LABELS, **HELD)
     reference = tiny(seed=3, epochs=2).fit(TEXTS, LABELS, **HELD)
-    given = student(technique, seed=3, epochs=2).fit(TEXTS, LABELS, **HELD, reference=reference)
-    assert bits(given) == bits(own)
-    assert [record["stage"] for record in given.history_] == ["student"] * 2
+    inputs = student(technique, seed=3, epochs=2).fit(TEXTS, LABELS, **HELD, reference=reference)
+    assert bits(inputs) == bits(own)
+    assert [record["stage"] for record in inputs.history_] == ["student"] * 2
     other = tiny(seed=4, epochs=2).fit(TEXTS, LABELS, **HELD)
     assert bits(student(technique, seed=3, epochs=2).fit(TEXTS, LABELS, **HELD, reference=other)) != bits(own)
 
@@ -37,17 +37,17 @@ def test_a_given_reference_makes_the_same_student_as_one_trained_by_the_run(tech
 def test_given_teachers_make_the_same_student_as_those_trained_by_the_run():
     own = student("consensus", seed=1).fit(TEXTS, LABELS, **HELD)
     teachers = [tiny(seed=seed).fit(TEXTS, LABELS, **HELD) for seed in (2, 3)]  # seed × teachers, and the next
-    given = student("consensus", seed=1).fit(TEXTS, LABELS, **HELD, reference=teachers)
-    assert bits(given) == bits(own)
+    inputs = student("consensus", seed=1).fit(TEXTS, LABELS, **HELD, reference=teachers)
+    assert bits(inputs) == bits(own)
     assert bits(student("consensus", seed=1).fit(TEXTS, LABELS, **HELD, reference=teachers[::-1])) != bits(own)
 
 
 def test_a_reference_is_left_as_it_was():
     reference = tiny().fit(TEXTS, LABELS, **HELD)
-    before, said = bits(reference), reference.predict_proba(TEXTS)
+    before, message = bits(reference), reference.predict_proba(TEXTS)
     student().fit(TEXTS, LABELS, **HELD, reference=reference)
     assert bits(reference) == before
-    assert np.array_equal(reference.predict_proba(TEXTS), said)
+    assert np.array_equal(reference.predict_proba(TEXTS), message)
 
 
 OTHER_TEXTS = [text.replace("fine", "grand") for text in TEXTS]
@@ -164,14 +164,14 @@ def test_teachers_are_kept_by_train_and_found_by_the_next_student(capsys, files,
     assert one != two
 
 
-def test_a_shelf_can_be_named(capsys, files, tmp_path):
+def test_a_teacher_cache_can_be_named(capsys, files, tmp_path):
     command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet"]
     assert run(capsys, *command, "--out", tmp_path / "m", "--teacher-cache", tmp_path / "kept")[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "m"]
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
 
-def test_a_shelf_that_cannot_be_one_is_refused_before_anything_is_trained(capsys, files, tmp_path):
+def test_an_invalid_teacher_cache_is_refused_before_training(capsys, files, tmp_path):
     command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet", "--out", tmp_path / "m"]
     (tmp_path / "file").write_text("mine")
     for wrong, why in (("file", "is a file"), ("m", "is the same path as --teacher-cache")):

@@ -69,8 +69,8 @@ def test_grid_search_over_flat_settings():
 
 def test_a_flat_setting_and_the_dict_train_the_same_model():
     flat = tiny("average", settings=None).set_params(**SMALL, learning_rate=0.01).fit(TEXTS, LABELS)
-    given = tiny("average", settings={**SMALL, "learning_rate": 0.01}).fit(TEXTS, LABELS)
-    assert np.array_equal(flat.predict_proba(TEXTS), given.predict_proba(TEXTS))
+    inputs = tiny("average", settings={**SMALL, "learning_rate": 0.01}).fit(TEXTS, LABELS)
+    assert np.array_equal(flat.predict_proba(TEXTS), inputs.predict_proba(TEXTS))
 
 
 def test_a_pipeline_passes_a_setting_through():

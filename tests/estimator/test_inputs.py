@@ -71,8 +71,8 @@ def test_weights_have_mean_one_and_multiply():
 
 
 def test_a_text_of_weight_zero_is_left_out():
-    found = read_split(["a", "b", "c"], ["x", "y", "x"], [1, 2, 0])
-    assert (found.texts, found.labels, found.weights.tolist()) == (["a", "b"], ["x", "y"], [1.0, 2.0])
+    result = read_split(["a", "b", "c"], ["x", "y", "x"], [1, 2, 0])
+    assert (result.texts, result.labels, result.weights.tolist()) == (["a", "b"], ["x", "y"], [1.0, 2.0])
 
 
 def test_pairs_are_texts_with_questions():

@@ -96,8 +96,8 @@ def test_numbers_are_sorted_as_numbers():
 def test_nothing_that_is_handed_over_is_changed():
     texts, labels, weights = np.array(TEXTS, dtype=object), pd.Series(LABELS), np.arange(1.0, 25.0)
     settings, class_weight = {"hidden": 4, "dimension": 6}, {"pos": 2.0, "neg": 1.0}
-    given = [texts, labels, weights, settings, class_weight]
-    before = copy.deepcopy(given)
+    inputs = [texts, labels, weights, settings, class_weight]
+    before = copy.deepcopy(inputs)
     clf = tiny(settings=settings, class_weight=class_weight).fit(texts, labels, weights, validation=(texts, labels))
     clf.predict(texts)
     clf.explain(texts)

@@ -37,7 +37,7 @@ def test_a_network_with_vectors_to_spare_substitutes_words(tmp_path):
     assert torch.isfinite(torch.tensor(clf.predict_proba(TEXTS))).all()
 
 
-def test_a_teachers_identity_leaves_out_who_asks_for_it_and_nothing_else():
+def test_a_teachers_identity_leaves_out_its_student_and_nothing_else():
     whole = {"technique": "x", "technique_settings": {}, "seed": 1, "references": [], "history": [], "best_epoch": {}}
     shared = {"text": {"min_df": 2}, "classes": [0, 1], "files": ["f"], "vectors": "v", "corpus": "c"}
     assert stage_identity({**whole, **shared, "text": {"min_df": 2, "synonyms": "s"}}) == shared

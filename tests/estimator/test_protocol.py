@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted_pair, tiny
+from estimator.tiny import LABELS, NOUNS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders import ENCODERS
 from steadygaze.techniques.vanilla import Vanilla
@@ -113,7 +113,7 @@ def test_fitting_again_forgets_the_first_fit():
     assert np.array_equal(clf.predict_proba(TEXTS), tiny().fit(TEXTS, LABELS).predict_proba(TEXTS))
 
 
-def test_the_tags_say_text_classifier():
+def test_the_tags_are_those_of_a_text_classifier():
     tags = get_tags(TextClassifier())
     assert is_classifier(TextClassifier())
     assert tags.input_tags.string
@@ -267,7 +267,7 @@ def test_few_texts_are_trained_on_whole_with_a_warning():
 
 def test_a_class_of_one_text_is_learned_not_set_aside():
     for seed in range(6):
-        clf = tiny("average", seed=seed).fit([*TEXTS, f"odd {SUBJECTS[0]}"], [*LABELS, "rare"])
+        clf = tiny("average", seed=seed).fit([*TEXTS, f"odd {NOUNS[0]}"], [*LABELS, "rare"])
         assert clf.classes_.tolist() == ["neg", "pos", "rare"]
 
 

@@ -1,4 +1,4 @@
-"""Rationalizers as a user has them: trained, asked, saved and read back as any classifier is."""
+"""Rationalizers as a user has them: trained, used, saved and loaded as any classifier."""
 
 from functools import cache, partial
 from pathlib import Path
@@ -8,16 +8,16 @@ import pytest
 
 import commands
 import steadygaze
-from estimator.tiny import PAIRS, SMALL, SUBJECTS, tiny, transformer_folder
+from estimator.tiny import NOUNS, PAIRS, SMALL, tiny, transformer_folder
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.rationalizer import Rationalizer
 
 ASIDE = ("it rained .", "we had bread !", "my cat slept ?")
-GOOD = [f"{ASIDE[i % 3]} the {s} was good and fine . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(SUBJECTS)]
-BAD = [f"{ASIDE[i % 3]} a bad dull {s} i thought . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(SUBJECTS)]
+GOOD = [f"{ASIDE[i % 3]} the {s} was good and fine . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(NOUNS)]
+BAD = [f"{ASIDE[i % 3]} a bad dull {s} i thought . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(NOUNS)]
 TEXTS, LABELS = [*GOOD, *BAD], ["pos"] * 12 + ["neg"] * 12
-ORDERS = {
+SETTINGS = {
     "a2r": ("a2r", {}),
     "rnp": ("rnp", {"skewed": 1}),
     "rnp tokens": ("rnp", {"granularity": "token", "share": 0.3}),
@@ -30,13 +30,13 @@ ORDERS = {
 
 @cache
 def fitted(order: str) -> TextClassifier:
-    technique, settings = ORDERS[order]
+    technique, settings = SETTINGS[order]
     return tiny("bigru", technique=technique, settings={**SMALL, **settings}).fit(TEXTS, LABELS)
 
 
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_saved_one_says_the_same_when_it_is_read_back(order, tmp_path):
+@pytest.mark.parametrize("order", SETTINGS)
+def test_a_saved_model_predicts_the_same_after_loading(order, tmp_path):
     clf = fitted(order)
     clf.save(tmp_path / "model")
     back = steadygaze.load(tmp_path / "model", device="cpu")
@@ -97,7 +97,7 @@ def test_a_transformer_selects_too(tmp_path):
     assert np.array_equal(back.predict_proba(TEXTS), clf.predict_proba(TEXTS))
 
 
-def test_the_command_line_trains_asks_and_explains(capsys, tmp_path: Path):
+def test_the_command_line_trains_predicts_and_explains(capsys, tmp_path: Path):
     run, file = partial(commands.run, capsys), tmp_path / "films.csv"
     rows = zip(TEXTS, LABELS, strict=True)
     file.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in rows), encoding="utf-8")

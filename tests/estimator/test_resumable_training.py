@@ -26,7 +26,7 @@ from steadygaze.core import atomic_files
 from steadygaze.core.errors import UserError
 from steadygaze.estimator import resumable_training
 from steadygaze.images.image_classifier import ImageClassifier
-from study.tiny import order as comparison_order
+from study.tiny import config_with as comparison_order
 from study.tiny import run as run_comparison
 
 QUICK = ["--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--device", "cpu", "--encoder", "average"]
@@ -183,14 +183,14 @@ SMALL: dict[str, Any] = {"epochs": 1, "hidden": 8, "dimension": 6}
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+@pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) -> None:
     own, other = (tiny("bilstm", seed=seed).fit(TEXTS, LABELS) for seed in (0, 1))
     one = sg.fit_explainer(own, TEXTS * 2, k=2, settings=SMALL)
     one.save(tmp_path / "own")
     of_a_function = sg.fit_explainer(lexicon, opinions(40), k=2, classes=["neg", "pos"], settings=SMALL)
     of_a_function.save(tmp_path / "function")
-    for ask in (
+    for query in (
         lambda: sg.load_explainer(tmp_path / "own", other),
         lambda: sg.load_explainer(tmp_path / "own", lambda texts: other.predict_proba(texts), classes=["neg", "pos"]),
         lambda: sg.load_explainer(tmp_path / "function", own),
@@ -201,10 +201,10 @@ def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) 
         lambda: list(streaming.explain(as_adapter(other), iter([TEXTS]), one)),
     ):
         with pytest.raises(UserError, match="fitted to another model"):
-            ask()
+            query()
 
 
-@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+@pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 def test_an_explainer_of_another_classifier_of_images_is_refused() -> None:
     images, labels = planted(60)
     own, other = (ImageClassifier(epochs=1, batch_size=16, seed=seed).fit(images, labels) for seed in (0, 1))

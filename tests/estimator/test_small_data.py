@@ -27,7 +27,7 @@ def corpus(n, seed=0):
     return texts, labels
 
 
-def order(**parameters):
+def classifier_of(**parameters):
     return train_config(TextClassifier(**parameters).get_params())
 
 
@@ -37,7 +37,7 @@ def no_packaged_vectors(monkeypatch):
 
 
 def is_small(n, **parameters):
-    return small_data.resolve(order(**parameters), read_split(*corpus(n))).text.small_data
+    return small_data.resolve(classifier_of(**parameters), read_split(*corpus(n))).text.small_data
 
 
 @pytest.mark.slow
@@ -51,19 +51,19 @@ def test_the_number_of_texts_decides():
 
 
 def test_an_order_for_many_texts_does_not_change():
-    plain = order()
+    plain = classifier_of()
     assert small_data.resolve(plain, read_split(*corpus(small_data.SMALL))) is plain
 
 
 def test_an_explicit_setting_is_kept():
-    found = small_data.resolve(order(settings={"min_df": 4, "select": "best"}), read_split(*corpus(140)))
-    assert (found.text.min_df, found.training.select) == (4, "best")
-    assert (found.training.schedule, found.architecture.word_dropout) == ("linear", 0.3)
-    assert (found.training.batch_size, found.architecture.hidden) == (8, 64)
-    found = small_data.resolve(order(), read_split(*corpus(small_data.FEW)))
-    assert (found.training.batch_size, found.architecture.hidden) == (32, 128)
-    found = small_data.resolve(order(batch_size=32, settings={"hidden": 128}), read_split(*corpus(140)))
-    assert (found.training.batch_size, found.architecture.hidden) == (32, 128)
+    result = small_data.resolve(classifier_of(settings={"min_df": 4, "select": "best"}), read_split(*corpus(140)))
+    assert (result.text.min_df, result.training.select) == (4, "best")
+    assert (result.training.schedule, result.architecture.word_dropout) == ("linear", 0.3)
+    assert (result.training.batch_size, result.architecture.hidden) == (8, 64)
+    result = small_data.resolve(classifier_of(), read_split(*corpus(small_data.FEW)))
+    assert (result.training.batch_size, result.architecture.hidden) == (32, 128)
+    result = small_data.resolve(classifier_of(batch_size=32, settings={"hidden": 128}), read_split(*corpus(140)))
+    assert (result.training.batch_size, result.architecture.hidden) == (32, 128)
 
 
 @pytest.mark.parametrize("technique", ["rnp", "a2r"])
@@ -72,22 +72,22 @@ def test_rationalizers_and_pairs_keep_the_usual_defaults(technique):
     with pytest.raises(UserError, match="small_data=true does not support the technique"):
         is_small(140, technique=technique, settings={"small_data": True})
     pairs = Split(*[corpus(140)[0]] * 2, corpus(140)[1])
-    assert small_data.resolve(order(), pairs) == order()
+    assert small_data.resolve(classifier_of(), pairs) == classifier_of()
 
 
 def test_installed_vectors_are_used_if_they_have_the_words(monkeypatch):
     split = read_split(*corpus(140))
-    assert small_data.resolve(order(), split).vectors is None  # the package is not installed
+    assert small_data.resolve(classifier_of(), split).vectors is None  # the package is not installed
     for share, vectors in ((0.79, None), (0.8, "glove-50d")):
         monkeypatch.setattr(small_data, "packaged_coverage", lambda frequency, share=share: share)
-        assert small_data.resolve(order(), split).vectors == vectors
-    assert small_data.resolve(order(settings={"small_data": True}), split).vectors is None
-    assert small_data.resolve(order(vectors="own.txt"), split).vectors == "own.txt"
-    assert small_data.resolve(order(settings={"small_data": False}), split).vectors is None
+        assert small_data.resolve(classifier_of(), split).vectors == vectors
+    assert small_data.resolve(classifier_of(settings={"small_data": True}), split).vectors is None
+    assert small_data.resolve(classifier_of(vectors="own.txt"), split).vectors == "own.txt"
+    assert small_data.resolve(classifier_of(settings={"small_data": False}), split).vectors is None
 
 
 @pytest.mark.slow
-def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
+def test_a_small_dataset_is_learned_reported_saved_and_reproduced(tmp_path, capsys):
     texts, labels = corpus(120)
     texts[0] += " once"
     settings = {"hidden": 16, "learning_rate": 1e-2, "min_df": 2}  # min_df as in large datasets
@@ -111,11 +111,11 @@ def test_a_small_dataset_is_learned_said_saved_and_repeated(tmp_path, capsys):
 
 def test_a_score_near_a_guess_brings_the_commands_of_pretrained_models():
     split = read_split(*corpus(140))
-    assert "--encoder transformer:minilm" in small_data.advice(order(), split, 0.55)
-    assert small_data.advice(order(), split, 0.65) is None
-    assert "--vectors glove-50d" in small_data.advice(order(), split, 0.55)
-    assert "--vectors" not in small_data.advice(order(vectors="own.txt"), split, 0.4)
-    assert small_data.advice(order(encoder="transformer:minilm"), split, 0.4) is None
+    assert "--encoder transformer:minilm" in small_data.advice(classifier_of(), split, 0.55)
+    assert small_data.advice(classifier_of(), split, 0.65) is None
+    assert "--vectors glove-50d" in small_data.advice(classifier_of(), split, 0.55)
+    assert "--vectors" not in small_data.advice(classifier_of(vectors="own.txt"), split, 0.4)
+    assert small_data.advice(classifier_of(encoder="transformer:minilm"), split, 0.4) is None
     skewed = Split(["a"] * 10, None, [0] * 9 + [1])
-    assert small_data.advice(order(), skewed, 0.59) is not None  # all 0: F1 of 18/19 and 0, macro-F1 9/19
-    assert small_data.advice(order(), skewed, 0.61) is None
+    assert small_data.advice(classifier_of(), skewed, 0.59) is not None  # all 0: F1 of 18/19 and 0, macro-F1 9/19
+    assert small_data.advice(classifier_of(), skewed, 0.61) is None

@@ -27,7 +27,7 @@ QUESTIONS = ["was the movie good ?", "a lousy plot"]
 
 
 def outcome(clf: TextClassifier, X: list, **options: Any) -> list[tuple]:
-    """Everything that an explanation says, without the words of the text."""
+    """The content of an explanation, without the words of the text."""
     return [
         (e.weights, e.label, tuple(e.probabilities.values()), e.rationale and [c for *_, c in e.rationale])
         for e in clf.explain(X, **options)

@@ -1,4 +1,4 @@
-"""What a user asked for, checked before anything is read."""
+"""Settings of a user, checked before anything is read."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ def ordered(**parameters):
 
 @settings
 class Homemade(Vanilla):
-    """A technique that nobody registered."""
+    """A technique that is not registered."""
 
     strength: float = 1.0
 
@@ -36,10 +36,10 @@ def test_defaults_are_those_of_the_settings_classes():
 
 
 def test_settings_are_dealt_out_to_their_owners():
-    found = ordered(epochs=2, batch_size=5, settings={"hidden": 7, "learning_rate": 0.1, "min_df": 3})
-    assert found.architecture == Architecture(hidden=7)
-    assert found.training == Training(epochs=2, batch_size=5, learning_rate=0.1)
-    assert found.text == TextConfig(min_df=3)
+    result = ordered(epochs=2, batch_size=5, settings={"hidden": 7, "learning_rate": 0.1, "min_df": 3})
+    assert result.architecture == Architecture(hidden=7)
+    assert result.training == Training(epochs=2, batch_size=5, learning_rate=0.1)
+    assert result.text == TextConfig(min_df=3)
 
 
 def test_a_parameter_and_a_setting_of_one_name_must_agree():
@@ -57,16 +57,16 @@ def test_a_registered_technique_keeps_its_name_however_it_is_given(name):
 
 
 def test_a_technique_of_the_users_own_goes_by_its_class():
-    found = ordered(technique=Homemade(strength=2.0))
-    assert (found.technique_name, found.technique) == ("Homemade", Homemade(strength=2.0))
+    result = ordered(technique=Homemade(strength=2.0))
+    assert (result.technique_name, result.technique) == ("Homemade", Homemade(strength=2.0))
     with pytest.raises(UserError, match="unknown setting 'strength'"):
         ordered(technique=Homemade(), settings={"strength": 3.0})
 
 
 def test_numpy_numbers_will_do():
-    found = ordered(seed=np.int32(3), max_length=np.int64(9), epochs=np.int64(2), settings={"hidden": np.int64(4)})
-    assert (found.seed, found.max_length, found.training.epochs, found.architecture.hidden) == (3, 9, 2, 4)
-    assert all(type(value) is int for value in (found.seed, found.max_length, found.training.epochs))
+    result = ordered(seed=np.int32(3), max_length=np.int64(9), epochs=np.int64(2), settings={"hidden": np.int64(4)})
+    assert (result.seed, result.max_length, result.training.epochs, result.architecture.hidden) == (3, 9, 2, 4)
+    assert all(type(value) is int for value in (result.seed, result.max_length, result.training.epochs))
 
 
 def test_a_hub_id_and_a_folder_are_taken_at_their_word():

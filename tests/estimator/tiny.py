@@ -9,15 +9,15 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from steadygaze.estimator.text_classifier import TextClassifier
 
-SUBJECTS = ("film", "plot", "cast", "music", "ending", "script", "camera", "light", "sound", "set", "story", "score")
-TEXTS = [f"the {s} was good and fine" for s in SUBJECTS] + [f"a bad , dull {s} i thought" for s in SUBJECTS]
+NOUNS = ("film", "plot", "cast", "music", "ending", "script", "camera", "light", "sound", "set", "story", "score")
+TEXTS = [f"the {s} was good and fine" for s in NOUNS] + [f"a bad , dull {s} i thought" for s in NOUNS]
 LABELS = ["pos"] * 12 + ["neg"] * 12
-PAIRS = [(text, f"was the {subject} good ?") for text, subject in zip(TEXTS, SUBJECTS * 2, strict=True)]
+PAIRS = [(text, f"was the {subject} good ?") for text, subject in zip(TEXTS, NOUNS * 2, strict=True)]
 SMALL = {"hidden": 4, "dimension": 6}
 
 
 def tiny(encoder: str = "average", **parameters: Any) -> TextClassifier:
-    """One epoch unless said otherwise."""
+    """One epoch by default."""
     return TextClassifier(encoder, **{"epochs": 1, "settings": SMALL, "device": "cpu", **parameters})
 
 
@@ -30,7 +30,7 @@ def write_csv(path: Path) -> Path:
 
 @cache
 def fitted() -> TextClassifier:
-    """Trained long enough to tell the classes apart."""
+    """Trained long enough to separate the classes."""
     return tiny(epochs=6, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(TEXTS, LABELS)
 
 

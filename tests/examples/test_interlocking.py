@@ -19,7 +19,7 @@ TOY = toy()
 SHARES = np.linspace(0, 1, 41)
 STEP = SHARES[1]
 EXACT = 1e-12
-FOUND = 1e-8
+SEARCH_TOLERANCE = 1e-8
 """A loss whose weights were searched for: their errors enter it squared."""
 WRONG = 0.05
 """Where a generator starts that nearly always selects the worse sentence."""
@@ -43,9 +43,9 @@ def by_hand(joint: np.ndarray, policy: np.ndarray, told: bool) -> float:
     seen: dict[object, np.ndarray] = {}
     for one in range(len(joint)):
         for two in range(len(joint)):
-            for word, which, chance in ((one, 1, policy[one, two]), (two, 2, 1 - policy[one, two])):
+            for word, which, probability in ((one, 1, policy[one, two]), (two, 2, 1 - policy[one, two])):
                 key = (which, word) if told else word
-                seen[key] = seen.get(key, np.zeros(2)) + chance * joint[one, two]
+                seen[key] = seen.get(key, np.zeros(2)) + probability * joint[one, two]
     return sum(float(pair.sum() * entropy(pair)) for pair in seen.values())
 
 
@@ -53,7 +53,7 @@ def by_hand(joint: np.ndarray, policy: np.ndarray, told: bool) -> float:
 
 
 def test_selection_in_the_toy_is_a_sentence_that_is_right_now_and_then() -> None:
-    """What is shown is the label with a chance of 0.85 π₁ + (1 − 0.8)(1 − π₁): the loss is the entropy of that."""
+    """The shown sentence has the label with probability 0.85 π₁ + (1 − 0.8)(1 − π₁): the loss is its entropy."""
     expected = [h(0.85 * share + 0.2 * (1 - share)) for share in SHARES]
     np.testing.assert_allclose(selection(TOY, SHARES[:, None, None]), expected, atol=EXACT)
 
@@ -73,7 +73,7 @@ def test_no_predictor_reads_what_is_selected_better() -> None:
         return float((joint * (policy[..., None] * each[0] + (1 - policy[..., None]) * each[1])).sum())
 
     best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
-    assert selection(joint, policy) == pytest.approx(best.fun, abs=FOUND)
+    assert selection(joint, policy) == pytest.approx(best.fun, abs=SEARCH_TOLERANCE)
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -93,7 +93,7 @@ def test_theorem_1_in_the_toy_selection_bends_down_everywhere() -> None:
     assert (np.diff(selection(TOY, SHARES[:, None, None]), 2) < -1e-4).all()
 
 
-def test_a_predictor_that_is_told_makes_selection_a_straight_line_to_the_better_sentence() -> None:
+def test_a_predictor_conditioned_on_the_selection_makes_selection_a_straight_line_to_the_better_sentence() -> None:
     """Constant policies only: π₁ H(y|x₁) + π₂ H(y|x₂).  Concave, and nothing locks."""
     expected = SHARES * h(0.85) + (1 - SHARES) * h(0.8)
     np.testing.assert_allclose(selection(TOY, SHARES[:, None, None], told=True), expected, atol=EXACT)
@@ -115,7 +115,7 @@ def test_attention_in_the_middle_worked_by_hand() -> None:
     Both right .85 · .8 = .68, both wrong .15 · .2 = .03, else .29:  .68 ln(1/.85) + .03 ln(1/.15) + .29 ln 2.
     """
     expected = 0.68 * math.log(1 / 0.85) + 0.03 * math.log(1 / 0.15) + 0.29 * math.log(2)
-    assert attention(TOY, 0.5).loss == pytest.approx(expected, abs=FOUND)
+    assert attention(TOY, 0.5).loss == pytest.approx(expected, abs=SEARCH_TOLERANCE)
     assert np.abs(attention(TOY, 0.5).soft) == pytest.approx(np.full(4, math.log(0.85 / 0.15)))
 
 
@@ -129,11 +129,11 @@ def test_attention_finds_the_best_weights_within_the_bound(share: float, told: b
     for x1, x2, y in np.ndindex(2, 2, 2):
         logit = share * one * (2 * x1 - 1) + (1 - share) * two * (2 * x2 - 1)
         losses += TOY[x1, x2, y] * np.logaddexp(0, -(2 * y - 1) * logit)
-    found = attention(TOY, share, told).loss
-    assert losses.min() - 1e-4 < found <= losses.min() + FOUND
+    result = attention(TOY, share, told).loss
+    assert losses.min() - 1e-4 < result <= losses.min() + SEARCH_TOLERANCE
 
 
-def test_the_assumptions_of_theorem_2_hold_in_the_toy_and_attention_bends_up_as_much_as_they_say() -> None:
+def test_the_assumptions_of_theorem_2_hold_in_the_toy_and_attention_is_convex_as_stated() -> None:
     """L_a*'' = ∂²L_a/∂α₁² − what better weights save ≥ 2 (μ − l), since ‖α − α'‖² = 2 (α₁ − α₁')²."""
     strong, regret = assumptions(TOY, SHARES.tolist())
     assert strong > regret > 0
@@ -161,9 +161,9 @@ def test_strong_convexity_and_regret_are_what_they_are_called() -> None:
         for b in shares
         if a != b
     ]
-    found = assumptions(TOY, shares)
-    assert found.strong == pytest.approx(min(bend) / 2, abs=1e-6)
-    assert found.regret == pytest.approx(max(regret), abs=1e-6)
+    result = assumptions(TOY, shares)
+    assert result.strong == pytest.approx(min(bend) / 2, abs=1e-6)
+    assert result.regret == pytest.approx(max(regret), abs=1e-6)
 
 
 def test_the_assumptions_are_enough_and_not_needed() -> None:
@@ -174,12 +174,12 @@ def test_the_assumptions_are_enough_and_not_needed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_attention_that_tells_sentences_apart_is_convex_whatever_the_texts(seed: int) -> None:
+def test_attention_that_distinguishes_sentences_is_convex_for_all_texts(seed: int) -> None:
     losses = curve([attention(some_joint(seed), share) for share in SHARES[::4]])
-    assert (np.diff(losses, 2) > -FOUND).all()
+    assert (np.diff(losses, 2) > -SEARCH_TOLERANCE).all()
 
 
-def test_a_counter_example_attention_that_cannot_tell_sentences_apart_is_not_convex_and_locks() -> None:
+def test_a_counterexample_attention_that_cannot_distinguish_sentences_is_not_convex_and_interlocks() -> None:
     strong, regret = assumptions(TOY, SHARES.tolist(), told=False)
     assert strong < regret
     low, high, end = curve([attention(TOY, share, told=False) for share in (0.0, 0.45, 0.9)])
@@ -187,7 +187,7 @@ def test_a_counter_example_attention_that_cannot_tell_sentences_apart_is_not_con
     assert descend(lambda share: attention(TOY, share, told=False).slope, WRONG)[-1] == 0
 
 
-def test_attention_is_least_in_between_where_it_says_nothing_of_either() -> None:
+def test_attention_has_its_minimum_between_the_ends() -> None:
     losses = curve([attention(TOY, share) for share in SHARES])
     assert 0.3 < SHARES[losses.argmin()] < 0.8
     assert losses.min() < losses[-1] - 0.05
@@ -200,29 +200,29 @@ def test_attention_is_least_in_between_where_it_says_nothing_of_either() -> None
 def test_all_curves_meet_at_the_ends(strength: float) -> None:
     for share, loss in ((0.0, h(0.8)), (1.0, h(0.85))):
         assert selection(TOY, share) == pytest.approx(loss, abs=EXACT)
-        assert attention(TOY, share).loss == pytest.approx(loss, abs=FOUND)
-        assert attention(TOY, share, told=False).loss == pytest.approx(loss, abs=FOUND)
-        assert a2r(TOY, share, strength).loss == pytest.approx(loss, abs=FOUND)
+        assert attention(TOY, share).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
+        assert attention(TOY, share, told=False).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
+        assert a2r(TOY, share, strength).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_attention_never_loses_more_than_selection_whatever_the_texts(seed: int) -> None:
     joint = some_joint(seed)
     for share in SHARES[::4]:
-        assert attention(joint, share).loss <= selection(joint, share) + FOUND
+        assert attention(joint, share).loss <= selection(joint, share) + SEARCH_TOLERANCE
 
 
 @pytest.mark.parametrize("strength", [0.1, 0.3, 1.0, 2.0, 5.0])
 def test_a2r_lies_between_attention_and_selection(strength: float) -> None:
     for share in SHARES[2:-1:4]:
-        found = a2r(TOY, share, strength).loss
-        assert attention(TOY, share).loss + 1e-5 < found < selection(TOY, share) - 1e-5
+        result = a2r(TOY, share, strength).loss
+        assert attention(TOY, share).loss + 1e-5 < result < selection(TOY, share) - 1e-5
 
 
 def test_a2r_rises_with_its_strength_from_attention_itself() -> None:
     for share in (0.2, 0.5, 0.8):
         losses = curve([a2r(TOY, share, strength) for strength in (0.0, 0.3, 1.0, 2.0, 5.0)])
-        assert losses[0] == pytest.approx(attention(TOY, share).loss, abs=FOUND)
+        assert losses[0] == pytest.approx(attention(TOY, share).loss, abs=SEARCH_TOLERANCE)
         assert (np.diff(losses) > 0).all()
 
 
@@ -242,24 +242,24 @@ def test_at_rest_neither_predictor_gains_by_moving() -> None:
     best = pair.total(np.concatenate([hard, soft]))[0]
     moved = soft + 0.01 * np.random.default_rng(1).normal(size=(50, 4))
     inside = np.clip(moved, -math.log(0.85 / 0.15), math.log(0.85 / 0.15))
-    assert all(pair.total(np.concatenate([hard, w]))[0] >= best - FOUND for w in inside)
+    assert all(pair.total(np.concatenate([hard, w]))[0] >= best - SEARCH_TOLERANCE for w in inside)
 
 
-def told_what_is_drawn(weight: float, share: float, hard, soft, strength: float) -> float:
-    """L_a + λ JS, by hand: attention gives x₁ this weight, and x₁ is drawn with another chance."""
+def loss_given_the_draw(weight: float, share: float, hard, soft, strength: float) -> float:
+    """L_a + λ JS, by hand: attention gives x₁ this weight, and x₁ is drawn with another probability."""
     whole = 0.0
     for one, two in itertools.product(range(2), repeat=2):
         q = expit(weight * soft[one] + (1 - weight) * soft[2 + two])
         negative, positive = TOY[one, two]
         whole -= negative * math.log(1 - q) + positive * math.log(q)
-        for chance, word in ((share, one), (1 - share, two)):
+        for probability, word in ((share, one), (1 - share, two)):
             p = expit(hard[word])
-            whole += strength * chance * (negative + positive) * jensenshannon([p, 1 - p], [q, 1 - q]) ** 2
+            whole += strength * probability * (negative + positive) * jensenshannon([p, 1 - p], [q, 1 - q]) ** 2
     return whole
 
 
 def test_slopes_are_how_the_loss_changes_while_predictors_hold_still() -> None:
-    """Where the generator's loss is the predictors' own, that is how the curve changes; A2R's is asked directly."""
+    """If the generator's loss is that of the predictors, the curve changes in this way; A2R's is computed directly."""
     e = 1e-5
     for share in (0.1, 0.25, 0.7):
         around = share - e, share + e
@@ -268,19 +268,19 @@ def test_slopes_are_how_the_loss_changes_while_predictors_hold_still() -> None:
         low, high = (attention(TOY, x).loss for x in around)
         assert attention(TOY, share).slope == pytest.approx((high - low) / (2 * e), abs=1e-4)
         hard, soft = np.array([-0.4, 0.7]), np.array([-1.0, 0.5, 1.2, -0.3])
-        low, high = (told_what_is_drawn(x, share, hard, soft, 1.5) for x in around)
+        low, high = (loss_given_the_draw(x, share, hard, soft, 1.5) for x in around)
         assert _Pair(TOY, share, 1.5).generator(hard, soft)[1] == pytest.approx((high - low) / (2 * e), abs=1e-8)
         assert a2r(TOY, share, 0.0).slope == pytest.approx(attention(TOY, share).slope, abs=1e-6)
 
 
 @pytest.mark.slow
-def test_from_the_wrong_corner_selection_locks_and_a2r_ends_where_attention_does() -> None:
+def test_from_the_wrong_corner_selection_interlocks_and_a2r_ends_where_attention_does() -> None:
     assert descend(partial(selection_slope, TOY), WRONG)[-1] == 0
     between = descend(lambda share: attention(TOY, share).slope, WRONG)[-1]
     assert 0.55 < between < 0.65
     for strength, start in itertools.product((0.3, 1.0), (WRONG, 1 - WRONG)):
-        found = descend(lambda share, strength=strength: a2r(TOY, share, strength).slope, start)[-1]
-        assert found == pytest.approx(between, abs=0.01)
+        result = descend(lambda share, strength=strength: a2r(TOY, share, strength).slope, start)[-1]
+        assert result == pytest.approx(between, abs=0.01)
 
 
 @pytest.mark.slow
@@ -316,18 +316,18 @@ def test_the_example_ends_in_a_picture(example, tmp_path: Path, monkeypatch, cap
     width, height = (int.from_bytes(picture[at : at + 4]) for at in (16, 20))
     assert width > 1500
     assert height > 500
-    said = capsys.readouterr().out
-    ends = [line.rsplit("   ", 1)[1].split(": ") for line in said.splitlines() if line.startswith("A2R")]
+    message = capsys.readouterr().out
+    ends = [line.rsplit("   ", 1)[1].split(": ") for line in message.splitlines() if line.startswith("A2R")]
     assert [float(end) for end, _ in ends] == pytest.approx([0.60, 0.60, 0.55, 0.28], abs=0.02)
     assert [which for _, which in ends] == [
         f"between them, the {side} one likelier" for side in ["better"] * 3 + ["worse"]
     ]
-    assert said.count("0.00: the worse one, locked") == 2, "selection, and attention that is not told"
-    assert said.count("1.00: the better one") == 1, "selection that is told"
-    assert said.endswith(f"the picture is in {tmp_path / 'a.png'}\n")
+    assert message.count("0.00: the worse one, locked") == 2, "selection, and attention that is not told"
+    assert message.count("1.00: the better one") == 1, "selection that is told"
+    assert message.endswith(f"the picture is in {tmp_path / 'a.png'}\n")
 
 
-def test_the_example_says_what_it_lacks(example, tmp_path: Path, monkeypatch) -> None:
+def test_the_example_names_a_missing_package(example, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(SystemExit, match=r"pip install 'steadygaze\[examples\]'"):
         example.draw({}, {}, tmp_path / "a.png")

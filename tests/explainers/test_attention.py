@@ -23,7 +23,7 @@ def test_it_takes_one_forward_pass():
     assert passes == ["encoder", "decoder"]
 
 
-def test_the_class_that_is_asked_about_changes_nothing():
+def test_the_explained_class_changes_nothing():
     model, texts = classifier(), batch(split())
     one, other = (Attention().explain(model, texts, torch.full((len(TEXTS),), target)) for target in (0, 2))
     assert torch.equal(one.weights, other.weights)

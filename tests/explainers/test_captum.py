@@ -1,4 +1,4 @@
-"""Any method of Captum: asked about word vectors, seeded by the text; and those that cannot be asked, refused."""
+"""Any method of Captum on word vectors, seeded by the text; unsupported methods are refused."""
 
 import sys
 from functools import partial
@@ -32,9 +32,11 @@ EXACT = {  # where p is a straight line, each of these gives every word what it 
 def test_of_a_straight_line_every_method_gives_every_word_what_it_adds(name):
     """The first token of each row is no word: it is never taken out, and given nothing."""
     words = texts([6, 1, 2, 4], [6, 3, 5], [6], specials=True)
-    found = Captum(getattr(attr, name), EXACT[name]).explain(Line(), words, torch.tensor([1, 0, 1]))
+    result = Captum(getattr(attr, name), EXACT[name]).explain(Line(), words, torch.tensor([1, 0, 1]))
     expected = torch.tensor(WORTH, dtype=torch.float64)[words.ids] * torch.tensor([[1.0], [-1.0], [1.0]]) * words.mask
-    torch.testing.assert_close(found.weights, expected, rtol=0, atol=1e-5)  # Captum works in single precision at places
+    torch.testing.assert_close(
+        result.weights, expected, rtol=0, atol=1e-5
+    )  # Captum works in single precision at places
 
 
 def test_the_slopes_of_saliency_are_added_up_without_sign():
@@ -44,12 +46,12 @@ def test_the_slopes_of_saliency_are_added_up_without_sign():
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
-def test_methods_that_there_are_by_name_say_the_same_one_text_at_a_time(encoder):
+def test_named_methods_give_the_same_one_text_at_a_time(encoder):
     model, words = cached_classifier(encoder), batch(split())
     for theirs, ours in ((attr.InputXGradient, InputXGradient()), (attr.IntegratedGradients, IntegratedGradients())):
-        found, expected = Captum(theirs).explain(model, words), ours.explain(model, words)
-        torch.testing.assert_close(found.weights, expected.weights, rtol=0, atol=1e-9)
-        assert torch.equal(found.logits, expected.logits)
+        result, expected = Captum(theirs).explain(model, words), ours.explain(model, words)
+        torch.testing.assert_close(result.weights, expected.weights, rtol=0, atol=1e-9)
+        assert torch.equal(result.logits, expected.logits)
 
 
 def test_a_class_a_partial_a_maker_and_an_object_are_one():
@@ -64,10 +66,10 @@ def test_a_class_a_partial_a_maker_and_an_object_are_one():
     assert all(torch.equal(first, other) for other in rest)
 
 
-def test_an_objects_own_function_is_neither_asked_nor_lost():
-    given = attr.NoiseTunnel(attr.Saliency(print))
-    Captum(given, {"nt_samples": 2}).explain(cached_classifier("cnn"), batch(split()))
-    assert given.attribution_method.forward_func is print
+def test_an_objects_own_function_is_neither_called_nor_lost():
+    inputs = attr.NoiseTunnel(attr.Saliency(print))
+    Captum(inputs, {"nt_samples": 2}).explain(cached_classifier("cnn"), batch(split()))
+    assert inputs.attribution_method.forward_func is print
 
 
 def test_settings_are_handed_on():
@@ -75,8 +77,8 @@ def test_settings_are_handed_on():
     exact = IntegratedGradients(steps=100).explain(model, words).weights
     few, more = (Captum(attr.IntegratedGradients, {"n_steps": n}).explain(model, words).weights for n in (1, 30))
     assert (more - exact).norm() < 1e-6 < (few - exact).norm()
-    told = Captum(attr.IntegratedGradients, {"n_steps": 30, "return_convergence_delta": True})
-    assert_close(told.explain(model, words).weights, more)
+    configured = Captum(attr.IntegratedGradients, {"n_steps": 30, "return_convergence_delta": True})
+    assert_close(configured.explain(model, words).weights, more)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_enough_drawings_come_near_the_shapley_values():
         (5, "5 is not a method of Captum"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is_read(method, sentence):
+def test_an_unsupported_method_is_refused_before_anything_is_read(method, sentence):
     with pytest.raises(UserError, match=sentence):
         Captum(method)
 

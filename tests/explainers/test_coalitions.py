@@ -21,11 +21,11 @@ def some(*lengths: int, samples: int = 1024, key: RandomKey = KEY):
 
 def test_four_words_have_every_subset_once_with_the_weight_of_the_kernel():
     """1/k(4−k): 1/3, 1/4, 1/3 for k = 1, 2, 3, so 4/11, 3/11, 4/11 of 4, 6 and 4 subsets."""
-    found = some(4)
-    assert found.masks.shape == (1, 14, 4)
-    assert len(found.masks[0].unique(dim=0)) == 14
+    result = some(4)
+    assert result.masks.shape == (1, 14, 4)
+    assert len(result.masks[0].unique(dim=0)) == 14
     expected = {1: 1 / 11, 2: 1 / 22, 3: 1 / 11}
-    np.testing.assert_allclose(found.share[0], [expected[int(k)] for k in found.masks[0].sum(-1)], rtol=1e-12)
+    np.testing.assert_allclose(result.share[0], [expected[int(k)] for k in result.masks[0].sum(-1)], rtol=1e-12)
 
 
 def test_ranks_are_the_lexicographic_order_of_all_subsets():
@@ -41,24 +41,24 @@ def test_whole_sizes_are_read_while_the_readings_suffice():
     """
     known = strata(12, 512)
     assert (known.complete_sizes, known.sampled_sizes, known.samples) == ((1, 2), (3, 4, 5, 6), 512 - 12 - 66)
-    found = some(12)
-    sizes = found.masks[0].sum(-1).bincount(minlength=13).tolist()
+    result = some(12)
+    sizes = result.masks[0].sum(-1).bincount(minlength=13).tolist()
     assert sizes[:3] == [0, 12, 66]
     assert sizes == sizes[::-1]
     mass = [0.0, *(1 / (k * (12 - k)) for k in range(1, 12)), 0.0]
-    by_size = torch.zeros(13, dtype=torch.float64).index_add(0, found.masks[0].sum(-1), found.share[0])
+    by_size = torch.zeros(13, dtype=torch.float64).index_add(0, result.masks[0].sum(-1), result.share[0])
     np.testing.assert_allclose(by_size, np.array(mass) / sum(mass), rtol=1e-12)
 
 
 @pytest.mark.parametrize("words", [2, 3, 9, 10, 11, 12, 16, 25, 54, 70, 300])
 def test_no_subset_is_read_twice_and_each_has_its_opposite(words):
-    found = some(words)
-    kept = found.masks[0]
+    result = some(words)
+    kept = result.masks[0]
     assert len(kept) == min(2**words - 2, max(1024, 4 * words))
     assert len(kept.unique(dim=0)) == len(kept)
     assert torch.equal(kept[::2], ~kept[1::2])
-    assert found.share.sum().item() == pytest.approx(1.0)
-    assert (found.share > 0).all()
+    assert result.share.sum().item() == pytest.approx(1.0)
+    assert (result.share > 0).all()
 
 
 @pytest.mark.slow
@@ -148,11 +148,11 @@ def by_shap(n: int, samples: int, rng: np.random.Generator) -> tuple[np.ndarray,
             if k <= paired:
                 known[(~row).tobytes()] = weight[k - 1] / many
     drawn: dict[bytes, float] = {}
-    chances = weight.copy()
-    chances[:paired] /= 2
-    chances = chances[full:] / chances[full:].sum()
+    probabilities = weight.copy()
+    probabilities[:paired] /= 2
+    probabilities = probabilities[full:] / probabilities[full:].sum()
     while left > 0:
-        k = int(rng.choice(len(chances), p=chances)) + full + 1
+        k = int(rng.choice(len(probabilities), p=probabilities)) + full + 1
         row = np.zeros(n, bool)
         row[rng.permutation(n)[:k]] = True
         for one in (row, ~row)[: 2 if k <= paired else 1]:
@@ -177,7 +177,7 @@ def test_just_above_the_exact_limit_the_error_is_below_that_of_shaps_sampling(wo
     ours, shaps = [], []
     for i, game in enumerate(games(words, 12)):
         exact = solved(z, kernel / kernel.sum(), game)
-        found = coalitions(random_texts(words), 1024, RandomKey(i))
-        ours.append(np.linalg.norm(solved(found.masks[0].numpy(), found.share[0].numpy(), game) - exact))
+        result = coalitions(random_texts(words), 1024, RandomKey(i))
+        ours.append(np.linalg.norm(solved(result.masks[0].numpy(), result.share[0].numpy(), game) - exact))
         shaps.append(np.linalg.norm(solved(*by_shap(words, 1024, np.random.default_rng(i)), game) - exact))
     assert np.mean(ours) <= np.mean(shaps)

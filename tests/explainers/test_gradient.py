@@ -32,19 +32,19 @@ def test_it_is_the_length_of_the_slope_by_finite_differences(encoder):
                 moved[:, t, d] = step
                 high, low = (model(words, embedded + sign * moved).logits.softmax(-1) for sign in (1, -1))
                 slope[:, t, d] = ((high - low) / (2 * step)).gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    found = Gradient().explain(model, words, target).weights
-    torch.testing.assert_close(found, slope.norm(dim=-1) * words.mask, rtol=1e-6, atol=1e-9)
+    result = Gradient().explain(model, words, target).weights
+    torch.testing.assert_close(result, slope.norm(dim=-1) * words.mask, rtol=1e-6, atol=1e-9)
 
 
-def test_captum_asked_directly_about_one_text_says_the_same():
+def test_captum_called_directly_on_one_text_gives_the_same():
     model, words = classifier("cnn"), batch(split())
-    found = Gradient().explain(model, words, torch.full((len(words),), 2)).weights
+    result = Gradient().explain(model, words, torch.full((len(words),), 2)).weights
     for place in (0, 2, 3):
         one = row(words, place)
         slope = Saliency(lambda x, one=one: model(one, x).logits.softmax(-1)).attribute(
             model.embed(one).detach().requires_grad_(), target=2, abs=False
         )
-        assert_close(found[place, : one.ids.shape[1]], slope[0].norm(dim=-1) * one.mask[0])
+        assert_close(result[place, : one.ids.shape[1]], slope[0].norm(dim=-1) * one.mask[0])
 
 
 def test_a_sure_prediction_still_has_slopes():
@@ -52,11 +52,11 @@ def test_a_sure_prediction_still_has_slopes():
     model, words = classifier("average", dtype=torch.float32), batch(split())
     with torch.no_grad():
         model.decoder.output.bias += torch.tensor([25.0, 0.0, 0.0])
-    found = Gradient().explain(model, words).weights
+    result = Gradient().explain(model, words).weights
     assert model(words).logits.softmax(-1)[0, 0] == 1
-    assert found.any(-1).equal(words.mask.any(-1))
+    assert result.any(-1).equal(words.mask.any(-1))
     exact = Gradient().explain(model.double(), words).weights
-    torch.testing.assert_close(found, exact, rtol=1e-4, atol=0)
+    torch.testing.assert_close(result, exact, rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("most", [1, 9, 20])

@@ -11,20 +11,20 @@ from steadygaze.explainers.gradient import Gradient, InputXGradient
 def test_of_a_straight_line_every_word_gets_what_it_adds():
     """p(1) = ½ + Σ x·θ: x·∂p/∂x = x·θ, which is WORTH of the word's id; of class 0 the opposite."""
     words = texts([1, 2, 4], [6, 3])
-    found = InputXGradient().explain(Line(), words, torch.tensor([1, 0])).weights
-    assert_close(found, torch.tensor([[0.03, -0.04, -0.11], [-0.06, 0.01, 0.0]], dtype=torch.float64))
+    result = InputXGradient().explain(Line(), words, torch.tensor([1, 0])).weights
+    assert_close(result, torch.tensor([[0.03, -0.04, -0.11], [-0.06, 0.01, 0.0]], dtype=torch.float64))
     assert WORTH[4] == -0.11
 
 
-def test_captum_asked_directly_about_one_text_says_the_same():
+def test_captum_called_directly_on_one_text_gives_the_same():
     model, words = classifier("bilstm"), batch(split())
-    found = InputXGradient().explain(model, words, torch.full((len(words),), 1)).weights
+    result = InputXGradient().explain(model, words, torch.full((len(words),), 1)).weights
     for place in (0, 2, 3):
         one = row(words, place)
         parts = Direct(lambda x, one=one: model(one, x).logits.softmax(-1)).attribute(
             model.embed(one).detach().requires_grad_(), target=1
         )
-        assert_close(found[place, : one.ids.shape[1]], parts[0].sum(-1) * one.mask[0])
+        assert_close(result[place, : one.ids.shape[1]], parts[0].sum(-1) * one.mask[0])
 
 
 def test_it_is_never_more_than_length_times_length():

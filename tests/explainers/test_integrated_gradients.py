@@ -19,9 +19,9 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
 def test_of_a_straight_line_every_word_gets_what_it_adds():
     words = texts([1, 2, 4], [6, 3])
-    found = IntegratedGradients(steps=1).explain(Line(), words, torch.tensor([1, 1])).weights
+    result = IntegratedGradients(steps=1).explain(Line(), words, torch.tensor([1, 1])).weights
     expected = torch.tensor([[WORTH[1], WORTH[2], WORTH[4]], [WORTH[6], WORTH[3], 0.0]], dtype=torch.float64)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.sweep
@@ -30,15 +30,15 @@ def test_of_a_straight_line_every_word_gets_what_it_adds():
 def test_the_weights_of_a_text_sum_to_what_its_words_change_against_padding(encoder, pair):
     model, words = cached_classifier(encoder, pair), batch(split(pair=pair))
     target = torch.arange(len(words)) % CLASSES
-    said = IntegratedGradients(steps=200).explain(model, words, target)
-    found = said.weights.sum(-1) + (said.question.sum(-1) if pair else 0.0)
+    saliency = IntegratedGradients(steps=200).explain(model, words, target)
+    result = saliency.weights.sum(-1) + (saliency.question.sum(-1) if pair else 0.0)
     nothing = replace(words, ids=words.ids.masked_fill(words.mask, 0))
     if pair:
         nothing = replace(nothing, question_ids=words.question_ids.masked_fill(words.question_mask, 0))
     p, empty = (
         model(some).logits.softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1) for some in (words, nothing)
     )
-    torch.testing.assert_close(found, p - empty, rtol=0, atol=2e-4)
+    torch.testing.assert_close(result, p - empty, rtol=0, atol=2e-4)
     assert (p - empty).abs().max() > 1e-2
 
 
@@ -51,16 +51,16 @@ def test_more_steps_err_less():
     assert more < few / 10
 
 
-def test_captum_asked_directly_about_one_text_says_the_same():
+def test_captum_called_directly_on_one_text_gives_the_same():
     model, words = cached_classifier("bilstm"), batch(split())
-    found = IntegratedGradients(steps=20).explain(model, words, torch.full((len(words),), 1)).weights
+    result = IntegratedGradients(steps=20).explain(model, words, torch.full((len(words),), 1)).weights
     for place in (0, 2, 3):
         one = row(words, place)
         embedded = model.embed(one).detach()
         parts = Direct(lambda x, one=one: model(one, x).logits.softmax(-1)).attribute(
             embedded, baselines=embedded * ~one.mask.unsqueeze(-1), target=1, n_steps=20, internal_batch_size=1
         )  # padding is 0 in a model of words
-        own = found[place, : one.ids.shape[1]]
+        own = result[place, : one.ids.shape[1]]
         torch.testing.assert_close(own, parts[0].sum(-1), rtol=0, atol=1e-9)  # Captum's nodes are in single precision
 
 
@@ -69,8 +69,8 @@ def test_where_padding_has_a_vector_of_its_own_the_way_begins_there():
     model = Line()
     with torch.no_grad():
         model.table.weight[0] = torch.tensor([1.0, 0.0])
-    found = IntegratedGradients().explain(model, texts([1], [2]), torch.tensor([1, 1])).weights
-    torch.testing.assert_close(found, torch.tensor([[0.0], [-0.07]], dtype=torch.float64), rtol=0, atol=1e-7)
+    result = IntegratedGradients().explain(model, texts([1], [2]), torch.tensor([1, 1])).weights
+    torch.testing.assert_close(result, torch.tensor([[0.0], [-0.07]], dtype=torch.float64), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("most", [1, 30, 64, 1000])

@@ -38,8 +38,8 @@ def test_three_players_by_hand():
     """
     z = torch.tensor([[[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]], dtype=torch.float64)
     gained = torch.tensor([[0, 0, 3, 6, 3, 3]], dtype=torch.float64)
-    found = values(z, gained, torch.full((1, 6), 1 / 6).double(), torch.tensor([9.0]).double(), torch.ones(1, 3) > 0)
-    torch.testing.assert_close(found, torch.full((1, 3), 3.0).double(), rtol=0, atol=1e-8)
+    result = values(z, gained, torch.full((1, 6), 1 / 6).double(), torch.tensor([9.0]).double(), torch.ones(1, 3) > 0)
+    torch.testing.assert_close(result, torch.full((1, 3), 3.0).double(), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_three_players_by_hand():
 def test_texts_of_up_to_six_words_get_their_shapley_values(encoder):
     model, words = cached_classifier(encoder), batch(split())
     target = torch.arange(len(words)) % CLASSES
-    found = KernelShap().explain(model, words, target).weights
+    result = KernelShap().explain(model, words, target).weights
     for place in (0, 2, 5, 6):
         one = row(words, place)
         expected = shapley(game(model, one, int(target[place])), int(one.mask.sum()))
-        np.testing.assert_allclose(found[place][words.mask[place]].numpy(), expected, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(result[place][words.mask[place]].numpy(), expected, rtol=0, atol=1e-9)
 
 
 def test_the_definition_above_is_the_mean_over_all_orders():
@@ -69,18 +69,18 @@ def test_the_definition_above_is_the_mean_over_all_orders():
 def test_the_weights_of_a_text_sum_to_what_all_its_words_change(lengths):
     """Short texts, which are enumerated, and long ones, which are not: the sum is exact in both."""
     model, words = cached_classifier("bilstm"), random_texts(*lengths)
-    found = KernelShap(samples=64).explain(model, words).weights.sum(-1)
+    result = KernelShap(samples=64).explain(model, words).weights.sum(-1)
     for place, n in enumerate(lengths):
         one = row(words, place)
         value = game(model, one, int(model(one).logits.argmax()))
-        assert found[place].item() == pytest.approx(value(frozenset(range(n))) - value(frozenset()), abs=1e-12)
+        assert result[place].item() == pytest.approx(value(frozenset(range(n))) - value(frozenset()), abs=1e-12)
 
 
 def test_of_a_straight_line_every_word_gets_what_it_adds_however_few_are_drawn():
     words = texts([1, 2, 4], [6, 3], [1, 2, 3, 4, 5, 6, 1, 2, 3])
-    found = KernelShap(samples=64).explain(Line(), words, torch.tensor([1, 0, 1])).weights
+    result = KernelShap(samples=64).explain(Line(), words, torch.tensor([1, 0, 1])).weights
     expected = torch.tensor(WORTH, dtype=torch.float64)[words.ids] * torch.tensor([[1.0], [-1.0], [1.0]]) * words.mask
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-8)
 
 
 def test_drawn_values_come_near_the_exact_ones():
@@ -95,7 +95,7 @@ def test_drawn_values_come_near_the_exact_ones():
 def test_captum_solves_the_same_subsets_to_the_same_values():
     """Captum holds the sum by a weight of a million, in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(11)
-    found = KernelShap(samples=200).explain(model, words, torch.tensor([1])).weights[0, 1:]
+    result = KernelShap(samples=200).explain(model, words, torch.tensor([1])).weights[0, 1:]
     drawn = coalitions(words, 200, RandomKey(0).child(2))
     value, weight = game(model, words, 1), iter([1e6, 1e6, *(200 * drawn.share[0]).tolist()])
 
@@ -114,13 +114,13 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
         None,
     )
     theirs = base.attribute(torch.ones(1, 11), n_samples=202).flatten()
-    torch.testing.assert_close(found, theirs.double(), rtol=1e-2, atol=2e-5)
+    torch.testing.assert_close(result, theirs.double(), rtol=1e-2, atol=2e-5)
 
 
 def test_a_word_that_changes_nothing_gets_nothing_and_twins_get_the_same():
     """Two of the axioms, on texts that are enumerated: id 0's vector is 0 to `Line`, and 6 stands there twice."""
-    found = KernelShap().explain(Line(), texts([6, 0, 2, 6]), torch.tensor([1])).weights[0]
-    torch.testing.assert_close(found, torch.tensor([0.06, 0.0, -0.04, 0.06]).double(), rtol=0, atol=1e-8)
+    result = KernelShap().explain(Line(), texts([6, 0, 2, 6]), torch.tensor([1])).weights[0]
+    torch.testing.assert_close(result, torch.tensor([0.06, 0.0, -0.04, 0.06]).double(), rtol=0, atol=1e-8)
 
 
 @pytest.mark.slow  # contract/test_explainers.py tests short texts
@@ -136,17 +136,17 @@ def test_a_long_text_gets_the_same_again_and_in_any_company(monkeypatch):
     assert (KernelShap(samples=64, seed=1).explain(model, words).weights[0] != together[0]).any()
 
 
-def test_words_that_chance_never_told_apart_are_still_solved():
+def test_words_that_no_coalition_separates_are_solved():
     """Only {1} and {2, 3} were drawn: 2 and 3 are twins as far as anybody knows, and share alike."""
     z = torch.tensor([[[1, 0, 0], [0, 1, 1]]], dtype=torch.float64)
-    found = values(
+    result = values(
         z,
         torch.tensor([[1.0, 4.0]]).double(),
         torch.full((1, 2), 0.5).double(),
         torch.tensor([5.0]).double(),
         torch.ones(1, 3) > 0,
     )
-    torch.testing.assert_close(found, torch.tensor([[1.0, 2.0, 2.0]]).double(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(result, torch.tensor([[1.0, 2.0, 2.0]]).double(), rtol=0, atol=1e-5)
 
 
 def test_too_few_samples_are_refused():

@@ -11,13 +11,13 @@ from steadygaze.explainers.leave_one_out import LeaveOneOut
 
 def test_of_a_straight_line_every_word_is_worth_what_it_adds():
     """Class 1 gains 0.03, −0.04, −0.11 by the words 1, 2, 4 and class 0 loses as much; a word twice counts twice."""
-    found = LeaveOneOut().explain(Line(), texts([1, 2, 4], [6, 6]), torch.tensor([1, 0])).weights
-    assert_close(found, torch.tensor([[0.03, -0.04, -0.11], [-0.06, -0.06, 0.0]], dtype=torch.float64))
+    result = LeaveOneOut().explain(Line(), texts([1, 2, 4], [6, 6]), torch.tensor([1, 0])).weights
+    assert_close(result, torch.tensor([[0.03, -0.04, -0.11], [-0.06, -0.06, 0.0]], dtype=torch.float64))
 
 
 def test_a_special_token_is_neither_taken_out_nor_given_anything():
-    found = LeaveOneOut().explain(Line(), texts([6, 1, 2], [6], specials=True), torch.tensor([1, 1])).weights
-    assert_close(found, torch.tensor([[0.0, 0.03, -0.04], [0.0, 0.0, 0.0]], dtype=torch.float64))
+    result = LeaveOneOut().explain(Line(), texts([6, 1, 2], [6], specials=True), torch.tensor([1, 1])).weights
+    assert_close(result, torch.tensor([[0.0, 0.03, -0.04], [0.0, 0.0, 0.0]], dtype=torch.float64))
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
@@ -25,13 +25,13 @@ def test_it_is_what_a_text_written_without_the_word_gets(encoder):
     """Order and neighbors matter to these: the text must have closed up."""
     model, words = cached_classifier(encoder), batch(split(("swwws", "swwwwwws", "sws")))
     target = torch.arange(len(words)) % CLASSES
-    found = LeaveOneOut().explain(model, words, target).weights
+    result = LeaveOneOut().explain(model, words, target).weights
     for place in range(len(words)):
         one = row(words, place)
         value, many = game(model, one, int(target[place])), int(one.mask.sum())
         everything = frozenset(range(many))
         expected = [value(everything) - value(everything - {t}) for t in range(many)]
-        assert_close(found[place][words.mask[place]], torch.tensor(expected, dtype=torch.float64))
+        assert_close(result[place][words.mask[place]], torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("most", [1, 6, 10, 1000])

@@ -21,9 +21,9 @@ from steadygaze.techniques.perturbations.word_removal import take_rows
 def test_lime_without_ridge_recovers_a_linear_model():
     """Without a ridge the fit is exact, whatever was drawn: short texts (all subsets) and a long one (some)."""
     words = texts([1, 2, 4], [6, 3], [1, 2, 3, 4, 5, 6, 1, 2, 3])
-    found = Lime(ridge=0, samples=64).explain(Line(), words, torch.tensor([1, 0, 1])).weights
+    result = Lime(ridge=0, samples=64).explain(Line(), words, torch.tensor([1, 0, 1])).weights
     expected = torch.tensor(WORTH, dtype=torch.float64)[words.ids] * torch.tensor([[1.0], [-1.0], [1.0]]) * words.mask
-    assert_close(found, expected, torch.float32)
+    assert_close(result, expected, torch.float32)
 
 
 def test_a_ridge_draws_all_weights_to_0_in_the_right_order_and_sign():
@@ -39,7 +39,7 @@ def test_a_ridge_draws_all_weights_to_0_in_the_right_order_and_sign():
 def test_a_short_text_gets_the_line_of_scikit_learn_through_all_its_subsets(encoder):
     """Every size is as likely, so a subset of k of n words counts 1000 / (n+1) / C(n,k), times its nearness."""
     model, words = cached_classifier(encoder), batch(split())
-    found = Lime().explain(model, words, torch.full((len(words),), 1)).weights
+    result = Lime().explain(model, words, torch.full((len(words),), 1)).weights
     for place in (0, 2, 5):
         one = row(words, place)
         n, value = int(one.mask.sum()), game(model, one, 1)
@@ -48,13 +48,13 @@ def test_a_short_text_gets_the_line_of_scikit_learn_through_all_its_subsets(enco
         near = [math.exp(-((1 - math.sqrt(len(some) / n)) ** 2) / 0.125) for some in kept]
         weight = [1000 / (n + 1) / math.comb(n, len(some)) * near for some, near in zip(kept, near, strict=True)]
         line = Ridge(alpha=1.0).fit(z, [value(some) for some in kept], sample_weight=weight)
-        np.testing.assert_allclose(found[place][words.mask[place]].numpy(), line.coef_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(result[place][words.mask[place]].numpy(), line.coef_, rtol=1e-9, atol=1e-12)
 
 
 def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
     """Captum keeps inputs, answers and weights in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(12)
-    found = Lime(samples=200).explain(model, words, torch.tensor([2])).weights[0, 1:]
+    result = Lime(samples=200).explain(model, words, torch.tensor([2])).weights[0, 1:]
     drawn = subsets(words, lambda k, _: torch.ones_like(k), 200, RandomKey(0).child(1)).masks[0]
     value = game(model, words, 2)
 
@@ -71,20 +71,20 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
         None,
     )
     theirs = base.attribute(torch.ones(1, 12), n_samples=200).flatten()
-    torch.testing.assert_close(found, theirs.double(), rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(result, theirs.double(), rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_the_words_that_decide_weigh_most_in_a_model_that_is_no_line():
-    """The heaviest word of a text is the one whose loss moves the prediction most, as enumeration says."""
+    """The top word of a text is the one whose removal changes the prediction most, by enumeration."""
     model, words = cached_classifier("average"), random_texts(6, 5)
-    found = Lime().explain(model, words).weights
+    result = Lime().explain(model, words).weights
     for place in range(2):
         one, n = row(words, place), int(words.mask[place].sum())
         value = game(model, one, int(model(words).logits[place].argmax()))
         kept = subsets_of(n)
         means = [np.mean([value(some | {t}) - value(some - {t}) for some in kept]) for t in range(n)]
-        mine = found[place][words.mask[place]].numpy()
+        mine = result[place][words.mask[place]].numpy()
         assert np.argmax(np.abs(mine)) == np.argmax(np.abs(means))
         assert np.corrcoef(mine, means)[0, 1] > 0.95
 

@@ -38,9 +38,9 @@ def text(words: int, good: tuple[int, ...] = (3, 4)) -> str:
 
 def batch_of(texts: list[str]):
     box = Counted()
-    subject = as_adapter(box).for_pairs(False)
-    data: Data = subject.data(subject.tokens.place(texts), None)
-    return box, subject.model, collate(data, np.arange(len(texts)))
+    adapter = as_adapter(box).for_pairs(False)
+    data: Data = adapter.data(adapter.tokens.place(texts), None)
+    return box, adapter.model, collate(data, np.arange(len(texts)))
 
 
 @pytest.mark.sweep
@@ -71,8 +71,8 @@ def test_a_segment_loses_what_all_its_words_lose_and_they_share_it():
 @pytest.mark.parametrize("words", [19, 20])
 def test_words_are_single_up_to_the_limit(words):
     _, model, batch = batch_of([text(words)])
-    found = LeaveOneOut(max_units=20).explain(model, batch).weights
-    torch.testing.assert_close(found, LeaveOneOut().explain(model, batch).weights, rtol=0, atol=0)
+    result = LeaveOneOut(max_units=20).explain(model, batch).weights
+    torch.testing.assert_close(result, LeaveOneOut().explain(model, batch).weights, rtol=0, atol=0)
 
 
 def test_each_text_of_a_batch_has_segments_of_its_own_size():
@@ -113,7 +113,7 @@ def test_an_audit_of_a_long_text_reads_it_once_for_each_segment():
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_batch_size_below_one_is_refused(size):
-    subject = as_adapter(Counted()).for_pairs(False)
-    data = subject.data(subject.tokens.place(["a", "b"]), None)
+    adapter = as_adapter(Counted()).for_pairs(False)
+    data = adapter.data(adapter.tokens.place(["a", "b"]), None)
     with pytest.raises(UserError, match=f"batch_size must be a whole number from 1 up, found {size}"):
         list(by_length(data, size))

@@ -1,4 +1,4 @@
-"""Random: numbers of the text's own chance, even and unlike each other."""
+"""Random: numbers from the random key of the text, uniform and different from each other."""
 
 import pytest
 import torch
@@ -17,23 +17,23 @@ def drawn(seed: int = 0) -> torch.Tensor:
 
 def test_numbers_are_spread_evenly_from_0_to_1_in_every_place():
     """Of 400 uniform numbers the mean errs by √(1/12/400) = 0.0144, and each quarter holds 100 ± 8.7."""
-    found = drawn()
-    assert ((found >= 0) & (found < 1)).all()
-    assert ((found.mean(0) - 0.5).abs() < 4 * 0.0144).all()
+    result = drawn()
+    assert ((result >= 0) & (result < 1)).all()
+    assert ((result.mean(0) - 0.5).abs() < 4 * 0.0144).all()
     for quarter in range(4):
-        counts = ((found * 4).floor() == quarter).sum(0)
+        counts = ((result * 4).floor() == quarter).sum(0)
         assert ((counts - 100).abs() < 4 * 8.7).all()
 
 
 def test_other_texts_and_other_seeds_draw_other_numbers():
-    found = drawn()
-    assert len(found.unique()) == found.numel()
-    assert not (drawn(1) == found).any()
-    agreement = torch.corrcoef(torch.stack([found.flatten(), drawn(1).flatten()]))[0, 1]
+    result = drawn()
+    assert len(result.unique()) == result.numel()
+    assert not (drawn(1) == result).any()
+    agreement = torch.corrcoef(torch.stack([result.flatten(), drawn(1).flatten()]))[0, 1]
     assert agreement.item() == pytest.approx(0, abs=4 / (5 * MANY) ** 0.5)
 
 
-def test_the_prediction_is_not_asked():
+def test_the_prediction_is_not_used():
     texts = batch(split())
     one, other = (Random().explain(cached_classifier(kind), texts).weights for kind in ("bilstm", "cnn"))
     assert torch.equal(one, other)

@@ -1,4 +1,4 @@
-"""The rationale: what a model selected, with its chance, shown as it stands in the text."""
+"""The rationale: the selection of a model, with its probability, shown as it is in the text."""
 
 import json
 import math
@@ -27,36 +27,36 @@ from training.toys import make_run, model_for
 
 def test_one_sentence_by_hand():
     """Scores 1, 2 and 0: the second sentence, three tokens, with e² / (e + e² + 1)."""
-    said = RationaleExplainer().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
-    chance = math.e**2 / (math.e + math.e**2 + 1)
-    assert_close(said.weights, torch.tensor([[0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0]], dtype=torch.float64))
-    assert said.chances is not None
-    assert_close(said.chances[0, 2:5], torch.full((3,), chance, dtype=torch.float64))
+    saliency = RationaleExplainer().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
+    probability = math.e**2 / (math.e + math.e**2 + 1)
+    assert_close(saliency.weights, torch.tensor([[0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0]], dtype=torch.float64))
+    assert saliency.chances is not None
+    assert_close(saliency.chances[0, 2:5], torch.full((3,), probability, dtype=torch.float64))
 
 
 @BOTH
 def test_it_is_the_models_own_and_leaves_it_as_it_was(name, way):
     model, read = made(name, way), widened(batch(split()), 2)
-    before, said = look(model), model(read)
-    found = RationaleExplainer().explain(model, read)
+    before, output = look(model), model(read)
+    result = RationaleExplainer().explain(model, read)
     assert_untouched(model, before)
-    assert_close(found.weights, said.weights)
-    assert_close(found.logits, said.logits)
-    assert (found.weights != 0).equal(said.selected), "what has a weight is what was selected"
-    assert not found.weights.requires_grad
+    assert_close(result.weights, output.weights)
+    assert_close(result.logits, output.logits)
+    assert (result.weights != 0).equal(output.selected), "what has a weight is what was selected"
+    assert not result.weights.requires_grad
 
 
-def test_what_has_next_to_no_chance_and_is_selected_all_the_same_has_a_weight():
-    """Two of three tokens; scores 1000, 0 and 0: the chance of the second is 0 to a double."""
+def test_a_selected_word_of_almost_zero_probability_has_a_weight():
+    """Two of three tokens; scores 1000, 0 and 0: the probability of the second is 0 in double precision."""
     model = by_hand("token", share=0.7)
     model.generator.encoder.words.data[1, 0] = 1000.0
-    said = model(texts([1, 2, 4]))
-    assert said.selected.tolist() == [[True, True, False]]
-    assert said.probability[0, 1] == 0
-    assert (said.weights != 0).equal(said.selected)
+    output = model(texts([1, 2, 4]))
+    assert output.selected.tolist() == [[True, True, False]]
+    assert output.probability[0, 1] == 0
+    assert (output.weights != 0).equal(output.selected)
 
 
-def test_pieces_are_runs_with_the_mean_chance_of_their_tokens():
+def test_spans_are_runs_with_the_mean_probability_of_their_tokens():
     spans = [(0, 2), (3, 5), (6, 8), (9, 11)]
     assert rationale_spans(spans, [0.5, 0.5, 0, 1e-30], [0.25, 0.75, 0.9, 0.1]) == ((0, 5, 0.5), (9, 11, 0.1))
     assert rationale_spans(spans, [0, 0, 0, 0], [0.25, 0.75, 0.9, 0.1]) == ()
@@ -66,8 +66,8 @@ def test_pieces_are_runs_with_the_mean_chance_of_their_tokens():
 def test_a_classifier_that_selects_shows_its_sentence_and_the_number_of_sentences():
     for text, shown in zip(TEXTS, fitted("a2r").explain(TEXTS), strict=True):
         assert (shown.explainer, shown.selected) == ("rationale", True)
-        ((start, end, chance),) = shown.rationale
-        assert 1 / 3 - 1e-6 <= chance <= 1, "the most probable of three sentences"
+        ((start, end, probability),) = shown.rationale
+        assert 1 / 3 - 1e-6 <= probability <= 1, "the most probable of three sentences"
         chosen = [span for span, weight in zip(shown.spans, shown.weights, strict=True) if weight]
         assert (chosen[0][0], chosen[-1][1]) == (start, end)
         assert f"selected, 1 of 3 sentences: “{text[start:end]}”" in str(shown).splitlines()
@@ -117,9 +117,9 @@ def test_the_command_shows_it_and_writes_it(capsys, tmp_path):
     fitted("a2r").save(folder)
     shown = fitted("a2r").explain(TEXTS[0])
     start, end, _ = shown.rationale[0]
-    said = run("explain", folder, TEXTS[0])
-    assert said.code == 0, said.err
-    assert f"selected, 1 of 3 sentences: “{TEXTS[0][start:end]}”" in " ".join(said.out.split())
+    saliency = run("explain", folder, TEXTS[0])
+    assert saliency.code == 0, saliency.err
+    assert f"selected, 1 of 3 sentences: “{TEXTS[0][start:end]}”" in " ".join(saliency.out.split())
     assert f'"rationale":[[{start},{end},' in run("explain", folder, TEXTS[0], "--json").out
     refused = run("explain", folder, TEXTS[0], "--explainer", "attention")
     assert (refused.code, refused.out) == (2, "")
@@ -150,13 +150,13 @@ def test_of_a_long_text_that_a_report_shows_in_parts_the_sentence_is_marked_wher
     sure = (*spans[120][:1], spans[123][1], 0.75)
     whole = Explanation(text, tuple(words), tuple(spans), weights, "a", {"a": 1.0}, selected=True, rationale=(sure,))
     shown = text_pair(Shift("noise", 0.1, whole, whole)).before
-    ((start, end, chance),) = shown.rationale
+    ((start, end, probability),) = shown.rationale
     assert len(shown) < 200
-    assert (shown.text[start:end].split(), chance) == (words[120:124], 0.75)
+    assert (shown.text[start:end].split(), probability) == (words[120:124], 0.75)
 
 
-def test_training_says_which_sentence_is_always_taken_and_calls_no_other_collapsed():
-    """tests/maths/test_collapse.py has the judgment; here that a run of a rationalizer is judged by sentences."""
+def test_training_reports_which_sentence_is_always_selected_and_calls_no_other_collapsed():
+    """tests/core/maths/test_collapse.py tests the detection; here a run of a rationalizer is tested by sentences."""
     technique = Rnp()
     run = make_run(technique, partial(model_for, technique), epochs=1)
     run.execute()

@@ -56,7 +56,7 @@ class Leaking(Rationalizer):
 
 
 class Honest(Leaking):
-    """Selects the sentence that tells the label."""
+    """Selects the sentence that leaks the label."""
 
 
 @settings
@@ -90,19 +90,19 @@ def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, 
     places = tuple(vocabulary.index(word) for word in words)
     kind.words, kind.causes = places[:2], places[2:]
     clf = TextClassifier("average", technique, epochs=8, seed=seed, settings=SETTINGS, device="cpu")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(*train, **how)
-    return clf, [str(one.message) for one in said]
+    return clf, [str(one.message) for one in caught]
 
 
 def fitted_plain(technique: str, train: Texts) -> Fit:
     """A rationalizer as shipped."""
     clf = TextClassifier("average", technique, epochs=12, seed=1, settings=SETTINGS, device="cpu")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(*train)
-    return clf, [str(one.message) for one in said]
+    return clf, [str(one.message) for one in caught]
 
 
 def leaking(train: Texts, **how: Any) -> Fit:
@@ -130,11 +130,11 @@ def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
     leaky: Fit, reviews: Callable[[int, int], Texts]
 ) -> None:
     """All accuracy above one half is leakage, and the audit does not call such a selection faithful."""
-    (clf, said), test = leaky, reviews(100, 1)
+    (clf, output), test = leaky, reviews(100, 1)
     assert clf.score(*test) == 1.0
     assert any(
         message.startswith(f"{LEAKAGE}: from the selected words the model's own predictor recovers the label")
-        for message in said
+        for message in output
     )
     report = sg.audit(clf, *test, sample=10)
     assert report.find(READER).value < 0.75
@@ -169,35 +169,35 @@ def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(
 
 
 @pytest.mark.slow
-def test_a_sentence_that_tells_the_label_is_read_by_the_independent_reader(
+def test_a_sentence_that_leaks_the_label_is_read_by_the_independent_reader(
     reviews: Callable[[int, int], Texts],
 ) -> None:
     texts = [reviews(many, seed)[0] for seed, many in enumerate((300, 100))]
     train, test = ((those, ["good" if "warm" in text else "bad" for text in those]) for those in texts)
-    clf, said = fitted(HonestRnp(exploration=0.0), Honest, train, ("cold", "warm", "warm"))
+    clf, messages = fitted(HonestRnp(exploration=0.0), Honest, train, ("cold", "warm", "warm"))
     report = sg.audit(clf, *test)
     assert clf.score(*test) == 1.0
-    assert not [message for message in said if LEAKAGE in message]
+    assert not [message for message in messages if LEAKAGE in message]
     assert report.find(READER).value == 1.0
     assert report.find(GAP).value == 0.0
     assert clf.stored_.description.independent_reader[READER]["value"] == 1.0
 
 
 @pytest.mark.slow
-def test_a_class_without_any_evidence_is_not_reported_as_leakage(
+def test_a_class_without_any_rationale_is_not_reported_as_leakage(
     reviews: Callable[[int, int], Texts],
 ) -> None:
-    """The reader cannot tell a neutral sentence of a fine comment from one of a toxic comment.  Nothing leaks: the
+    """The reader cannot distinguish a neutral sentence of a fine comment from one of a toxic one.  Nothing leaks: the
     predictor gives `fine` whichever of them is selected."""
     from xor_reviews import comments
 
     test = comments(100, 1, 0.55)
-    clf, said = fitted_plain("rnp", comments(600, 0, 0.55))
+    clf, messages = fitted_plain("rnp", comments(600, 0, 0.55))
     report = sg.audit(clf, *test)
     assert clf.score(*test) == 1.0
     assert report.find(READER).value < 0.9
     assert report.find(GAP).value == 0.0
-    assert not [message for message in (*said, *report.notes) if LEAKAGE in message]
+    assert not [message for message in (*messages, *report.notes) if LEAKAGE in message]
     assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "yes"
 
 
@@ -234,10 +234,10 @@ def test_a_fit_interrupted_while_the_reader_is_trained_ends_with_the_same_weight
         with pytest.raises(KeyboardInterrupt):
             leaking(reviews(300, 0), checkpoint=tmp_path / "run")
     again, _ = leaking(reviews(300, 0), checkpoint=tmp_path / "run", resume=True)
-    found, right = (one.stored_.model.state_dict() for one in (again, leaky[0]))
-    assert found.keys() == right.keys()
+    result, right = (one.stored_.model.state_dict() for one in (again, leaky[0]))
+    assert result.keys() == right.keys()
     assert any(name.startswith("reader.") for name in right)
-    assert all(torch.equal(found[name], right[name]) for name in right)
+    assert all(torch.equal(result[name], right[name]) for name in right)
 
 
 def test_the_reader_draws_nothing_from_the_generator_of_the_caller(leaky: Fit, generator_states: list[Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Subsets of words: every one where there are few, else drawn as the law says, from the text's own key."""
+"""Subsets of words: all of them for short texts, else drawn from the distribution with the text's own key."""
 
 import pytest
 import torch
@@ -30,41 +30,43 @@ def some(batch, samples=64, law=even, **how):
 
 def test_of_a_short_text_every_subset_is_there_once_with_its_share():
     """Three words, each size as likely: none, all: ¼ each; the three of one word and the three of two: ¼ / 3 each."""
-    found = some(texts([5, 1, 2, 3], specials=True))
-    kept = [frozenset(one.nonzero().flatten().tolist()) for one in found.masks[0]]
+    result = some(texts([5, 1, 2, 3], specials=True))
+    kept = [frozenset(one.nonzero().flatten().tolist()) for one in result.masks[0]]
     assert sorted(map(sorted, kept)) == sorted(sorted(one) for one in subsets_of(3))
     shares = {0: 1 / 4, 1: 1 / 12, 2: 1 / 12, 3: 1 / 4}
-    assert_close(found.share[0], torch.tensor([shares[len(one)] for one in kept], dtype=torch.float64))
+    assert_close(result.share[0], torch.tensor([shares[len(one)] for one in kept], dtype=torch.float64))
 
 
 def test_the_shapley_kernel_leaves_out_the_empty_and_the_whole():
     """Four words, 1/k(4−k): 1/3, 1/4, 1/3 for k = 1, 2, 3, so 4/11, 3/11, 4/11 of 4, 6 and 4 subsets."""
-    found = some(texts([1, 2, 3, 4]), law=kernel)
+    result = some(texts([1, 2, 3, 4]), law=kernel)
     expected = {0: 0.0, 1: 1 / 11, 2: 1 / 22, 3: 1 / 11, 4: 0.0}
-    assert_close(found.share[0], torch.tensor([expected[int(k)] for k in found.masks[0].sum(-1)], dtype=torch.float64))
+    assert_close(
+        result.share[0], torch.tensor([expected[int(k)] for k in result.masks[0].sum(-1)], dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize("law", [even, kernel])
-def test_subsets_of_a_long_text_have_the_sizes_the_law_says(law):
-    """χ² over the sizes of 4000 subsets of ten words, at a level that chance alone undercuts once in 10 000."""
-    found = subsets(random_texts(12), law, 4000, KEY)
+def test_subsets_of_a_long_text_have_the_sizes_of_the_distribution(law):
+    """χ² over the sizes of 4000 subsets of ten words, at a level that random subsets exceed once in 10 000."""
+    result = subsets(random_texts(12), law, 4000, KEY)
     k = torch.arange(13.0, dtype=torch.float64)
     expected = law(k, torch.tensor(12.0, dtype=torch.float64))
     expected = (expected / expected.sum() * 4000).numpy()
-    seen = found.masks[0].sum(-1).bincount(minlength=13).numpy()
+    seen = result.masks[0].sum(-1).bincount(minlength=13).numpy()
     assert seen[expected == 0].sum() == 0
     assert chisquare(seen[expected > 0], expected[expected > 0]).pvalue > 1e-4
 
 
 def test_every_word_is_kept_as_often():
-    found = subsets(random_texts(12), even, 4000, KEY).masks[0].sum(0)
-    assert ((found >= binom.ppf(1e-5, 4000, 0.5)) & (found <= binom.ppf(1 - 1e-5, 4000, 0.5))).all()
+    result = subsets(random_texts(12), even, 4000, KEY).masks[0].sum(0)
+    assert ((result >= binom.ppf(1e-5, 4000, 0.5)) & (result <= binom.ppf(1 - 1e-5, 4000, 0.5))).all()
 
 
 def test_a_long_text_has_four_subsets_for_each_word_at_least():
-    found = some(random_texts(30, 7, 2))
-    assert (found.share > 0).sum(-1).tolist() == [120, 64, 4]
-    assert_close(found.share.sum(-1), torch.ones(3, dtype=torch.float64))
+    result = some(random_texts(30, 7, 2))
+    assert (result.share > 0).sum(-1).tolist() == [120, 64, 4]
+    assert_close(result.share.sum(-1), torch.ones(3, dtype=torch.float64))
 
 
 def test_what_a_text_draws_does_not_depend_on_its_company_or_on_how_many_are_drawn():
@@ -89,10 +91,10 @@ def test_another_seed_draws_others():
 def test_each_is_read_as_a_text_of_those_words_alone():
     model, batch = Line(), texts([6, 1, 2, 4], [6, 3], specials=True)
     drawn = some(batch)
-    found = drawn.read(model, batch, torch.tensor([1, 1]), "probability")
+    result = drawn.read(model, batch, torch.tensor([1, 1]), "probability")
     worth = torch.tensor([[0.03, -0.04, -0.11], [-0.01, 0.0, 0.0]], dtype=torch.float64)
     expected = 0.5 + 0.06 + (worth.unsqueeze(1) * drawn.masks).sum(-1)  # 0.06: the special token, always there
-    assert_close(found, expected * (drawn.share > 0))
+    assert_close(result, expected * (drawn.share > 0))
     assert sum(map(len, model.read)) == 8 + 2
 
 

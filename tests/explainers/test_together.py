@@ -12,9 +12,9 @@ from steadygaze.explainers.class_probability import MIN_LENGTH_RATIO, forward_pa
 @pytest.mark.parametrize(("most", "ends"), [(1000, [3, 5, 6, 8]), (24, [2, 4, 5, 6, 8]), (1, [*range(1, 9)])])
 def test_where_passes_are_cut(most, ends):
     """¾ of 12 are 9, so that 9 still goes with it, and 8 does not; 24 tokens hold two texts of 12, or of 9 and 8."""
-    found = list(forward_passes([12, 12, 9, 8, 6, 4, 2, 2], most))
-    assert [end for _, end in found] == ends
-    assert [start for start, _ in found] == [0, *ends[:-1]]
+    result = list(forward_passes([12, 12, 9, 8, 6, 4, 2, 2], most))
+    assert [end for _, end in result] == ends
+    assert [start for start, _ in result] == [0, *ends[:-1]]
 
 
 def test_no_pass_has_more_texts_than_are_read_at_once():

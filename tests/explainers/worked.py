@@ -16,7 +16,7 @@ VECTORS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 2.0], [0.5, -0
 """Of ids 0 (padding) to 6."""
 SLOPE = (0.03, -0.04)
 WORTH = [0.0, 0.03, -0.04, -0.01, -0.11, 0.035, 0.06]
-"""What each id adds to the chance of class 1: its vector times SLOPE."""
+"""What each id adds to the probability of class 1: its vector times SLOPE."""
 
 
 class Line(Model):
@@ -58,7 +58,7 @@ def random_texts(*lengths: int) -> Batch:
 
 
 def game(model: Model, one: Batch, aim: int) -> Callable[[frozenset[int]], float]:
-    """What a model says of one text with only some of its words, by their places: written without ours."""
+    """The prediction of a model for one text with only some of its words, by their positions: without code of ours."""
     words = one.mask[0].nonzero().flatten().tolist()
 
     def value(kept: frozenset[int]) -> float:

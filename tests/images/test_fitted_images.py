@@ -38,15 +38,15 @@ def learned():
 
 @pytest.mark.slow
 def test_l2x_finds_the_patch_that_decides(learned):
-    found = learned.explain(box(), TEST)
-    assert np.mean([one.top()[0][0] == PLACE for one in found]) > 0.95
+    result = learned.explain(box(), TEST)
+    assert np.mean([one.top()[0][0] == PLACE for one in result]) > 0.95
     measured = {name: float(values.mean()) for name, values in learned.measured(box(), TEST).items()}
     assert measured["post-hoc-accuracy"] > 0.95
     assert measured["fidelity"] > 0.95
     assert measured["independent-reader-accuracy"] > 0.95 > measured["independent-reader-accuracy/random-words"]
     assert measured["leakage-gap"] < 0.05
     assert measured["post-hoc-accuracy/unselected"] < 0.7
-    assert measured["probe-loss"] > 0.5  # always the same patch: it says nothing of the label
+    assert measured["probe-loss"] > 0.5  # always the same patch: it is independent of the label
 
 
 def test_an_explanation_has_exactly_k_patches_and_weight_on_no_other(learned):
@@ -70,7 +70,7 @@ def test_the_black_box_is_shown_what_the_approximator_saw(fill):
     watched, seen = Watched(), []
     learned = fit(canvas=PatchConfig(patch=2, fill=fill), images=few, epochs=1)
     learned = type(learned)(learned.config, learned.canvas, learned.shape, (0, 1), learned.networks)
-    learned.networks["approximator"].layers.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    learned.networks["approximator"].layers.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     learned.measured(as_image_black_box(watched), TEST)
     approximated = TEST.of(torch.cat(seen)).as_given()
     whole, selected, rest = watched.shown
@@ -83,14 +83,14 @@ def test_the_black_box_is_shown_what_the_approximator_saw(fill):
 
 
 def test_post_hoc_accuracy_by_hand():
-    """The box looks at one patch.  Kept alone, it says the same; filled with black, it says dark whatever it was."""
+    """The box reads one patch.  That patch alone gives the same; filled with black, it predicts dark for any image."""
     images = read_images(planted(50, seed=3)[0])
     probs = box().predict_proba(images)
     kept = torch.zeros(50, 16)
     kept[:, 1 * 4 + 2] = 1
-    found = post_hoc(box(), images, probs, kept, torch.zeros(1, 8, 8), 2)
-    assert found["post-hoc-accuracy"].all()
-    assert_close(found["post-hoc-accuracy/unselected"], (probs.argmax(-1) == 0).double())
+    result = post_hoc(box(), images, probs, kept, torch.zeros(1, 8, 8), 2)
+    assert result["post-hoc-accuracy"].all()
+    assert_close(result["post-hoc-accuracy/unselected"], (probs.argmax(-1) == 0).double())
 
 
 @pytest.mark.usefixtures("short_probe_training")
@@ -167,13 +167,13 @@ class Failing:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_probe_training")
-def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
-    given = read_images(planted(600)[0]), TEST
+def test_answers_of_a_black_box_before_it_failed_are_cached(tmp_path):
+    inputs = read_images(planted(600)[0]), TEST
     how = image_settings(L2X, {**QUICK, "epochs": 1})
     with pytest.raises(UserError, match=r"out of order.*512 of 600 inputs are done and cached"):
-        ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(Failing(1), [0, 1]), *given, tmp_path)
-    again = Failing(4)  # the 88 that are left, the other split, and some of both to see that it says the same twice
-    ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(again, [0, 1]), *given, tmp_path)
+        ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(Failing(1), [0, 1]), *inputs, tmp_path)
+    again = Failing(4)  # the 88 that are left, the other split, and some of both to test that answers repeat
+    ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(again, [0, 1]), *inputs, tmp_path)
     assert again.left == 0
 
 

@@ -51,9 +51,9 @@ def test_a_folder_is_read_gzipped_or_not(folder, monkeypatch):
 def test_a_damaged_file_is_named(folder, content, sentence):
     file = folder / "train-images-idx3-ubyte.gz"
     file.write_bytes(content)
-    with pytest.raises(UserError, match=sentence) as found:
+    with pytest.raises(UserError, match=sentence) as result:
         load_images(folder)
-    assert file.name in str(found.value)
+    assert file.name in str(result.value)
 
 
 def test_missing_files_and_unequal_counts_are_refused(folder):

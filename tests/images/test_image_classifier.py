@@ -14,7 +14,7 @@ from steadygaze.adapters.fit_explainer import fit_explainer
 from steadygaze.core.errors import UserError
 from steadygaze.images.image_classifier import ImageClassifier
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 IMAGES, LABELS = planted(120)
 NAMES = np.array(["dark", "bright"])[LABELS]
 
@@ -40,7 +40,7 @@ def test_it_learns_what_decides(fitted):
     assert fitted.history_[-1]["loss"] < fitted.history_[0]["loss"]
 
 
-def test_the_same_seed_gives_the_same_classifier_and_the_callers_chance_is_left_alone(fitted):
+def test_the_same_seed_gives_the_same_classifier_and_leaves_the_callers_random_state_alone(fitted):
     before = torch.get_rng_state()
     again = clone(fitted).fit(IMAGES, NAMES)
     assert (torch.get_rng_state() == before).all()
@@ -110,9 +110,9 @@ def test_patches_are_filled_with_the_mean_of_the_images_it_was_trained_on(fitted
 def test_a_fitted_explainer_explains_the_classifier_it_was_fitted_to(fitted):
     own = {"epochs": 1, "batch_size": 16, "hidden": 8, "approximator": "simple", "patch": 4}
     l2x = fit_explainer(fitted, IMAGES, k=1, settings=own, device="cpu")
-    found = fitted.explain(IMAGES[:3], explainer=l2x)
-    assert [one.to_dict() for one in found] == [one.to_dict() for one in l2x.explain(IMAGES[:3])]
-    assert found[0].mask.sum() == 16
+    result = fitted.explain(IMAGES[:3], explainer=l2x)
+    assert [one.to_dict() for one in result] == [one.to_dict() for one in l2x.explain(IMAGES[:3])]
+    assert result[0].mask.sum() == 16
     for changes in ({"k": 2}, {"patch": 2}, {"fill": "zero"}):
         with pytest.raises(UserError, match="has the k, patch and fill of its fit"):
             fitted.explain(IMAGES[:3], l2x, **changes)

@@ -30,20 +30,20 @@ def learned():
 def test_what_a_patch_is_worth_is_what_the_prediction_loses():
     """Only one patch matters: Δ = ln p(whole) − ln p(without), of the others 0."""
     probs = box().predict_proba(TEST)
-    asked = PatchRequest(box(), TEST, probs, torch.zeros(1, 8, 8), 2, 16)
-    found = torch.from_numpy(image_effects(asked, None).values).view(20, 16)
+    request = PatchRequest(box(), TEST, probs, torch.zeros(1, 8, 8), 2, 16)
+    result = torch.from_numpy(image_effects(request, None).values).view(20, 16)
     black = TEST.as_given()
     black[:, 2:4, 4:6] = 0
-    without = torch.from_numpy(knows(black)).gather(-1, asked.aim.unsqueeze(-1)).squeeze(-1)
-    assert_close(found[:, 1 * 4 + 2], probs.max(-1).values.log() - without.log())
-    assert not found[:, torch.arange(16) != 6].any()
+    without = torch.from_numpy(knows(black)).gather(-1, request.aim.unsqueeze(-1)).squeeze(-1)
+    assert_close(result[:, 1 * 4 + 2], probs.max(-1).values.log() - without.log())
+    assert not result[:, torch.arange(16) != 6].any()
 
 
 @pytest.mark.slow
 def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
-    found = learned.explain(box(), TEST)
-    assert np.mean([one.top()[0][0] == PLACE for one in found]) > 0.95
-    assert found[0].explainer == "cxplain"
+    result = learned.explain(box(), TEST)
+    assert np.mean([one.top()[0][0] == PLACE for one in result]) > 0.95
+    assert result[0].explainer == "cxplain"
     low, middle, high = learned.bounds(TEST)
     assert ((low <= middle) & (middle <= high)).all()
     measured = {name: float(values.double().mean()) for name, values in learned.measured(box(), TEST).items()}
@@ -52,7 +52,7 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     assert "fill" in learned.networks.state_dict()
 
 
-def test_an_explanation_says_between_what_the_members_are(learned):
+def test_an_explanation_has_the_bounds_of_the_members(learned):
     low, middle, high = (one.view(20, 4, 4).numpy() for one in learned.bounds(TEST))
     for number, one in enumerate(learned.explain(box(), TEST)):
         np.testing.assert_array_equal(one.bounds, np.stack([low[number], high[number]], -1))
@@ -62,7 +62,7 @@ def test_an_explanation_says_between_what_the_members_are(learned):
     assert (high > low).any()
 
 
-def test_what_was_asked_is_kept(tmp_path):
+def test_answers_are_cached(tmp_path):
     quick = CXPlain(k=1, members=1, epochs=1, batch_size=16, hidden=4)
     for _ in range(2):
         ImageFit(quick, PatchConfig(patch=4)).fit(box(), TEST, TEST, tmp_path)

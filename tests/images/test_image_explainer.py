@@ -19,7 +19,7 @@ from steadygaze.explainers.learned.fit_config import fit_config
 from steadygaze.images.image_black_box import ImageBlackBox
 from steadygaze.images.image_explainer import ImageExplainer, image_fit_config
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_reader_training", "short_probe_training")
+pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_reader_in_module", "short_probe_training")
 CLASSES = ["dark", "bright"]
 IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
 QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}
@@ -37,7 +37,7 @@ def worth() -> ImageExplainer:
     return fit_explainer(knows, IMAGES[:100], "cxplain", k=1, classes=CLASSES, settings=WORTH)
 
 
-def said(fitted: ImageExplainer, images: Any = TEST) -> list[dict[str, Any]]:
+def dicts_of(fitted: ImageExplainer, images: Any = TEST) -> list[dict[str, Any]]:
     return [one.to_dict() for one in fitted.explain(images)]
 
 
@@ -87,11 +87,11 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
         (np.zeros(3), False),
     ],
 )
-def test_images_are_told_from_texts(given: Any, images: bool) -> None:
+def test_images_are_distinguished_from_texts(given: Any, images: bool) -> None:
     assert are_images(given) == images
 
 
-def test_what_is_not_said_is_as_the_papers_have_it() -> None:
+def test_defaults_are_those_of_the_papers() -> None:
     nothing = None, None, None, None
     how, canvas = image_fit_config("l2x", *nothing)
     assert (how.k, how.approximator, how.epochs, canvas.patch, canvas.fill) == (25, "cnn", 12, 1, "mean")
@@ -103,15 +103,15 @@ def test_what_is_not_said_is_as_the_papers_have_it() -> None:
 def test_images_in_a_list_and_images_for_validation() -> None:
     fitted = fit_explainer(knows, list(IMAGES[:30]), k=1, classes=CLASSES, settings=ONCE, validation=TEST)
     assert fitted.rows[0].n == len(TEST)
-    assert said(fitted, list(TEST)) == said(fitted)
+    assert dicts_of(fitted, list(TEST)) == dicts_of(fitted)
 
 
 @pytest.mark.sweep(keep=2)
-@pytest.mark.parametrize("kind", ["l2x", "told", "ail", "cxplain"])
-def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Path) -> None:
-    method = {"told": "vibi"}.get(kind, kind)
+@pytest.mark.parametrize("kind", ["l2x", "conditioned", "ail", "cxplain"])
+def test_an_explainer_loaded_from_its_folder_explains_the_same(kind: str, tmp_path: Path) -> None:
+    method = {"conditioned": "vibi"}.get(kind, kind)
     own = {"members": 2, "epochs": 1, "patch": 4} if kind == "cxplain" else {**ONCE, "patch": 4, "fill": "zero"}
-    query = True if kind == "told" else None
+    query = True if kind == "conditioned" else None
     fitted = fit_explainer(
         knows,
         IMAGES[:40],
@@ -128,7 +128,7 @@ def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Pa
     before = torch.get_rng_state()
     again = load_explainer(tmp_path / "here", knows, classes=CLASSES)
     assert torch.equal(torch.get_rng_state(), before)
-    assert said(again) == said(fitted)
+    assert dicts_of(again) == dicts_of(fitted)
     assert (again.rows, again.facts, again.learned.config) == (fitted.rows, fitted.facts, fitted.learned.config)
     assert again.rows[0].settings.items() >= again.facts.items() >= {"seed": 3}.items()
     assert again.measure(TEST) == fitted.measure(TEST)
@@ -145,7 +145,7 @@ def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> No
     fitted = fit_explainer(tmp_path / "model", images, k=1, settings=ONCE)
     assert fitted.black_box.classes == (0, 1)
     fitted.save(tmp_path / "l2x")
-    assert said(load_explainer(tmp_path / "l2x", clf)) == said(fitted)
+    assert dicts_of(load_explainer(tmp_path / "l2x", clf)) == dicts_of(fitted)
     other = sg.ImageClassifier(epochs=1, batch_size=16, seed=1).fit(images, labels)
     with pytest.raises(UserError, match="fitted to another model, 'ImageClassifier', or to other weights of it"):
         load_explainer(tmp_path / "l2x", other)
@@ -153,20 +153,20 @@ def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> No
         sg.load(tmp_path / "l2x")
 
 
-def test_what_one_network_said_is_not_taken_for_the_answers_of_another(tmp_path: Path) -> None:
-    """Both are called Sequential, or whatever they are: their weights tell them apart."""
-    asked = {"inputs": IMAGES[:30], "k": 1, "classes": CLASSES, "keep": tmp_path, "validation": TEST}
+def test_cached_answers_of_one_network_are_not_used_for_another(tmp_path: Path) -> None:
+    """Both are called Sequential, or have another common name: their weights distinguish them."""
+    arguments = {"inputs": IMAGES[:30], "k": 1, "classes": CLASSES, "keep": tmp_path, "validation": TEST}
     one = straight(side=8).float()
     for explainer, own in (("l2x", ONCE), ("cxplain", {"members": 1, "epochs": 1, "patch": 4})):
-        fit_explainer(one, explainer=explainer, settings=own, **asked)
+        fit_explainer(one, explainer=explainer, settings=own, **arguments)
     other = straight(side=8).float()
     torch.nn.init.zeros_(next(other.parameters()))
     with pytest.raises(UserError, match="has answers of another black box, or of other weights of it"):
-        fit_explainer(other, settings=ONCE, **asked)
+        fit_explainer(other, settings=ONCE, **arguments)
     shutil.rmtree(tmp_path / "train")
     shutil.rmtree(tmp_path / "held-out")
     with pytest.raises(UserError, match="train-effects has answers of another black box"):
-        fit_explainer(other, explainer="cxplain", settings={"members": 1, "epochs": 1, "patch": 4}, **asked)
+        fit_explainer(other, explainer="cxplain", settings={"members": 1, "epochs": 1, "patch": 4}, **arguments)
 
 
 def test_a_network_is_a_black_box() -> None:
@@ -202,12 +202,12 @@ def test_a_damaged_folder_gets_a_sentence(
         load_explainer(tmp_path / "l2x", knows, classes=CLASSES)
 
 
-def test_a_black_box_that_always_says_the_same_is_warned_of() -> None:
+def test_a_black_box_with_a_constant_prediction_is_a_warning() -> None:
     with pytest.warns(UserWarning, match="predicts the same label for all evaluation texts"):
-        found = fit_explainer(
-            lambda given: np.tile([0.9, 0.1], (len(given), 1)), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE
+        result = fit_explainer(
+            lambda inputs: np.tile([0.9, 0.1], (len(inputs), 1)), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE
         )
-    assert any("predicts the same label for all" in sentence for sentence in found.warnings)
+    assert any("predicts the same label for all" in sentence for sentence in result.warnings)
 
 
 def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("arguments", "why"),
     [
         ({"inputs": [np.zeros((8, 8)), np.zeros((8, 9))] * 20}, "images must all have one size"),
         ({"inputs": IMAGES[:5]}, "found 5 images; an explainer needs at least 20"),
@@ -241,11 +241,11 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
         ({"black_box": "nowhere"}, "nowhere is not an image classifier"),
         ({"black_box": 3}, "cannot explain 3"),
         ({"classes": None}, "pass their names as classes="),
-        ({"black_box": lambda given: knows(given)[:, :1]}, "shape"),
-        ({"black_box": lambda given: knows(given) * np.nan}, "finite"),
+        ({"black_box": lambda inputs: knows(inputs)[:, :1]}, "shape"),
+        ({"black_box": lambda inputs: knows(inputs) * np.nan}, "finite"),
     ],
 )
-def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
+def test_bad_input_gets_a_sentence(arguments: dict[str, Any], why: str) -> None:
     usual = {"black_box": knows, "inputs": IMAGES[:40], "classes": CLASSES, "k": 1}
     with pytest.raises(UserError, match=why):
-        fit_explainer(**{**usual, **asked})
+        fit_explainer(**{**usual, **arguments})

@@ -1,4 +1,4 @@
-"""What is said of an image, and how it is drawn."""
+"""The explanation of an image, and its drawing."""
 
 import io
 import json
@@ -46,7 +46,7 @@ def test_the_mask_is_of_exactly_k_patches():
     assert explained(weights=np.zeros((4, 4)), k=3).mask[:2, :6].all()  # of equals, the earlier
 
 
-def test_the_heaviest_patches_are_named_by_their_upper_left_pixel():
+def test_the_top_patches_are_named_by_their_upper_left_pixel():
     assert explained().top() == [((2, 4), 0.6), ((6, 0), 0.3)]
     assert explained().top(1) == [((2, 4), 0.6)]
 
@@ -105,7 +105,7 @@ def test_it_can_be_written_as_json():
     assert repr(explained()).endswith("l2x: 2 of 16 patches of 2 × 2 pixels selected>")
 
 
-def test_bounds_are_said_of_every_patch_and_drawn_of_the_heaviest():
+def test_bounds_are_reported_for_every_patch_and_drawn_for_the_top_ones():
     bounds = np.stack([WEIGHTS - 0.25, WEIGHTS + 0.125], -1)
     one = explained(bounds=bounds, explainer="cxplain")
     assert json.loads(json.dumps(one.to_dict()))["bounds"][1][2] == [0.35, 0.725]

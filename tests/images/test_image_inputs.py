@@ -10,7 +10,7 @@ from steadygaze.images.image_inputs import match_shape, read_images
 GRAY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
 
-def apart(images):
+def bytes_of(images):
     """An array of images, as a column of a table holds them."""
     several = np.empty(len(images), dtype=object)
     several[:] = list(images)
@@ -27,7 +27,7 @@ def apart(images):
         (GRAY / 255).astype(np.float32),
         list(GRAY),
         tuple(GRAY),
-        apart(GRAY),
+        bytes_of(GRAY),
         torch.from_numpy(GRAY),
         GRAY > 12,
     ],
@@ -46,16 +46,16 @@ def test_colors_stand_first_inside():
     """Pixel (1, 2) of image 0, whose colors are 10, 20 and 30 of 255."""
     images = np.zeros((2, 3, 4, 3), np.uint8)
     images[0, 1, 2] = [10, 20, 30]
-    found = read_images(images)
-    assert found.shape == (3, 3, 4)
-    assert torch.allclose(found.pixels[0, :, 1, 2] * 255, torch.tensor([10.0, 20.0, 30.0]))
+    result = read_images(images)
+    assert result.shape == (3, 3, 4)
+    assert torch.allclose(result.pixels[0, :, 1, 2] * 255, torch.tensor([10.0, 20.0, 30.0]))
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ([GRAY[0], GRAY[0].T], r"images\[0\] is \(3, 4\), images\[1\] is \(4, 3\); resize them first"),
-        (apart([GRAY[0], GRAY[0].T, None]), "one size"),
+        (bytes_of([GRAY[0], GRAY[0].T, None]), "one size"),
         (GRAY.astype(object), "found type object"),
         (GRAY[0], r"found shape \(3, 4\): put a single image in a list"),
         (np.zeros((5, 3, 32, 32), np.uint8), r"1 to 4 channels last; found shape \(5, 3, 32, 32\)"),

@@ -49,22 +49,22 @@ def test_fills():
 
 
 def test_every_image_is_read_once_in_an_epoch_and_in_an_order_of_its_own():
-    given = inputs()
-    first, second, again = (np.concatenate(given.shuffled(3, seed)) for seed in ((0, 1), (0, 2), (0, 1)))
+    values = inputs()
+    first, second, again = (np.concatenate(values.shuffled(3, seed)) for seed in ((0, 1), (0, 2), (0, 1)))
     assert sorted(first) == list(range(10))
     assert (first == again).all()
     assert (first != second).any()
-    assert [len(rows) for rows in given.once(4)] == [4, 4, 2]
+    assert [len(rows) for rows in values.once(4)] == [4, 4, 2]
 
 
 def test_views_are_of_the_rows_that_are_named():
-    given = inputs()
-    seen = given.views(np.array([7, 2]))
-    assert (seen.x == given.pixels[[7, 2]]).all()
+    values = inputs()
+    seen = values.views(np.array([7, 2]))
+    assert (seen.x == values.pixels[[7, 2]]).all()
     assert seen.rows.tolist() == [7, 2]
     assert seen.selectable.all()
     assert seen.selectable.shape == (2, 16)
-    assert torch.allclose(seen.probs.double(), given.probs[[7, 2]])
+    assert torch.allclose(seen.probs.double(), values.probs[[7, 2]])
 
 
 @pytest.mark.parametrize("how", [L2X(k=3), L2X(k=3, conditioned=True, approximator="cnn"), Ail(k=3)])
@@ -78,7 +78,7 @@ def test_exactly_k_patches_are_selected(how):
     assert ("opponent" in nets) == how.opposes
 
 
-def test_settings_for_images_are_those_of_the_papers_but_for_what_is_said():
+def test_settings_for_images_are_those_of_the_papers_except_the_documented_ones():
     how = image_settings(L2X, {"k": 64})
     assert (how.k, how.epochs, how.batch_size, how.approximator) == (64, 12, 128, "cnn")
     assert image_settings(Ail, {}).opponent == 1e-3

@@ -23,7 +23,7 @@ def linear(images):
     return np.stack([1 - p, p], 1)
 
 
-def asked(box, patch=2, many=3, fill=0.0, side=6):
+def patch_request(box, patch=2, many=3, fill=0.0, side=6):
     images = read_images(np.random.default_rng(0).random((many, side, side)).astype(np.float32))
     box = as_image_black_box(box, classes=["a", "b"])
     return PatchRequest(
@@ -32,19 +32,19 @@ def asked(box, patch=2, many=3, fill=0.0, side=6):
 
 
 def shares_of(images, fill):
-    """What each patch of 2 × 2 adds to the chance of the predicted class, b: Σ w (x − fill).  (N,9)"""
+    """What each patch of 2 × 2 adds to the probability of the predicted class, b: Σ w (x − fill).  (N,9)"""
     added = (images.as_given().astype(np.float64) - fill) * WEIGHTS
     return torch.from_numpy(added.reshape(-1, 3, 2, 3, 2).sum((2, 4)).reshape(-1, 9))
 
 
 def test_leave_one_out_of_a_linear_model_is_what_each_patch_adds():
-    case = asked(linear, fill=0.25)
+    case = patch_request(linear, fill=0.25)
     assert (case.aim == 1).all()
     assert_close(LeaveOneOut().weigh(case), shares_of(case.images, 0.25), atol=1e-6, rtol=0)
 
 
 def test_lime_of_a_linear_model_is_what_each_patch_adds():
-    case = asked(linear, fill=0.25)
+    case = patch_request(linear, fill=0.25)
     assert_close(Lime(samples=400, ridge=1e-9).weigh(case), shares_of(case.images, 0.25), atol=1e-6, rtol=0)
 
 
@@ -55,18 +55,18 @@ def test_the_gradient_of_a_linear_network_is_known():
     images = images.of(images.pixels.double())
     box = as_image_black_box(network, classes=[0, 1])
     probs = box.predict_proba(images)
-    found = Gradient().weigh(PatchRequest(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
+    result = Gradient().weigh(PatchRequest(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
     v = network[1].weight.detach()
     size = (v[0] - v[1]).abs().view(3, 6, 6).sum(0)
     patches = size.view(3, 2, 3, 2).sum((1, 3)).flatten()
-    assert_close(found, probs.prod(-1, keepdim=True) * patches)
+    assert_close(result, probs.prod(-1, keepdim=True) * patches)
     assert all(parameter.grad is None for parameter in network.parameters())
 
 
 @pytest.mark.parametrize("name", IMAGE_EXPLAINERS)
 def test_an_image_gets_the_same_weights_whatever_batch_it_stands_in(name):
     network = straight().float()
-    way, whole = IMAGE_EXPLAINERS[name](), asked(network, many=4)
+    way, whole = IMAGE_EXPLAINERS[name](), patch_request(network, many=4)
     network.train()
     together = way.weigh(whole)
     alone = [
@@ -81,7 +81,7 @@ def test_an_image_gets_the_same_weights_whatever_batch_it_stands_in(name):
 
 
 def test_random_weights_belong_to_the_image_and_the_seed():
-    case = asked(linear)
+    case = patch_request(linear)
     first = Random().weigh(case)
     assert (first == Random().weigh(case)).all()
     assert (first != Random(seed=1).weigh(case)).all()
@@ -92,11 +92,11 @@ def test_random_weights_belong_to_the_image_and_the_seed():
 def test_the_patch_that_decides_is_found(name):
     images, labels = planted(6)
     box = as_image_black_box(knows, classes=["dark", "bright"])
-    found = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="gray"))
-    assert [one.top()[0][0] for one in found] == [PLACE] * 6
-    assert [one.label for one in found] == [["dark", "bright"][label] for label in labels]
-    assert found[0].explainer == name
-    assert found[0].probabilities[found[0].label] > 0.9
+    explanations = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="gray"))
+    assert [one.top()[0][0] for one in explanations] == [PLACE] * 6
+    assert [one.label for one in explanations] == [["dark", "bright"][label] for label in labels]
+    assert explanations[0].explainer == name
+    assert explanations[0].probabilities[explanations[0].label] > 0.9
 
 
 def test_the_black_box_is_shown_images_as_its_user_gives_them():
@@ -139,7 +139,7 @@ def test_what_cannot_be_explained(box, changes, sentence):
         explain_images(as_image_black_box(box, classes=[0, 1]), images, **{"explainer": "random", "k": 1, **changes})
 
 
-def test_boxes_that_do_not_say_enough():
+def test_black_boxes_without_the_required_outputs():
     with pytest.raises(UserError, match="knows has no classes_"):
         as_image_black_box(knows)
     with pytest.raises(UserError, match="cannot explain 7"):
@@ -151,7 +151,7 @@ def test_boxes_that_do_not_say_enough():
         as_image_black_box(None, classes=[0, 1])
 
 
-def test_what_a_sentence_asks_for_can_be_given():
+def test_the_argument_that_an_error_names_can_be_passed():
     images, _ = planted(2)
     with pytest.raises(UserError, match="pass their names as classes="):
         explain_images(knows, images, "random", 1)
@@ -169,20 +169,20 @@ def test_classes_may_be_renamed_but_not_swapped():
             as_image_black_box(box, classes=swapped)
 
 
-def test_a_black_box_of_others_is_asked_by_its_predict_proba_whatever_else_it_has():
-    """A wrapper may keep a network and say something else than that."""
+def test_a_foreign_black_box_is_queried_by_its_predict_proba():
+    """A wrapper may keep a network and predict something else."""
     box = Watched()
     box.network_ = straight(side=8).float()
-    found = as_image_black_box(box)
-    assert found.network is None
-    assert found.fingerprint == ""
+    result = as_image_black_box(box)
+    assert result.network is None
+    assert result.fingerprint == ""
     images, _ = planted(3)
-    np.testing.assert_array_equal(found.predict_proba(read_images(images)).numpy(), knows(images))
+    np.testing.assert_array_equal(result.predict_proba(read_images(images)).numpy(), knows(images))
 
 
 @pytest.mark.parametrize("name", ["leave-one-out", "lime"])
 def test_one_image_can_be_explained_and_the_fill_is_gray_unless_the_mean_is_known(name):
-    """Of a black box nobody knows which images it was trained on; a batch says nothing of them."""
+    """The training images of a black box are unknown; a batch shows nothing of them."""
     images, _ = planted(7)
     alone, gray = (
         explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, PatchConfig(fill="gray"))
@@ -199,27 +199,27 @@ class Largest(TorchDispatchMode):
     entries = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        found = func(*args, **(kwargs or {}))
-        if isinstance(found, torch.Tensor):
-            self.entries = max(self.entries, found.numel())
-        return found
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.entries = max(self.entries, result.numel())
+        return result
 
 
 @pytest.mark.parametrize(("way", "most"), [(Lime(samples=64), 128 * 17), (LeaveOneOut(), 512)])
 def test_memory_is_bounded_by_pixels_however_many_images_are_shown(way, most, monkeypatch):
     """Two images of 8 × 8, shown 128 times by LIME, which draws 17 numbers for each, and 32 times by leave-one-out."""
     monkeypatch.setattr("steadygaze.images.image_black_box.PIXELS", 512)
-    case = asked(straight(side=8).float(), many=2, side=8)
+    case = patch_request(straight(side=8).float(), many=2, side=8)
     with Largest() as largest:
         way.weigh(case)
     assert largest.entries == most
 
 
-def test_no_more_than_so_many_pixels_are_asked_about_at_once(monkeypatch):
+def test_a_query_has_a_maximum_number_of_pixels(monkeypatch):
     monkeypatch.setattr("steadygaze.images.image_black_box.PIXELS", 512)
     network, shown = straight(side=8).float(), []
-    network.register_forward_pre_hook(lambda _, given: shown.append(len(given[0])))
-    case = asked(network, many=20, side=8)
+    network.register_forward_pre_hook(lambda _, inputs: shown.append(len(inputs[0])))
+    case = patch_request(network, many=20, side=8)
     assert shown == [8, 8, 4]
     Gradient().weigh(case)
     assert shown == [8, 8, 4] * 2
@@ -234,5 +234,5 @@ def test_a_black_box_may_change_the_images_that_it_is_given():
 
     images = read_images(np.full((2, 4, 4), 0.25))
     for _ in range(2):
-        found = as_image_black_box(erasing, classes=["dark", "bright"]).predict_proba(images)
-        np.testing.assert_allclose(found[:, 1], 0.25, rtol=1e-6)
+        result = as_image_black_box(erasing, classes=["dark", "bright"]).predict_proba(images)
+        np.testing.assert_allclose(result[:, 1], 0.25, rtol=1e-6)

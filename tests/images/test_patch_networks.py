@@ -47,9 +47,9 @@ def test_table_seven_has_the_layers_of_the_paper():
 
 def test_a_patch_is_spread_over_its_pixels():
     """Two rows of three patches, 2 × 2 pixels each, row by row."""
-    found = spread(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), (1, 4, 6), 2)
+    result = spread(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), (1, 4, 6), 2)
     top, bottom = [1.0, 1, 2, 2, 3, 3], [4.0, 4, 5, 5, 6, 6]
-    assert found.tolist() == [[[top, top, bottom, bottom]]]
+    assert result.tolist() == [[[top, top, bottom, bottom]]]
 
 
 def test_what_is_selected_keeps_its_pixels_and_the_rest_is_the_fill_to_the_last_bit():
@@ -69,14 +69,14 @@ def test_what_is_selected_keeps_its_pixels_and_the_rest_is_the_fill_to_the_last_
 def test_a_selector_gives_each_patch_a_score_whatever_batch_it_stands_in(query, patch):
     units = 48 // patch**2
     seen, choose = views(units=units), selector(query, patch)
-    told = seen.probs if query else None
-    whole = choose(seen, told)
+    condition = seen.probs if query else None
+    whole = choose(seen, condition)
     assert whole.shape == (5, units)
-    parts = [choose(some(seen, rows), None if told is None else told[rows]) for rows in ([0, 1], [2], [3, 4])]
+    parts = [choose(some(seen, rows), None if condition is None else condition[rows]) for rows in ([0, 1], [2], [3, 4])]
     assert_close(torch.cat(parts), whole)
 
 
-def test_a_selector_that_is_told_what_the_black_box_says_heeds_it():
+def test_a_selector_conditioned_on_the_prediction_depends_on_it():
     seen, choose = views(), selector(query=2)
     assert not torch.allclose(choose(seen, seen.probs), choose(seen, seen.probs.flip(-1)))
 

@@ -1,4 +1,4 @@
-"""Classifier and its settings: the parts that were asked for, in the shapes that were asked for."""
+"""Classifier and its settings: the requested parts, in the requested shapes."""
 
 from typing import get_args, get_type_hints
 
@@ -22,7 +22,7 @@ def test_a_user_may_choose_every_registered_part_and_no_other(field):
 
 
 @pytest.mark.parametrize("field", REGISTRIES)
-def test_the_model_has_the_parts_that_were_asked_for(field):
+def test_the_model_has_the_requested_parts(field):
     part = {"score": "scorer"}.get(field, field)
     for name, kind in REGISTRIES[field].items():
         assert type(getattr(classifier("average", **{field: name}), part)) is kind

@@ -31,8 +31,8 @@ def test_linear_worked_by_hand(pair):
     fill(decoder.output.bias, [1.0, 0.5])
     if pair:
         fill(decoder.ask.weight, [[1.0, 1.0], [0.0, 3.0]])
-    found = decoder(Encoded(HIDDEN, QUESTION if pair else None), WEIGHTS)
-    assert found.tolist() == ([[5.0, -4.5]] if pair else [[4.0, -1.5]])
+    result = decoder(Encoded(HIDDEN, QUESTION if pair else None), WEIGHTS)
+    assert result.tolist() == ([[5.0, -4.5]] if pair else [[4.0, -1.5]])
 
 
 @pytest.mark.parametrize("pair", [False, True])
@@ -46,8 +46,8 @@ def test_mlp_worked_by_hand(pair):
     if pair:
         fill(decoder.ask.weight, [[1.0, 3.0]])
     inner = math.tanh(-0.25 if pair else 0.75)
-    found = decoder(Encoded(HIDDEN, QUESTION if pair else None), WEIGHTS)
-    torch.testing.assert_close(found, torch.tensor([[2 * inner + 0.5, 1 - 4 * inner]], dtype=torch.float64))
+    result = decoder(Encoded(HIDDEN, QUESTION if pair else None), WEIGHTS)
+    torch.testing.assert_close(result, torch.tensor([[2 * inner + 0.5, 1 - 4 * inner]], dtype=torch.float64))
 
 
 @pytest.mark.parametrize("pair", [False, True])

@@ -35,10 +35,10 @@ def look(model: nn.Module) -> tuple[object, ...]:
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_logits_stand_in_the_order_of_the_split(size):
     model, data = classifier(dtype=torch.float32), split(LONG)
-    found = infer.logits(model, data, size)
+    result = infer.logits(model, data, size)
     expected = torch.cat([model(batch(data, [row])).logits for row in range(len(data))])
-    assert found.shape == (len(LONG), CLASSES)
-    torch.testing.assert_close(found, expected.detach(), rtol=1e-5, atol=1e-5)
+    assert result.shape == (len(LONG), CLASSES)
+    torch.testing.assert_close(result, expected.detach(), rtol=1e-5, atol=1e-5)
     assert (expected[0] - expected[1]).abs().max() > 1e-3  # rows differ, so an order can be wrong
 
 
@@ -137,7 +137,7 @@ def test_what_was_read_may_be_a_constant_of_a_later_loss():
 
 def test_a_pair_is_read_with_its_question():
     model = Classifier(encoder("gru", True), Architecture(), CLASSES, True).eval()
-    one, other = (infer.logits(model, split(LONG, True, asked)) for asked in (["wws"], ["s"]))
+    one, other = (infer.logits(model, split(LONG, True, questions)) for questions in (["wws"], ["s"]))
     assert (one - other).abs().max() > 1e-3
 
 

@@ -19,16 +19,16 @@ def masks(seed: int = 0) -> Tensor:
     return order < PLACES // 2
 
 
-def lost(judge: ProbeClassifier, mask: Tensor, label: Tensor) -> float:
+def lost(probe: ProbeClassifier, mask: Tensor, label: Tensor) -> float:
     with torch.no_grad():
-        return float(nll_loss(judge(mask), label))
+        return float(nll_loss(probe(mask), label))
 
 
 def test_the_probe_predicts_class_shares_from_uninformative_masks() -> None:
     label = (torch.rand(MANY, generator=torch.Generator().manual_seed(7)) < 0.3).long()
     entropy = -0.3 * math.log(0.3) - 0.7 * math.log(0.7)
-    found = lost(fit_probe(masks(), label, 2, seed=0), masks(1), label)
-    assert found == pytest.approx(entropy, abs=0.03)
+    result = lost(fit_probe(masks(), label, 2, seed=0), masks(1), label)
+    assert result == pytest.approx(entropy, abs=0.03)
 
 
 @pytest.mark.parametrize("rule", [pytest.param("one place", marks=pytest.mark.slow), "two places at odds"])
@@ -36,15 +36,15 @@ def test_the_probe_predicts_the_label_from_masks_that_encode_it(rule: str) -> No
     def label(mask: Tensor) -> Tensor:
         return (mask[:, 3] if rule == "one place" else mask[:, 3] ^ mask[:, 8]).long()
 
-    found = lost(fit_probe(masks(), label(masks()), 2, seed=0), masks(1), label(masks(1)))
-    assert found < 0.01
+    result = lost(fit_probe(masks(), label(masks()), 2, seed=0), masks(1), label(masks(1)))
+    assert result < 0.01
 
 
 def test_three_classes_and_few_masks() -> None:
     label = masks()[:40].long() @ torch.arange(PLACES) % 3
-    judge = fit_probe(masks()[:40], label, 3, seed=0)
-    assert judge(masks(1)).exp().sum(-1).allclose(torch.ones(MANY))
-    assert lost(judge, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learned"
+    probe = fit_probe(masks()[:40], label, 3, seed=0)
+    assert probe(masks(1)).exp().sum(-1).allclose(torch.ones(MANY))
+    assert lost(probe, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learned"
 
 
 @pytest.mark.usefixtures("short_probe_training")

@@ -71,32 +71,32 @@ def by_hand(granularity: Granularity = "sentence", share: float | None = None, a
 
 @BOTH
 def test_with_the_selection_held_fixed_no_other_token_changes_the_output_at_all(name, way):
-    model, given = made(name, way), batch(split())
-    selection = (RandomKey(4).uniform(given.index, given.ids.shape[1]) < 0.5) & given.mask
-    other = torch.where(given.mask & ~selection, (given.ids + 5) % (VOCABULARY - 2) + 2, given.ids)
-    assert (other != given.ids).any()
-    before = model.read(given, selection)
-    assert torch.equal(model.read(replace(given, ids=other), selection), before)
-    louder = model.predictor.encoder.embed(given.ids).masked_fill((given.mask & ~selection).unsqueeze(-1), 1e6)
-    assert torch.equal(model.read(given, selection, embedded=louder), before)
+    model, inputs = made(name, way), batch(split())
+    selection = (RandomKey(4).uniform(inputs.index, inputs.ids.shape[1]) < 0.5) & inputs.mask
+    other = torch.where(inputs.mask & ~selection, (inputs.ids + 5) % (VOCABULARY - 2) + 2, inputs.ids)
+    assert (other != inputs.ids).any()
+    before = model.read(inputs, selection)
+    assert torch.equal(model.read(replace(inputs, ids=other), selection), before)
+    louder = model.predictor.encoder.embed(inputs.ids).masked_fill((inputs.mask & ~selection).unsqueeze(-1), 1e6)
+    assert torch.equal(model.read(inputs, selection, embedded=louder), before)
 
 
 @ENCODER
 def test_with_the_selection_held_fixed_a_selected_token_does_change_the_output(name):
-    model, given = made(name, "sentence"), batch(split())
-    selection = (RandomKey(4).uniform(given.index, given.ids.shape[1]) < 0.5) & given.mask
-    other = torch.where(selection, (given.ids + 5) % (VOCABULARY - 2) + 2, given.ids)
-    moved = (model.read(replace(given, ids=other), selection) - model.read(given, selection)).abs().amax(-1)
+    model, inputs = made(name, "sentence"), batch(split())
+    selection = (RandomKey(4).uniform(inputs.index, inputs.ids.shape[1]) < 0.5) & inputs.mask
+    other = torch.where(selection, (inputs.ids + 5) % (VOCABULARY - 2) + 2, inputs.ids)
+    moved = (model.read(replace(inputs, ids=other), selection) - model.read(inputs, selection)).abs().amax(-1)
     assert torch.equal(moved > 1e-6, selection.any(-1))
 
 
 @BOTH
 def test_of_a_whole_forward_pass_too_the_logits_come_from_the_selection_alone(name, way):
     """What is not selected can change which tokens are; where it does not, it changes nothing."""
-    model, given = made(name, way), batch(split())
-    said = model(given)
-    other = replace(given, ids=torch.where(given.mask & ~said.selected, (given.ids + 5) % 21 + 2, given.ids))
-    assert torch.equal(model.read(other, said.selected), said.logits)
+    model, inputs = made(name, way), batch(split())
+    output = model(inputs)
+    other = replace(inputs, ids=torch.where(inputs.mask & ~output.selected, (inputs.ids + 5) % 21 + 2, inputs.ids))
+    assert torch.equal(model.read(other, output.selected), output.logits)
 
 
 @BOTH
@@ -104,50 +104,50 @@ def test_padding_its_content_batch_mates_and_order_change_nothing(name, way):
     model, data = made(name, way), split()
     whole = model(batch(data))
     for changed in (widened(batch(data), 3), littered(batch(data))):
-        said, width = model(changed), whole.weights.shape[1]
-        assert_close(said.logits, whole.logits)
-        for mine, theirs in zip((said.weights, said.probability), (whole.weights, whole.probability), strict=True):
+        output, width = model(changed), whole.weights.shape[1]
+        assert_close(output.logits, whole.logits)
+        for mine, theirs in zip((output.weights, output.probability), (whole.weights, whole.probability), strict=True):
             assert_close(mine[:, :width], theirs)
             assert not mine[:, width:].any()
-        assert torch.equal(said.selected[:, :width], whole.selected)
+        assert torch.equal(output.selected[:, :width], whole.selected)
     for rows in ([6, 3, 5, 0], [1, 2], [4]):
-        said = model(batch(data, rows))
-        width = said.weights.shape[1]
-        assert_close(said.logits, whole.logits[rows])
-        assert_close(said.weights, whole.weights[rows][:, :width])
-        assert torch.equal(said.selected, whole.selected[rows][:, :width])
+        output = model(batch(data, rows))
+        width = output.weights.shape[1]
+        assert_close(output.logits, whole.logits[rows])
+        assert_close(output.weights, whole.weights[rows][:, :width])
+        assert torch.equal(output.selected, whole.selected[rows][:, :width])
 
 
 @WAY
 def test_nothing_is_drawn_and_training_mode_reads_as_evaluation_does(way):
-    model, given = made("bigru", way), batch(split())
-    chance, first = torch.get_rng_state(), model(given)
-    again = copy.deepcopy(model).train()(given)
-    assert torch.equal(torch.get_rng_state(), chance)
+    model, inputs = made("bigru", way), batch(split())
+    random_state, first = torch.get_rng_state(), model(inputs)
+    again = copy.deepcopy(model).train()(inputs)
+    assert torch.equal(torch.get_rng_state(), random_state)
     for field in ("weights", "logits", "selected", "probability"):
         assert torch.equal(getattr(first, field), getattr(again, field)), field
 
 
 @WAY
 def test_weights_are_shares_of_the_probability_on_what_is_selected(way):
-    model, given = made("bigru", way), batch(split())
-    said = model(given)
-    assert not (said.selected & ~given.mask).any()
-    assert torch.equal(said.weights > 0, said.selected)
-    assert_close(said.weights.sum(-1), said.selected.any(-1).double())
-    expected = said.probability * said.selected
-    assert_close(said.weights * expected.sum(-1, keepdim=True), expected)
+    model, inputs = made("bigru", way), batch(split())
+    output = model(inputs)
+    assert not (output.selected & ~inputs.mask).any()
+    assert torch.equal(output.weights > 0, output.selected)
+    assert_close(output.weights.sum(-1), output.selected.any(-1).double())
+    expected = output.probability * output.selected
+    assert_close(output.weights * expected.sum(-1, keepdim=True), expected)
     if way != "coins":  # there nothing need be above one half
-        assert torch.equal(said.selected.any(-1), given.mask.any(-1))
+        assert torch.equal(output.selected.any(-1), inputs.mask.any(-1))
 
 
 def test_a_sentence_is_selected_whole_and_no_second_one():
-    model, given = made("bigru", "sentence"), batch(split())
-    said, numbers = model(given), model.sentences(given)
+    model, inputs = made("bigru", "sentence"), batch(split())
+    output, numbers = model(inputs), model.sentences(inputs)
     for row in range(len(TEXTS)):
-        chosen = numbers[row][said.selected[row]].unique().tolist()
-        assert len(chosen) == int(given.mask[row].any())
-        assert torch.equal(said.selected[row], torch.isin(numbers[row], torch.tensor(chosen)))
+        chosen = numbers[row][output.selected[row]].unique().tolist()
+        assert len(chosen) == int(inputs.mask[row].any())
+        assert torch.equal(output.selected[row], torch.isin(numbers[row], torch.tensor(chosen)))
 
 
 def test_sentences_by_hand():
@@ -155,26 +155,26 @@ def test_sentences_by_hand():
 
     The first is selected; of (2, 1) and (0, 0) the largest second entry is 1.  Soft: .731 · 1 + .269 · 3 = 1.538.
     """
-    model, given = by_hand(), texts([1, 4, 2, 3, 4], [2, 1])
-    said, looked = model(given), model.generate(given)
+    model, inputs = by_hand(), texts([1, 4, 2, 3, 4], [2, 1])
+    output, looked = model(inputs), model.generate(inputs)
     first = 1 / (1 + torch.tensor(-1.0, dtype=torch.float64).exp())
-    assert_close(said.probability[0], torch.stack([first, first, *[1 - first] * 3]))
-    assert said.selected.tolist() == [[True, True, False, False, False], [True, True, False, False, False]]
-    assert_close(said.weights[0], torch.tensor([0.5, 0.5, 0, 0, 0], dtype=torch.float64))
-    assert_close(said.logits, torch.tensor([[0.0, 1.0], [0.0, 3.0]], dtype=torch.float64))
+    assert_close(output.probability[0], torch.stack([first, first, *[1 - first] * 3]))
+    assert output.selected.tolist() == [[True, True, False, False, False], [True, True, False, False, False]]
+    assert_close(output.weights[0], torch.tensor([0.5, 0.5, 0, 0, 0], dtype=torch.float64))
+    assert_close(output.logits, torch.tensor([[0.0, 1.0], [0.0, 3.0]], dtype=torch.float64))
     soft = torch.stack([first + 3 * (1 - first), torch.tensor(3.0, dtype=torch.float64)])
-    assert_close(model.soft_attention(given, looked)[:, 1], soft)
+    assert_close(model.soft_attention(inputs, looked)[:, 1], soft)
 
 
 def test_tokens_by_hand():
     """Text 2 3 1: scores 0, 1, 2, so two of three tokens are 3 and 1, and their largest second entry is 1."""
-    model, given = by_hand("token", share=0.7), texts([2, 3, 1])
-    said = model(given)
-    chances = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64).softmax(-1)
-    assert said.selected.tolist() == [[False, True, True]]
-    assert_close(said.probability[0], chances)
-    assert_close(said.weights[0], torch.stack([0 * chances[0], *(chances[1:] / chances[1:].sum())]))
-    assert_close(said.logits, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
+    model, inputs = by_hand("token", share=0.7), texts([2, 3, 1])
+    output = model(inputs)
+    probabilities = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64).softmax(-1)
+    assert output.selected.tolist() == [[False, True, True]]
+    assert_close(output.probability[0], probabilities)
+    assert_close(output.weights[0], torch.stack([0 * probabilities[0], *(probabilities[1:] / probabilities[1:].sum())]))
+    assert_close(output.logits, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
 
 
 def test_coins_by_hand():
@@ -182,32 +182,32 @@ def test_coins_by_hand():
 
     Weights are their shares of .7311 + .8808 = 1.6119.  The padding after 3 alone has no coin.
     """
-    said = by_hand("token", alone=True)(texts([4, 3, 1], [3]))
+    output = by_hand("token", alone=True)(texts([4, 3, 1], [3]))
     expected = torch.tensor([[0.5, 0.731059, 0.880797], [0.731059, 0.0, 0.0]], dtype=torch.float64)
-    torch.testing.assert_close(said.probability, expected, rtol=0, atol=1e-6)
-    assert said.selected.tolist() == [[False, True, True], [True, False, False]]
+    torch.testing.assert_close(output.probability, expected, rtol=0, atol=1e-6)
+    assert output.selected.tolist() == [[False, True, True], [True, False, False]]
     weights = torch.tensor([0.0, 0.453551, 0.546449], dtype=torch.float64)
-    torch.testing.assert_close(said.weights[0], weights, rtol=0, atol=1e-6)
-    assert_close(said.logits[:, 1], torch.tensor([1.0, -1.0], dtype=torch.float64))
+    torch.testing.assert_close(output.weights[0], weights, rtol=0, atol=1e-6)
+    assert_close(output.logits[:, 1], torch.tensor([1.0, -1.0], dtype=torch.float64))
 
 
-def test_coins_that_are_all_but_sure_are_still_told_apart():
-    """Scores of 20 and 24 have chances that are 1 in single precision; the larger is selected, wherever it stands."""
-    model, given = by_hand("token", 0.5, alone=True).float(), texts([3, 1])
+def test_probabilities_near_one_remain_distinct():
+    """Scores of 20 and 24 have probabilities of 1 in single precision; the larger is selected, in any position."""
+    model, inputs = by_hand("token", 0.5, alone=True).float(), texts([3, 1])
     with torch.no_grad():
         model.generator.scorer.key.mul_(12.0)
-    assert model(given).probability.tolist() == [[pytest.approx(1.0, abs=1e-5), 1.0]]
+    assert model(inputs).probability.tolist() == [[pytest.approx(1.0, abs=1e-5), 1.0]]
     with torch.no_grad():
         model.generator.encoder.vectors.add_(1.0)
-    said = model(given)
-    assert said.probability.tolist() == [[1.0, 1.0]]
-    assert said.selected.tolist() == [[False, True]]
+    output = model(inputs)
+    assert output.probability.tolist() == [[1.0, 1.0]]
+    assert output.selected.tolist() == [[False, True]]
 
 
 def test_what_is_not_selected_has_no_part_in_the_maximum_either():
     """Of 3, which is (1, −1), and 1, which is not selected, the largest second entry is −1: not the 0 of nothing."""
-    model, given = by_hand(), texts([3, 1])
-    assert_close(model.read(given, torch.tensor([[True, False]]))[0, 1], torch.tensor(-1.0, dtype=torch.float64))
+    model, inputs = by_hand(), texts([3, 1])
+    assert_close(model.read(inputs, torch.tensor([[True, False]]))[0, 1], torch.tensor(-1.0, dtype=torch.float64))
 
 
 def test_a_transformer_reads_a_selection_as_if_nothing_else_were_there():
@@ -219,36 +219,36 @@ def test_a_transformer_reads_a_selection_as_if_nothing_else_were_there():
 
 
 def test_a_text_of_one_sentence_is_selected_whole_with_certainty():
-    said = by_hand()(texts([2, 3, 1], [3, 4]))
-    assert said.selected.tolist() == [[True, True, True], [True, True, False]]
-    assert_close(said.probability, said.selected.double())
+    message = by_hand()(texts([2, 3, 1], [3, 4]))
+    assert message.selected.tolist() == [[True, True, True], [True, True, False]]
+    assert_close(message.probability, message.selected.double())
 
 
 def test_a_share_too_small_for_one_token_keeps_one():
-    said = by_hand("token", share=0.01)(texts([2, 3, 1], [3]))
-    assert said.selected.tolist() == [[False, False, True], [True, False, False]]
+    message = by_hand("token", share=0.01)(texts([2, 3, 1], [3]))
+    assert message.selected.tolist() == [[False, False, True], [True, False, False]]
 
 
 @WAY
 def test_of_a_text_without_words_nothing_is_selected_and_the_bias_answers(way):
-    model, given = made("bigru", way), batch(split(["ss", "swws"]))
-    said = model(given)
-    assert not said.selected[0].any()
-    assert not said.weights[0].any()
-    assert_close(said.logits[0], model.predictor.heads["hard"].bias)
+    model, inputs = made("bigru", way), batch(split(["ss", "swws"]))
+    output = model(inputs)
+    assert not output.selected[0].any()
+    assert not output.weights[0].any()
+    assert_close(output.logits[0], model.predictor.heads["hard"].bias)
 
 
 @BOTH
-def test_its_own_vectors_given_back_say_the_same_and_only_selected_ones_pull_at_the_logits(name, way):
-    model, given = made(name, way), batch(split())
-    said, vectors = model(given), model.embed(given).detach().requires_grad_()
-    same = model(given, vectors)
-    assert_close((same.logits, same.weights), (said.logits, said.weights))
+def test_its_own_embeddings_give_the_same_output_and_only_selected_ones_have_gradients(name, way):
+    model, inputs = made(name, way), batch(split())
+    output, vectors = model(inputs), model.embed(inputs).detach().requires_grad_()
+    same = model(inputs, vectors)
+    assert_close((same.logits, same.weights), (output.logits, output.weights))
     assert model.vectors.shape == (VOCABULARY, vectors.shape[-1])
-    assert_close(model.vectors[given.ids], vectors)
+    assert_close(model.vectors[inputs.ids], vectors)
     (pull,) = torch.autograd.grad(same.logits.square().sum(), vectors)
-    unread = given.mask & ~said.selected
+    unread = inputs.mask & ~output.selected
     assert not pull[unread].any()
-    assert pull[said.selected].any() == said.selected.any()
+    assert pull[output.selected].any() == output.selected.any()
     if model.selection_config.separate_encoders:
         assert not pull[..., : vectors.shape[-1] // 2].any()  # a selection has no slope

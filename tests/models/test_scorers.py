@@ -36,8 +36,8 @@ def test_additive_worked_by_hand():
 def test_additive_with_a_question_worked_by_hand():
     """U q: 1 for the first row, 0.5 − 2 = −1.5 for the second, added to every W h + b of that row."""
     expected = [[3 * math.tanh(x) for x in row] for row in ([4, -1], [3.5, 0.5])]
-    found = additive(True)(Encoded(HIDDEN, QUESTION))
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+    result = additive(True)(Encoded(HIDDEN, QUESTION))
+    torch.testing.assert_close(result, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_scaled_dot_worked_by_hand():

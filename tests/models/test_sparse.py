@@ -33,9 +33,9 @@ def bisected(scores: np.ndarray, alpha: float) -> np.ndarray:
 )
 def test_weights_are_those_that_bisection_finds(attention, alpha, scores, hidden):
     mask = torch.tensor([[True] * len(scores) + [False] * len(hidden)])
-    found = attention()(torch.tensor([scores + hidden], dtype=torch.float64), mask)[0]
-    np.testing.assert_allclose(found[: len(scores)].numpy(), bisected(np.array(scores), alpha), atol=1e-12)
-    assert not found[len(scores) :].any()
+    result = attention()(torch.tensor([scores + hidden], dtype=torch.float64), mask)[0]
+    np.testing.assert_allclose(result[: len(scores)].numpy(), bisected(np.array(scores), alpha), atol=1e-12)
+    assert not result[len(scores) :].any()
 
 
 def test_sparsemax_worked_by_hand():

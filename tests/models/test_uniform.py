@@ -1,4 +1,4 @@
-"""Uniform attention: the same weight for every word, and a scorer that is never heard."""
+"""Uniform attention: the same weight for every word, and a scorer that is never used."""
 
 import pytest
 import torch

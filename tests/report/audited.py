@@ -16,9 +16,9 @@ from steadygaze.results.row import Row, Shift, Verdict
 NAN = math.nan
 LN2 = math.log(2)
 KNOWN = {"corpus": "planted-reviews", "split": "test", "data": "3f6c1a9be0d2", "model": "a41c77e05b19", "seed": 0}
-STILL, MATTERS = "Stability", "Faithfulness"
+STABILITY_TITLE, FAITHFULNESS_TITLE = "Stability", "Faithfulness"
 SEEDS, SHORTCUT = "Seed consistency", "No shortcut leakage"
-PEOPLE = "Plausibility"
+PLAUSIBILITY_TITLE = "Plausibility"
 ABOUT = {name: PROBES[name] for name in ("noise", "3-synonyms", "above-random")}
 LIMITS = {
     "collapsed": (0.0, 1.0),
@@ -83,14 +83,14 @@ def limited(*measures: str) -> dict:
 
 VERDICTS = (
     Verdict(
-        STILL,
+        STABILITY_TITLE,
         "undecided",
         "When three words are exchanged for synonyms the weights move by 0.071 nats; under a little noise by 0.003.",
         key="stability",
         **limited("jensen-shannon/3-synonyms", "jensen-shannon/noise"),
     ),
     Verdict(
-        MATTERS,
+        FAITHFULNESS_TITLE,
         "yes",
         "Erasing the highlighted words costs the label 0.301 more probability than erasing random ones.",
         key="faithfulness",
@@ -104,19 +104,19 @@ VERDICTS = (
         key="shortcut-leakage",
         **limited("position-leak"),
     ),
-    Verdict(PEOPLE, "not measured", "Nobody marked words in these texts.", key="plausibility"),
+    Verdict(PLAUSIBILITY_TITLE, "not measured", "Nobody marked words in these texts.", key="plausibility"),
 )
 
 
 def explanation(text: str, weights: dict[str, float], label: str, sure: float) -> Explanation:
     """Every word that is not named shares what is left."""
-    found = list(re.finditer(r"\w+|[^\w\s]", text))
-    rest = (1 - sum(weights.values())) / max(1, sum(word.group() not in weights for word in found))
+    result = list(re.finditer(r"\w+|[^\w\s]", text))
+    rest = (1 - sum(weights.values())) / max(1, sum(word.group() not in weights for word in result))
     return Explanation(
         text,
-        tuple(word.group() for word in found),
-        tuple(word.span() for word in found),
-        tuple(weights.get(word.group(), rest) for word in found),
+        tuple(word.group() for word in result),
+        tuple(word.span() for word in result),
+        tuple(weights.get(word.group(), rest) for word in result),
         label,
         {label: sure, "negative" if label == "positive" else "positive": 1 - sure},
     )
@@ -154,26 +154,29 @@ SHIFTS = (
 @cache
 def plots() -> dict[str, list[dict[str, str | float]]]:
     """Points that look as an audit's do, the same every time."""
-    chance = random.Random(0)
+    generator = random.Random(0)
     probes = {"noise": 0.004, "1-synonym": 0.03, "3-synonyms": 0.07, "fgm-label": 0.05, "pgd-attention": 0.16}
-    share = [chance.betavariate(1.2, 3) for _ in range(600)]
+    share = [generator.betavariate(1.2, 3) for _ in range(600)]
     losses = {"attention": 0.5, "gradient": 0.55, "leave-one-out": 0.6, "random": 0.15}
     sizes = (0.01, 0.05, 0.1, 0.2, 0.5)
-    words = [chance.betavariate(0.3, 6) for _ in range(1000)]
+    words = [generator.betavariate(0.3, 6) for _ in range(1000)]
     return {
         "moves": [
-            {"probe": name, "distance": round(min(LN2, chance.gammavariate(1.5, mean / 1.5)), 5)}
+            {"probe": name, "distance": round(min(LN2, generator.gammavariate(1.5, mean / 1.5)), 5)}
             for name, mean in probes.items()
             for _ in range(200)
         ],
-        "seeds": [{"max": round(m, 4), "distance": round(0.5 * chance.betavariate(2, 3 + 14 * m), 5)} for m in share],
+        "seeds": [
+            {"max": round(m, 4), "distance": round(0.5 * generator.betavariate(2, 3 + 14 * m), 5)} for m in share
+        ],
         "aopc": [
             {"explainer": name, "share": size, "erased": most * size**0.4, "kept": 0.6 * (1 - size) ** 3 * (0.7 - most)}
             for name, most in losses.items()
             for size in sizes
         ],
         "gradient": [
-            {"attention": round(w, 4), "gradient": round(min(1.0, w * chance.lognormvariate(0, 0.7)), 4)} for w in words
+            {"attention": round(w, 4), "gradient": round(min(1.0, w * generator.lognormvariate(0, 0.7)), 4)}
+            for w in words
         ],
     }
 
@@ -214,13 +217,14 @@ def full_report(**changes) -> Report:
         "sections": {
             "accuracy": "Correctness",
             **dict.fromkeys(
-                ("collapsed", "normalized-entropy", "jensen-shannon/noise", "jensen-shannon/3-synonyms"), STILL
+                ("collapsed", "normalized-entropy", "jensen-shannon/noise", "jensen-shannon/3-synonyms"),
+                STABILITY_TITLE,
             ),
-            "top-k-overlap/3-synonyms": STILL,
-            **dict.fromkeys(("comprehensiveness", "comprehensiveness/above-random", "sufficiency"), MATTERS),
+            "top-k-overlap/3-synonyms": STABILITY_TITLE,
+            **dict.fromkeys(("comprehensiveness", "comprehensiveness/above-random", "sufficiency"), FAITHFULNESS_TITLE),
             **dict.fromkeys(("jensen-shannon/seeds", "top-k-overlap/seeds"), SEEDS),
             "position-leak": SHORTCUT,
-            "auprc": PEOPLE,
+            "auprc": PLAUSIBILITY_TITLE,
         },
         "evaluation": evaluation(),
         "explanations": Explanations([ANNOTATED, SHIFTS[1].before, LONG_ANNOTATED]),

@@ -1,4 +1,4 @@
-"""The page of an audit in a real browser: nothing runs, nothing is asked for, all of it is seen and reached."""
+"""The page of an audit in a real browser: no script, no request; all of it is visible and reachable."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ def page(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_browser_runs_no_script_of_a_text_asks_for_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
+def test_a_browser_runs_no_script_of_a_text_makes_no_requests_and_reports_no_errors(tmp_path: Path):
     hostile(SCRIPT + IMAGE).to_html(tmp_path / "page.html")
     dom, log = browse(tmp_path / "page.html")
     assert "<title>Title &lt;script&gt;" in dom
@@ -29,7 +29,7 @@ def test_a_browser_runs_no_script_of_a_text_asks_for_nothing_and_has_nothing_to_
 
 
 WIDTHS = (320, 390, 1200)
-ASK = """
+PAGE_QUERY = """
   const color = (name, what) => view.getComputedStyle(doc.querySelector(name))[what];
   const cards = ["no", "undecided", "yes", "not-measured"].map(answer => `.card.${answer} .answer`);
   const words = [".card h3", ".meaning", ".axis .bound", ".answers a", ".shift .verdict.wrong", "a", ...cards];
@@ -52,7 +52,7 @@ ASK = """
 @pytest.fixture(scope="module", params=[LIGHT, DARK], ids=["light", "dark"])
 def seen(request, page) -> tuple[bool, dict[int, dict]]:
     """Whether it is dark, and what a browser finds at each width."""
-    return request.param is DARK, dict(zip(WIDTHS, measure(page, ASK, WIDTHS, request.param), strict=True))
+    return request.param is DARK, dict(zip(WIDTHS, measure(page, PAGE_QUERY, WIDTHS, request.param), strict=True))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -67,7 +67,7 @@ def test_the_first_screen_holds_all_answers(seen, width):
 
 
 def test_all_that_is_folded_can_be_opened_from_the_keyboard(seen):
-    assert all(found["keyboard"] and found["named"] for found in seen[1].values())
+    assert all(result["keyboard"] and result["named"] for result in seen[1].values())
 
 
 def luminance(color: str) -> float:
@@ -79,8 +79,8 @@ def luminance(color: str) -> float:
 
 def test_words_and_pictures_are_legible_in_light_and_dark(seen):
     """Contrast of WCAG 2 AA: 4.5 for text, and here for the colors of pictures too."""
-    dark, found = seen
-    paper = luminance(found[390]["paper"])
+    dark, result = seen
+    paper = luminance(result[390]["paper"])
     assert (paper < 0.05) == dark
-    for ink in map(luminance, found[390]["inks"]):
+    for ink in map(luminance, result[390]["inks"]):
         assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5

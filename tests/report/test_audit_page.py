@@ -1,4 +1,4 @@
-"""The page of an audit: what it says and in which order, and that no text breaks out of it."""
+"""The page of an audit: its content and order, and that text is escaped."""
 
 import json
 import math
@@ -14,13 +14,13 @@ import pytest
 
 from report.audited import (
     ALONE,
-    MATTERS,
-    PEOPLE,
+    FAITHFULNESS_TITLE,
+    PLAUSIBILITY_TITLE,
     ROWS,
     SEEDS,
     SHIFTS,
     SHORTCUT,
-    STILL,
+    STABILITY_TITLE,
     VERDICTS,
     explanation,
     full_report,
@@ -90,19 +90,19 @@ ANSWERS = [("~", "undecided"), ("✓", "yes"), ("–", "not measured"), ("✗", 
 def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     first = html[html.index("<body>") : html.index("<main>")]
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|undecided|no|not measured)</span>', first) == ANSWERS
-    said = plain_text(first)
-    assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in said
-    assert "~ undecided Is it stable? Some small perturbations may shift the attention to other words." in said
-    assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in said
-    assert "– not measured Do people agree? Nobody marked words in these texts." in said
+    message = plain_text(first)
+    assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in message
+    assert "~ undecided Is it stable? Some small perturbations may shift the attention to other words." in message
+    assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in message
+    assert "– not measured Do people agree? Nobody marked words in these texts." in message
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1 text"}).to_html())
 
 
 def test_every_answer_leads_to_its_card(html):
-    asked = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
+    links = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
     cards = re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+) <span', html)
-    assert [place for place, _ in asked] == [place for place, _ in cards]
-    assert [question for _, question in asked] == [SHORT_QUESTIONS[verdict.key] for verdict in VERDICTS]
+    assert [place for place, _ in links] == [place for place, _ in cards]
+    assert [question for _, question in links] == [SHORT_QUESTIONS[verdict.key] for verdict in VERDICTS]
     assert [question for _, question in cards] == [QUESTIONS[verdict.key] for verdict in VERDICTS]
     cards = html[html.index('id="verdicts"') :]
     assert all(f'<span class="aside">{verdict.title}</span>' in cards for verdict in VERDICTS)
@@ -121,7 +121,7 @@ def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deci
     assert "… −0.1 yes from 0.05 up no up to 0.02 0.5 … comprehensiveness/above-random Drop of the predicted " in text
 
 
-def test_a_number_that_has_no_axis_says_its_bounds_in_words():
+def test_a_number_without_an_axis_has_its_bounds_in_words():
     one = row("collapsed", 0.0)
     silent = Verdict("Silent?", "yes", "No.", (one.signature,), thresholds={"collapsed": (0.0, 1.0)})
     page = full_report(rows=(one,), verdicts=(silent,), plots={}).to_html()
@@ -131,19 +131,19 @@ def test_a_number_that_has_no_axis_says_its_bounds_in_words():
 
 def test_a_measure_without_facts_has_no_words():
     free = {"ratio": Fact("How many times.", 0, math.inf, "lower")}
-    said = deciding_sentence(full_report(measures=free), row("ratio", 2.0))
-    assert said == "How many times. Range 0 or more; ↓\N{NO-BREAK SPACE}lower is better."
+    sentence = deciding_sentence(full_report(measures=free), row("ratio", 2.0))
+    assert sentence == "How many times. Range 0 or more; ↓\N{NO-BREAK SPACE}lower is better."
     assert deciding_sentence(full_report(measures={}), ROWS[0]) == ""
 
 
-def test_a_collapse_is_told_before_any_verdict():
+def test_a_collapse_comes_before_any_verdict():
     assert "Collapsed" not in full_report(plots={}).to_html()
     report = full_report(
         plots={}, rows=(row("collapsed", 1.0, note="The weights are nearly the same for every word."),)
     )
     text = Outline(report.to_html()).text
     assert "The weights are nearly the same for every word." in text
-    assert text.index("Collapsed attention.") < text.index(STILL)
+    assert text.index("Collapsed attention.") < text.index(STABILITY_TITLE)
 
 
 def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):
@@ -159,7 +159,7 @@ def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):
     assert re.findall(r"shift of ([\d.]+)</h4>", turned) == ["0.300", "0.014", "0.213", "0.093", "0.041"]
 
 
-def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(html, text):
+def test_substituted_words_are_underlined_and_a_changed_label_is_named_in_words(html, text):
     underlined = re.findall(r'style="text-decoration:underline[^"]*">(\w+)</span>', html)
     assert {"superb", "great", "witty", "funny", "worth", "merits"} <= set(underlined)
     assert "gorgeous" not in underlined
@@ -173,8 +173,8 @@ def test_numbers_are_grouped_by_section_and_explainer_with_the_audited_one_open(
     numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
     assert re.findall(r"<h3>([^<]+)</h3>|<details( open)?>\n<summary>([^<]+) <", numbers) == [
         ("Correctness", "", ""), ("", " open", "the prediction"),
-        (STILL, "", ""), ("", " open", "attention"), ("", "", "gradient"),
-        (MATTERS, "", ""), ("", " open", "attention"), ("", "", "random"), ("", "", "gradient"),
+        (STABILITY_TITLE, "", ""), ("", " open", "attention"), ("", "", "gradient"),
+        (FAITHFULNESS_TITLE, "", ""), ("", " open", "attention"), ("", "", "random"), ("", "", "gradient"),
         (SHORTCUT, "", ""), ("", " open", "attention"),
     ]  # fmt: skip
 
@@ -189,30 +189,39 @@ def test_every_number_has_its_interval_n_range_direction_and_signature(text):
     assert all(one.signature in text for one in ROWS if not math.isnan(one.value))
 
 
-def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
+def test_measures_that_do_not_apply_are_listed_together_with_the_reason(html, text):
     assert f"N{ALONE[1:]} jensen-shannon/seeds (attention) top-k-overlap/seeds (attention)" in text
     assert "because nobody marked words in these texts auprc (attention)" in text
     numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
-    assert PEOPLE not in numbers
+    assert PLAUSIBILITY_TITLE not in numbers
 
 
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
     text = Outline(full_report(plots={}, sections={}).to_html()).text
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
-    assert text.count(STILL) == 2  # a card, a heading
+    assert text.count(STABILITY_TITLE) == 2  # a card, a heading
 
 
 def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
-    filed = {"jensen-shannon/noise": STILL, "jensen-shannon/seeds": SEEDS, "auprc/above-random": PEOPLE}
-    filed |= {"comprehensiveness/above-random": MATTERS}
+    filed = {
+        "jensen-shannon/noise": STABILITY_TITLE,
+        "jensen-shannon/seeds": SEEDS,
+        "auprc/above-random": PLAUSIBILITY_TITLE,
+    }
+    filed |= {"comprehensiveness/above-random": FAITHFULNESS_TITLE}
     expected = {
-        "kendall/noise": STILL, "label-flip/seeds": SEEDS, "auprc": PEOPLE, "comprehensiveness": MATTERS,
-        "flip-radius/above-random": OTHER, "jensen-shannon/new": OTHER, "accuracy": OTHER,
-    }  # fmt: skip
+        "kendall/noise": STABILITY_TITLE,
+        "label-flip/seeds": SEEDS,
+        "auprc": PLAUSIBILITY_TITLE,
+        "comprehensiveness": FAITHFULNESS_TITLE,
+        "flip-radius/above-random": OTHER,
+        "jensen-shannon/new": OTHER,
+        "accuracy": OTHER,
+    }
     assert {name: _section(name, filed) for name in expected} == expected
 
 
-def test_the_command_can_be_copied_and_the_way_to_check_is_told(text):
+def test_the_command_can_be_copied_and_the_verification_is_named(text):
     assert "steadygaze audit model/ --data planted-reviews --bundle 'my bundle/'" in text
     assert "steadygaze audit --verify FOLDER" in text
     assert "torch 2.13.0" in text
@@ -293,13 +302,13 @@ def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: 
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == html
 
 
-def test_the_json_and_the_page_tell_the_same_numbers(html):
-    told = Outline(html).text
+def test_the_json_and_the_page_have_the_same_numbers(html):
+    page_text = Outline(html).text
     for one in json.loads(full_report().to_json())["rows"]:
-        assert one["value"] is None or one["signature"] in told
+        assert one["value"] is None or one["signature"] in page_text
 
 
-def test_the_page_says_where_its_command_runs_and_what_a_check_needs():
+def test_the_page_names_the_folder_of_its_command_and_what_a_verification_needs():
     facts, command = (
         {**full_report().facts, "data": "f92543b03126"},
         ("steadygaze", "audit", "./m", "--data", "./d.csv"),

@@ -1,4 +1,4 @@
-"""The model card: Markdown that says what the model is, whatever its labels are called."""
+"""The model card: Markdown that describes the model, with any label names."""
 
 import re
 from datetime import date
@@ -30,7 +30,7 @@ CONFIG = {
 }
 
 
-def test_the_card_says_what_the_model_is():
+def test_the_card_describes_the_model():
     page = card(CONFIG)
     assert page.startswith("---\nlibrary_name: steadygaze\n")
     assert "# A 2-way text classifier with attention" in page
@@ -115,10 +115,10 @@ def test_the_next_audit_replaces_it_and_keeps_the_rest():
 
 @pytest.mark.parametrize("page", ["", "My own card.\n", f"Half of one: {BEGIN}\n", f"{END} before {BEGIN}\n"])
 def test_a_card_without_a_place_for_it_gets_one_at_its_end(page):
-    found = add_audit_to_card(page, full_report(), DAY)
-    assert found.startswith(page.rstrip())
-    assert found.endswith(f"{END}\n")
-    assert "Audited on" in found
+    result = add_audit_to_card(page, full_report(), DAY)
+    assert result.startswith(page.rstrip())
+    assert result.endswith(f"{END}\n")
+    assert "Audited on" in result
 
 
 def test_no_words_of_an_audit_end_its_part():

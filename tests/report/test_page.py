@@ -1,4 +1,4 @@
-"""The page: what it says, that no text can break out of it, and how a browser takes it."""
+"""The page: its content, that text is escaped, and its behavior in a browser."""
 
 import re
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_number_is_printed_with_its_interval_n_meaning_and_signature():
     assert "accuracy How often it is right Note 0.900 0.880 to 0.920 1,200 accuracy|corpus:tiny|n:1200" in text
 
 
-def test_a_number_without_an_interval_says_so():
+def test_a_number_without_an_interval_is_marked():
     assert "no interval" in render("t", rows=[Row("parameters", 5.0, 1)])
 
 
@@ -76,14 +76,14 @@ def test_parts_that_have_nothing_to_show_are_left_out():
     assert not {"section", "table", "svg", "article", "ul", "dl"} & set(tags)
 
 
-def test_right_and_wrong_predictions_are_told_apart_in_words():
+def test_right_and_wrong_predictions_are_distinguished_in_words():
     labels = ["positive", "negative", None]
     page = render("t", explanations=[explanation(true_label=label) for label in labels])
     assert re.findall(r'class="verdict \w+">([^<]+)<', page) == ["✓ correct", "✗ wrong: the label is negative"]
     assert page.count('<article class="wrong">') == 1
 
 
-def test_the_known_reason_stands_beside_the_heaviest_words():
+def test_the_known_rationale_is_beside_the_top_words():
     page = render("t", explanations=[explanation("very good", rationales=((5, 9),))])
     assert '<dt>human rationale</dt>\n<dd><span class="known"><b>good</b></span>' in page
     assert '<span><b>very</b> 0.500</span> <span class="known"><b>good</b> 0.500</span>' in page
@@ -134,7 +134,7 @@ def test_a_curve_has_a_panel_per_series_and_the_chosen_epoch_is_marked():
     assert _panels(CURVE, chosen=9)[0].marked is None
 
 
-def test_points_lie_where_the_axes_say():
+def test_points_are_at_their_coordinates():
     loss = _panels(CURVE, chosen=None)[0]
     assert [x for x, _, _, _ in loss.points] == [58, 194, 330]  # from 48 + 10 to 340 - 10
     assert [label for _, label in loss.x_ticks] == ["1", "2", "3"]
@@ -163,12 +163,12 @@ def test_ticks_are_round_and_enclose_the_values():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "printed"),
     [(0.98765, "0.988"), (0.0, "0.000"), (-0.25, "−0.250"), (1.2e-5, "1.2e-05"), (12345.6, "12,346"),
      (float("nan"), "not defined"), (float("-inf"), "−∞")],
 )  # fmt: skip
-def test_numbers_are_printed_for_people(value, said):
-    assert _number(value) == said
+def test_numbers_are_printed_for_people(value, printed):
+    assert _number(value) == printed
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_a_browser_runs_no_script_of_a_text(opened):
     assert "<img" not in dom
 
 
-def test_a_browser_has_nothing_to_complain_of_and_asks_for_nothing(opened):
+def test_a_browser_reports_no_errors_and_makes_no_requests(opened):
     _, log = opened
     assert "CONSOLE" not in log
     assert "192.0.2.1" not in log

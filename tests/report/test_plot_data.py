@@ -39,7 +39,7 @@ def test_quartiles_of_a_probe_by_hand():
     assert body == [("noise", "5", "2.000", "3.000", "4.000", "5.000")]
 
 
-def test_seeds_are_told_by_the_share_of_the_heaviest_word():
+def test_seeds_are_compared_by_the_share_of_the_top_word():
     assert [bin_of(share) for share in (0, 0.2499, 0.25, 0.74, 0.75, 1)] == [
         "under 0.25", "under 0.25", "under 0.5", "under 0.75", "up to 1", "up to 1",
     ]  # fmt: skip
@@ -67,7 +67,7 @@ def test_a_picture_shows_its_points(drawn):
     assert "n = 308" in drawn["seeds"].svg
 
 
-def test_more_points_than_a_page_can_bear_are_thinned_and_the_caption_says_so():
+def test_more_points_than_the_maximum_are_thinned_and_the_caption_reports_it():
     many = [{"attention": i / 9000, "gradient": 0.5} for i in range(9000)]
     (picture,) = pictures(full_report(plots={"gradient": many}))
     assert picture.svg.count("h0") == 1800 <= MOST

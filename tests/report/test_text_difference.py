@@ -15,14 +15,14 @@ def texts(e):
     return [e.text[start:end] for start, end in e.rationales or ()]
 
 
-def test_the_words_that_were_exchanged_are_marked_in_both_texts():
+def test_the_substituted_words_are_marked_in_both_texts():
     seen = text_pair(SHIFTS[0])
     assert texts(seen.before) == ["superb", "story", "drags"]
     assert texts(seen.after) == ["great", "tale", "plods"]
     assert not seen.shortened
 
 
-def test_where_no_word_was_exchanged_nothing_is_marked():
+def test_without_substitutions_nothing_is_marked():
     seen = text_pair(Shift("noise", 0.1, SHIFTS[1].before, SHIFTS[1].before))
     assert seen.before.rationales is seen.after.rationales is None
 
@@ -45,7 +45,7 @@ def long_text(word: str, at: int, many: int = 400) -> str:
     return " ".join(words)
 
 
-def test_of_a_long_text_the_heaviest_and_the_exchanged_words_and_their_neighbors_are_shown():
+def test_a_long_text_shows_its_top_and_its_substituted_words_and_their_neighbors():
     before = explanation(long_text("fine", 200), {"w40": 0.5}, "positive", 0.9)
     after = explanation(long_text("good", 200), {"w390": 0.5}, "positive", 0.9)
     seen = text_pair(Shift("1-synonym", 0.1, before, after))

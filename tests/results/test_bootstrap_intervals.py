@@ -11,11 +11,11 @@ from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.intervals import bootstrap_mean, bootstrap_statistic
 from steadygaze.results.row import mean_row
 
-CHANCE = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06
+QUANTILE_ERROR = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06
 
 
 def test_two_values_give_the_interval_worked_by_hand():
-    """Of 0 and 1 the resampled mean is 0, ½ or 1 with chances ¼, ½, ¼: the 2.5 % quantile is 0, the 30 % one ½."""
+    """The resampled mean of 0 and 1 is 0, ½ or 1 with probabilities ¼, ½, ¼: quantiles 2.5 %: 0, 30 %: ½."""
     assert bootstrap_mean([0, 1]) == (0, 1)
     assert bootstrap_mean([0, 1], level=0.4) == (0.5, 0.5)
 
@@ -24,8 +24,8 @@ def test_of_many_values_it_is_the_mean_and_two_standard_errors():
     values = np.random.default_rng(1).normal(3, 2, 1000)
     error = values.std() / math.sqrt(1000)
     low, high = bootstrap_mean(values.tolist())
-    assert low == pytest.approx(values.mean() - 1.96 * error, abs=2 * CHANCE * error)
-    assert high == pytest.approx(values.mean() + 1.96 * error, abs=2 * CHANCE * error)
+    assert low == pytest.approx(values.mean() - 1.96 * error, abs=2 * QUANTILE_ERROR * error)
+    assert high == pytest.approx(values.mean() + 1.96 * error, abs=2 * QUANTILE_ERROR * error)
 
 
 def test_it_agrees_with_scipy_on_skewed_values():
@@ -33,7 +33,7 @@ def test_it_agrees_with_scipy_on_skewed_values():
     theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(3))
     ours = bootstrap_mean(values.tolist(), resamples=20_000, level=0.95)
     error = values.std() / math.sqrt(60)
-    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=CHANCE * error)
+    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=QUANTILE_ERROR * error)
 
 
 def test_one_seed_gives_one_interval_and_another_seed_another():
@@ -55,15 +55,15 @@ def test_values_that_do_not_vary_give_an_interval_of_no_width(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "level", "said"),
+    ("values", "level", "message"),
     [
         ([], 0.95, "no values"),
         ([1.0, math.nan, math.inf], 0.95, "2 of 3 values are not finite"),
         ([1.0], 95, "strictly between 0 and 1"),
     ],
 )
-def test_what_has_no_interval_is_refused(values, level, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_has_no_interval_is_refused(values, level, message):
+    with pytest.raises(ValueError, match=message):
         bootstrap_mean(values, level=level)
 
 
@@ -75,7 +75,7 @@ def test_of_a_mean_the_rows_give_what_the_values_give():
 
 
 def test_the_largest_of_two_rows_has_the_interval_worked_by_hand():
-    """Of rows 0 and 1 the larger drawn is 0 with chance ¼, else 1: the 12.5 % quantile is 0, the 30 % one is 1."""
+    """Of rows 0 and 1 the larger drawn is 0 with probability ¼, else 1: the 12.5 % quantile is 0, the 30 % one is 1."""
     assert bootstrap_statistic(lambda rows: rows.max(1), 2, level=0.75) == (0, 1)
     assert bootstrap_statistic(lambda rows: rows.max(1), 2, level=0.4) == (1, 1)
 
@@ -99,19 +99,19 @@ def test_the_interval_of_macro_f1_agrees_with_scipy():
     cells = np.stack([np.bincount(3 * truth[rows] + predicted[rows], minlength=9).reshape(3, 3) for rows in draws])
     assert macro_f1_of(cells) == pytest.approx([macro_f1(truth[rows], predicted[rows]) for rows in draws], abs=1e-12)
     ours = macro_f1_row(truth, predicted, 3).interval
-    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=2 * CHANCE * theirs.standard_error)
+    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=2 * QUANTILE_ERROR * theirs.standard_error)
 
 
 @pytest.mark.parametrize(
-    ("statistic", "n", "level", "said"),
+    ("statistic", "n", "level", "message"),
     [
         (lambda rows: rows.mean(1), 0, 0.95, "n is 0; there is nothing to draw from"),
         (lambda rows: rows.mean(1), 3, 1.0, "strictly between 0 and 1"),
         (lambda rows: np.full(len(rows), math.nan), 3, 0.95, "1000 of 1000 values are not finite"),
     ],
 )
-def test_rows_that_have_no_interval_are_refused(statistic, n, level, said):
-    with pytest.raises(ValueError, match=said):
+def test_rows_that_have_no_interval_are_refused(statistic, n, level, message):
+    with pytest.raises(ValueError, match=message):
         bootstrap_statistic(statistic, n, level=level)
 
 

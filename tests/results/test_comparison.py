@@ -1,4 +1,4 @@
-"""The page, the file and the terminal's table of a comparison: what they say, and that nothing breaks out of them."""
+"""The page, the file and the terminal's table of a comparison: their content, and that text is escaped."""
 
 import json
 import math
@@ -109,16 +109,16 @@ def test_the_exact_command_the_settings_and_the_notes_are_there():
 
 
 def test_verdicts_in_plain_words_and_collapse_first():
-    found = full()
-    vanilla, steady, silent = (card(found, one) for one in found.standings)
-    assert (vanilla.answer, steady.answer, silent.answer) == ("baseline", "better", "collapsed")
-    assert steady.sentences == ("Better: JSD noise.",)
+    result = full()
+    vanilla, stable, silent = (card(result, one) for one in result.standings)
+    assert (vanilla.answer, stable.answer, silent.answer) == ("baseline", "better", "collapsed")
+    assert stable.sentences == ("Better: JSD noise.",)
     assert silent.sentences == (
         "In 1 of 2 seeds its weights do not depend on the text: collapsed.",
         "Worse: macro-F1.",
         "Better only by collapse: JSD noise.",
     )
-    text = " ".join(Outline(found.to_html()).text.split())
+    text = " ".join(Outline(result.to_html()).text.split())
     assert "⚠ 1 of 2" in text
     assert "Stability 1 × undecided, 1 × no 2 × yes 2 × no" in text
     assert "Plausibility" not in text, "nobody was asked"
@@ -137,11 +137,11 @@ def test_a_card_without_significant_differences_reports_none():
 
 def test_dots_lie_where_their_numbers_are():
     """From the lowest end, 0 − 0.01, to the highest, 0.1 + 0.01, in round numbers: −0.02 to 0.12."""
-    found = scale(full(), NOISE)
-    assert found.ends == ("−0.02", "0.12")
-    assert found.baseline == pytest.approx(100 * 0.12 / 0.14, abs=0.05)
+    result = scale(full(), NOISE)
+    assert result.ends == ("−0.02", "0.12")
+    assert result.baseline == pytest.approx(100 * 0.12 / 0.14, abs=0.05)
     row = full().find("steady").entries[NOISE].row
-    assert found.bar(row) == tuple(pytest.approx(100 * (v + 0.02) / 0.14, abs=0.05) for v in (0.04, 0.03, 0.05))
+    assert result.bar(row) == tuple(pytest.approx(100 * (v + 0.02) / 0.14, abs=0.05) for v in (0.04, 0.03, 0.05))
     alone = full(standings=full().standings[2:])
     assert scale(alone, EVEN) is None, "no number, no scale"
     assert "not applicable, because it rained" in alone.to_html()
@@ -164,13 +164,13 @@ def test_marks_and_their_grounds_are_explained_in_words():
 
 def test_json_holds_everything_and_no_nan(tmp_path: Path):
     full().to_json(tmp_path / "c.json")
-    found = json.loads((tmp_path / "c.json").read_text())
-    assert (found["schema"], found["baseline"], found["seeds"]) == (1, "vanilla", [0, 1])
-    numbers = found["techniques"][2]["numbers"]
+    result = json.loads((tmp_path / "c.json").read_text())
+    assert (result["schema"], result["baseline"], result["seeds"]) == (1, "vanilla", [0, 1])
+    numbers = result["techniques"][2]["numbers"]
     assert numbers[EVEN]["value"] is None
     assert numbers[NOISE]["mark"] == "bought"
     assert numbers[NOISE]["against"]["holm"] == 0.0004
-    assert found["techniques"][2]["collapsed"] == [True, False]
+    assert result["techniques"][2]["collapsed"] == [True, False]
 
 
 def shown(width: int, bad: str = "") -> str:
@@ -183,8 +183,8 @@ def shown(width: int, bad: str = "") -> str:
 def test_a_wide_terminal_has_a_row_for_each_technique():
     lines = shown(120).splitlines()
     assert lines[0].split() == ["technique", "macro-F1", "↑", "JSD", "noise", "↓", "collapsed"]
-    (steady,) = [line for line in lines if line.startswith("steady")]
-    assert steady.split() == ["steady", "0.880", "0.040", "✓", "no,", "0", "of", "2"]
+    (stable,) = [line for line in lines if line.startswith("steady")]
+    assert stable.split() == ["steady", "0.880", "0.040", "✓", "no,", "0", "of", "2"]
     (silent,) = [line for line in lines if line.startswith("silent")]
     assert silent.split() == ["silent", "0.700", "✗", "0.000", "⚠", "yes,", "1", "of", "2"]
     assert any("silent: collapsed." in line for line in lines)
@@ -206,7 +206,7 @@ def test_a_browser_runs_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
     assert "192.0.2.1" not in log
 
 
-ASK = """
+PAGE_QUERY = """
   const table = doc.querySelector(".across"), head = table.querySelector("thead th:nth-child(2)");
   table.scrollTop = 200;
   const stays = Math.abs(head.getBoundingClientRect().top - table.getBoundingClientRect().top) < 1;
@@ -221,8 +221,8 @@ def test_the_head_of_a_long_table_stays_in_sight_and_a_narrow_page_is_not_wider_
         for name in ("vanilla", "steady", "third")
     )
     full(columns=columns, standings=standings).to_html(tmp_path / "page.html")
-    for found in measure(tmp_path / "page.html", ASK, (390, 1200)):
-        assert found == {"scrolled": 200, "stays": True, "fits": True}
+    for result in measure(tmp_path / "page.html", PAGE_QUERY, (390, 1200)):
+        assert result == {"scrolled": 200, "stays": True, "fits": True}
 
 
 def test_the_page_has_a_summary_in_words_and_can_show_significant_differences_only():

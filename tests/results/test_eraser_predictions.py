@@ -23,8 +23,8 @@ def explained(weights: tuple[float, ...], text: str = TEXT, spans: tuple[tuple[i
 
 def test_a_token_weighs_what_the_words_in_it_weigh() -> None:
     """Five tokens between white space: A | fine | film, | never | dull.  Comma and full stop are words of ours."""
-    found = prediction(explained((0.0, 0.25, 0.125, 0.125, 0.125, 0.25, 0.125)), "7", share=0.4)
-    assert found == {
+    result = prediction(explained((0.0, 0.25, 0.125, 0.125, 0.125, 0.25, 0.125)), "7", share=0.4)
+    assert result == {
         "annotation_id": "7",
         "rationales": [
             {
@@ -45,15 +45,15 @@ def test_a_token_weighs_what_the_words_in_it_weigh() -> None:
         ((0.1, 0.2, 0.3, 0.0, 0.2, 0.1, 0.1), 0.6, [(1, 4)]),  # three weigh .2: of equals the earlier
         ((0.1, 0.2, 0.3, 0.0, 0.2, 0.1, 0.1), 0.01, [(2, 3)]),  # at least one
         ((0.1, 0.2, 0.3, 0.0, 0.2, 0.1, 0.1), 1.0, [(0, 5)]),
-        ((-1.0, 0.5, -0.5, 0.0, 0.0, 0.0, 0.0), 1.0, [(1, 2)]),  # what speaks against the label is no reason for it
+        ((-1.0, 0.5, -0.5, 0.0, 0.0, 0.0, 0.0), 1.0, [(1, 2)]),  # a weight against the label is not a rationale for it
         ((0.0,) * 7, 1.0, []),
     ],
 )
-def test_the_hard_rationale_is_the_heaviest_share(
+def test_the_hard_rationale_is_the_top_share(
     weights: tuple[float, ...], share: float, spans: list[tuple[int, int]]
 ) -> None:
-    (found,) = prediction(explained(weights), "a", share=share)["rationales"]
-    assert [(mark["start_token"], mark["end_token"]) for mark in found["hard_rationale_predictions"]] == spans
+    (result,) = prediction(explained(weights), "a", share=share)["rationales"]
+    assert [(mark["start_token"], mark["end_token"]) for mark in result["hard_rationale_predictions"]] == spans
 
 
 def test_each_document_of_a_text_has_its_own_tokens() -> None:
@@ -91,8 +91,8 @@ def test_texts_have_their_annotations_names_those_of_a_column_or_numbers(tmp_pat
     assert [name for name, _ in names(tmp_path / "own.csv", drop_empty=True)] == ["x", "z"]
     for name, content in (("plain.csv", "text\na\nb\n"), ("plain.txt", "a\nb\n")):
         (tmp_path / name).write_text(content)
-        found = names(tmp_path / name)
-        assert [next(found)[0] for _ in range(2)] == ["1", "2"]
+        result = names(tmp_path / name)
+        assert [next(result)[0] for _ in range(2)] == ["1", "2"]
     with pytest.raises(UserError, match="unknown column 'txt'"):
         next(names(tmp_path / "own.csv", ["txt"]))
 
@@ -127,8 +127,8 @@ def test_rationales_are_written_of_a_file_alone(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, more: list[str]
 ) -> None:
     (tmp_path / "texts.txt").write_text("a text\n")
-    asked = [str(tmp_path / "texts.txt") if part == "FILE" else part for part in more]
-    ended = commands.run(capsys, "explain", model, *asked, "--eraser", tmp_path / "out.jsonl")
+    arguments = [str(tmp_path / "texts.txt") if part == "FILE" else part for part in more]
+    ended = commands.run(capsys, "explain", model, *arguments, "--eraser", tmp_path / "out.jsonl")
     assert ended.code == 2
     assert "--eraser writes the rationales of the texts of a file" in ended.err
     assert not (tmp_path / "out.jsonl").exists()

@@ -21,17 +21,17 @@ READABLE = 4.5  # WCAG 2.2, criterion 1.4.3, for text of ordinary size
 
 
 def explain(text="good  plot,\nbad end", weights=(0.6, 0.1, 0.05, 0.2, 0.05), **more) -> Explanation:
-    found = list(re.finditer(r"\w+|[^\w\s]", text))
+    result = list(re.finditer(r"\w+|[^\w\s]", text))
     return Explanation(
         text=text,
-        tokens=tuple(match.group() for match in found),
-        spans=tuple(match.span() for match in found),
+        tokens=tuple(match.group() for match in result),
+        spans=tuple(match.span() for match in result),
         weights=tuple(weights),
         **{"label": "positive", "probabilities": {"negative": 0.25, "positive": 0.75}, **more},
     )
 
 
-class Reader(HTMLParser):
+class HighlightParser(HTMLParser):
     """What a browser would show, and what every element carries."""
 
     def __init__(self, html: str) -> None:
@@ -68,7 +68,7 @@ def test_its_length_is_the_number_of_tokens():
     assert len(explain()) == 5
 
 
-def test_top_gives_the_heaviest_first_and_of_equals_the_earlier():
+def test_top_returns_the_largest_weights_first_and_of_equal_ones_the_earlier():
     assert explain().top(4) == [("good", 0.6), ("bad", 0.2), ("plot", 0.1), (",", 0.05)]
     assert explain().top(0) == []
     assert len(explain().top(99)) == 5
@@ -78,7 +78,7 @@ def test_top_ranks_signed_weights_by_size_and_keeps_the_sign():
     assert explain(weights=(0.3, 0, 0, -0.9, 0)).top(2) == [("bad", -0.9), ("good", 0.3)]
 
 
-def test_the_line_of_json_says_what_the_dict_says():
+def test_the_line_of_json_has_the_content_of_the_dict():
     for e in (
         explain(),
         explain(label=1, probabilities={0: 0.25, 1: 0.75}, rationales=((0, 4),), read_to=17, target=0),
@@ -116,10 +116,10 @@ def test_the_dict_survives_json_unchanged():
     }
 
 
-def test_an_explainer_that_says_how_sure_it_is_is_shown_so():
+def test_an_explainer_with_bounds_shows_them():
     e = explain(bounds=((0.5, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1)))
     assert "good 0.600 [0.500, 0.700] · bad 0.200 [0.100, 0.300]" in printed(e)
-    assert "good 0.600 [0.500, 0.700]" in Reader(e._repr_html_()).shown
+    assert "good 0.600 [0.500, 0.700]" in HighlightParser(e._repr_html_()).shown
     assert json.loads(e.to_json()) == e.to_dict()
     assert e.to_dict()["bounds"][3] == [0.1, 0.3]
     assert e.to_pandas().iloc[3].tolist() == ["bad", 12, 15, 0.2, 0.1, 0.3]
@@ -134,7 +134,7 @@ def test_all_of_a_selection_is_listed_and_nothing_else():
     e = explain(*MANY, explainer="l2x", selected=True)
     line = "selected by l2x: seven · , · each · them · however · are · selected"
     assert line in printed(e).splitlines()
-    assert line in Reader(e._repr_html_()).shown
+    assert line in HighlightParser(e._repr_html_()).shown
     assert [token for token, _ in e.top()] == line.partition(": ")[2].split(" · ")
     assert e.top(1) == [("seven", 0.9)]
     assert len(explain(*MANY, explainer="lime").top()) == 5
@@ -143,7 +143,7 @@ def test_all_of_a_selection_is_listed_and_nothing_else():
     assert "selected by l2x: no word has a weight" in str(explain("", (), explainer="l2x", selected=True))
 
 
-def test_of_a_selection_that_says_how_sure_it_is_the_numbers_are_listed_too():
+def test_a_selection_with_probabilities_lists_them():
     bounds = ((0.5, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1))
     e = explain(weights=(0.6, 0, 0, 0.2, 0), bounds=bounds, explainer="cxplain", selected=True)
     assert "selected by cxplain: good 0.600 [0.500, 0.700] · bad 0.200 [0.100, 0.300]\n" in printed(e)
@@ -155,13 +155,13 @@ def test_pandas_gets_one_row_per_token():
     assert frame.iloc[3].tolist() == ["bad", 12, 15, 0.2]
 
 
-def test_missing_pandas_is_said_in_a_sentence(monkeypatch):
+def test_missing_pandas_is_an_error_of_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UserError, match="needs pandas, which is not installed"):
         explain().to_pandas()
 
 
-def test_the_heaviest_word_is_drawn_strongest_and_the_others_in_proportion():
+def test_the_top_word_is_drawn_strongest_and_the_others_in_proportion():
     alphas = re.findall(r"rgba\(37,99,235,([\d.]+)\)", highlight_html(explain()))
     assert [float(alpha) for alpha in alphas] == [OPAQUE, 0.1, 0.05, 0.2, 0.05]
 
@@ -173,12 +173,14 @@ def test_negative_weights_are_drawn_in_the_other_hue():
 
 def test_the_number_of_every_word_is_its_tooltip():
     titles = [
-        attributes["title"] for _, attributes in Reader(highlight_html(explain())).elements if "title" in attributes
+        attributes["title"]
+        for _, attributes in HighlightParser(highlight_html(explain())).elements
+        if "title" in attributes
     ]
     assert titles == ["good: 0.6000", "plot: 0.1000", ",: 0.0500", "bad: 0.2000", "end: 0.0500"]
 
 
-def test_weights_that_are_all_zero_draw_nothing_and_say_so():
+def test_weights_that_are_all_zero_draw_nothing_and_a_note_reports_it():
     e = explain(weights=(0, 0, 0, 0, 0))
     assert "background" not in highlight_html(e)
     assert "share of the attention: no word has a weight" in str(e)
@@ -186,7 +188,7 @@ def test_weights_that_are_all_zero_draw_nothing_and_say_so():
 
 def test_an_empty_text_can_be_drawn():
     e = explain(text="", weights=())
-    assert Reader(highlight_html(e)).shown == ""
+    assert HighlightParser(highlight_html(e)).shown == ""
     assert str(e) == "\n→ positive 75.0%\nshare of the attention: no word has a weight"
 
 
@@ -194,22 +196,22 @@ def test_pieces_that_share_a_character_add_up_to_one_mark():
     """A byte-level tokenizer cuts one emoji into pieces: 0.2 + 0.3 of a largest 0.5 is drawn at full strength."""
     e = Explanation("🙂 ok", ("🙂", "🙂", "ok"), ((0, 1), (0, 1), (2, 4)), (0.2, 0.3, 0.5), "p", {"p": 1.0})
     html = highlight_html(e)
-    assert Reader(html).shown == "🙂 ok"
+    assert HighlightParser(html).shown == "🙂 ok"
     assert html.count("0.600)") == 2
     assert 'title="🙂: 0.2000, 🙂: 0.3000"' in html
 
 
-def test_evidence_is_underlined_through_words_and_the_gaps_between_them():
-    elements = Reader(html := highlight_html(explain(rationales=((2, 10),)))).elements
+def test_rationales_are_underlined_through_words_and_the_gaps_between_them():
+    elements = HighlightParser(html := highlight_html(explain(rationales=((2, 10),)))).elements
     assert sum("underline" in attributes.get("style", "") for _, attributes in elements) == 3  # "od", "  ", "plot"
-    assert Reader(html).shown == "good  plot,\nbad end"
+    assert HighlightParser(html).shown == "good  plot,\nbad end"
     assert "human rationale" in legend([explain(rationales=((2, 10),))])
     assert "human rationale" not in legend([explain()])
 
 
-def test_what_was_not_read_is_grayed_and_said():
+def test_text_that_was_not_read_is_grayed_and_reported():
     e = explain("good rest of it", (1.0, 0, 0, 0), read_to=4)
-    assert Reader(highlight_html(e)).shown == "good [truncated: longer than the limit]  rest of it"
+    assert HighlightParser(highlight_html(e)).shown == "good [truncated: longer than the limit]  rest of it"
     assert re.search(r'opacity:0.6" title="truncated: longer than the limit"> <span', highlight_html(e))
     assert "truncated: longer than the limit (from character 4 of 15)" in str(e)
     assert "not read" not in str(explain("good rest of it", (1.0, 0, 0, 0), read_to=15))
@@ -220,7 +222,7 @@ def test_any_text_is_shown_letter_for_letter_and_adds_no_element(text, data):
     count = len(re.findall(r"\w+|[^\w\s]", text))
     edge = st.integers(0, len(text))
     rationales = tuple(sorted(pair) for pair in data.draw(st.lists(st.tuples(edge, edge), max_size=3)))
-    read = Reader(highlight_html(explain(text, [1 / (i + 1) for i in range(count)], rationales=rationales)))
+    read = HighlightParser(highlight_html(explain(text, [1 / (i + 1) for i in range(count)], rationales=rationales)))
     assert read.shown == text
     assert {tag for tag, _ in read.elements} <= {"div", "span"}
     assert {name for _, attributes in read.elements for name in attributes} <= {"class", "dir", "style", "title"}
@@ -232,7 +234,7 @@ def test_markup_in_any_field_is_shown_and_not_run():
     for html in (e._repr_html_(), e.to_html()):
         assert "<script" not in html
         assert "<b>" not in html
-        assert Reader(html).shown.count("<script>x</script>") >= 3
+        assert HighlightParser(html).shown.count("<script>x</script>") >= 3
 
 
 def test_the_page_is_complete_written_and_returned(tmp_path: Path):
@@ -271,15 +273,15 @@ def test_printable_text_keeps_its_length_and_holds_no_control_but_tab_and_line_f
 
 
 def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
-    given_to = "attention weight: share of the attention on each word"
-    assert given_to in legend([explain()])
-    assert given_to in explain()._repr_html_()
+    highlighted = "attention weight: share of the attention on each word"
+    assert highlighted in legend([explain()])
+    assert highlighted in explain()._repr_html_()
     other = explain(weights=(0.3, 0, 0, -0.9, 0), explainer="gradient")
     assert "gradient: bad -0.900 · good 0.300" in str(other)
     assert "attention" not in str(other) + other._repr_html_()
 
 
-def test_without_color_the_terminal_still_says_everything():
+def test_without_color_the_terminal_shows_everything():
     lines = printed(explain(rationales=((12, 15),), target="negative", question="Why?"), no_color=True).splitlines()
     assert [line.rstrip() for line in lines] == [
         "Question: Why?",
@@ -293,7 +295,7 @@ def test_without_color_the_terminal_still_says_everything():
 
 def test_with_color_the_background_follows_the_weight():
     shown = printed(explain(), force_terminal=True, color_system="truecolor", no_color=False)
-    assert "48;2;37;99;235mgood" in shown  # the heaviest: the pure hue
+    assert "48;2;37;99;235mgood" in shown  # the top word: the pure hue
     assert "48;2;76;101;154mbad" in shown  # a third of it: 96 + (37 - 96)/3, 102 + (99 - 102)/3, 114 + (235 - 114)/3
     assert re.search(r"48;[^m]*mend", shown) is None  # a twelfth: below what a terminal draws
 
@@ -336,8 +338,12 @@ def test_the_module_loads_no_torch():
 
 
 def paired(**changes):
-    asked = {"question": "why bad?", "question_tokens": ("why", "bad", "?"), "question_spans": ((0, 3), (4, 7), (7, 8))}
-    return explain(explainer="lime", **{**asked, "question_weights": (0.1, -0.9, 0.0), **changes})
+    fields = {
+        "question": "why bad?",
+        "question_tokens": ("why", "bad", "?"),
+        "question_spans": ((0, 3), (4, 7), (7, 8)),
+    }
+    return explain(explainer="lime", **{**fields, "question_weights": (0.1, -0.9, 0.0), **changes})
 
 
 def test_the_words_of_a_question_are_drawn_and_listed_with_their_weights():

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from results.test_explanation import Reader, explain
+from results.test_explanation import HighlightParser, explain
 from steadygaze.results.explanation import MOST_SHOWN, Explanations
 
 
@@ -26,10 +26,10 @@ def test_it_is_a_list(pair):
 
 
 def test_a_notebook_shows_every_text(pair):
-    shown = Reader(pair._repr_html_()).shown
+    shown = HighlightParser(pair._repr_html_()).shown
     assert shown.index("good plot") < shown.index("bad")
     many = Explanations([explain("good plot", (0.75, 0.25))] * (MOST_SHOWN + 1200))
-    shown = Reader(many._repr_html_()).shown
+    shown = HighlightParser(many._repr_html_()).shown
     assert shown.count("good plot") == MOST_SHOWN
     assert shown.endswith("… and 1,200 more")
     assert Explanations()._repr_html_() == ""

@@ -57,7 +57,7 @@ def test_what_was_not_read_has_no_share():
 
 
 def test_weights_of_both_signs_are_shares_of_all_weight_in_two_hues():
-    """Half of |w| speaks against: all are equally pale, and told apart by hue."""
+    """Half of |w| is negative: all are equally pale, and differ in hue."""
     html = highlight_html(weighed([0.05, -0.05] * 10))
     assert set(strengths(weighed([0.05, -0.05] * 10))) == {0.2}
     assert html.count(f"rgba({FOR[0]},") == html.count(f"rgba({AGAINST[0]},") == 10
@@ -85,7 +85,7 @@ def test_every_word_of_a_selection_is_painted_the_heavier_the_stronger():
     assert SELECTED not in legend([weighed([1.0])])
 
 
-def test_the_scale_is_said_in_the_legend():
+def test_the_scale_is_in_the_legend():
     assert f"if it is {STANDS_OUT} uniform shares or half of all; uniform weights stay pale" in legend([weighed([1.0])])
 
 

@@ -1,4 +1,4 @@
-"""A report: found again in its JSON, asked for its numbers, shown in a terminal and a notebook."""
+"""A report: read back from its JSON, searched for its numbers, shown in a terminal and a notebook."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from report.audited import KNOWN, MATTERS, ROWS, STILL, full_report, row
+from report.audited import FAITHFULNESS_TITLE, KNOWN, ROWS, STABILITY_TITLE, full_report, row
 from steadygaze.core.errors import UserError
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.explanation import Explanation
@@ -74,7 +74,7 @@ def replaced(path: str, value) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         ("schema", 2, "schema 2; this version of steadygaze reads schema 1"),
         ("schema", KeyError, "not a steadygaze report: it has no schema number"),
@@ -102,13 +102,13 @@ def replaced(path: str, value) -> dict:
         ("command", "rm -rf", "command: found 'rm -rf'"),
     ],
 )
-def test_what_we_did_not_write_is_refused_and_the_place_is_named(path, value, said):
-    with pytest.raises(UserError, match=said):
+def test_what_we_did_not_write_is_refused_and_the_place_is_named(path, value, message):
+    with pytest.raises(UserError, match=message):
         Report.from_dict(replaced(path, value))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
@@ -116,9 +116,9 @@ def test_what_we_did_not_write_is_refused_and_the_place_is_named(path, value, sa
         ("[]", "schema"),
     ],
 )
-def test_a_file_that_is_no_report_is_refused_with_its_name(tmp_path, text, said):
+def test_a_file_that_is_no_report_is_refused_with_its_name(tmp_path, text, message):
     (tmp_path / "report.json").write_text(text)
-    with pytest.raises(UserError, match=f"report.json.*{said}"):
+    with pytest.raises(UserError, match=f"report.json.*{message}"):
         Report.from_json(tmp_path / "report.json")
     with pytest.raises(UserError, match=r"there is no file .*nowhere\.json"):
         Report.from_json(tmp_path / "nowhere.json")
@@ -133,7 +133,7 @@ def test_a_number_is_found_of_the_audited_explanation_and_of_no_other_by_acciden
     assert report.find("nothing") is None
     assert Report("t", ROWS).find("jensen-shannon/noise").value == 0.0031
     two = full_report(rows=(row("x", 0.1, radius=0.1), row("x", 0.2, radius=0.2)))
-    assert [found.value for found in two.find_all("x")] == [0.1, 0.2]
+    assert [result.value for result in two.find_all("x")] == [0.1, 0.2]
 
 
 def test_the_good_direction_is_the_verdicts_and_else_the_measures():
@@ -151,7 +151,7 @@ def printed(report: Report, full: bool = False) -> list[str]:
     return console.export_text().splitlines()
 
 
-def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it_rests_on():
+def test_the_terminal_shows_the_summary_first_then_every_answer_in_words_with_its_numbers():
     lines = printed(full_report())
     assert lines[0] == "Audit of the explanations"
     assert lines[1] == "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts"
@@ -172,7 +172,7 @@ def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it
     assert lines[-1] == "all names: steadygaze list measures"
 
 
-def test_a_terminal_is_told_every_number_on_request():
+def test_the_terminal_shows_every_number_on_request():
     lines = printed(full_report(), full=True)
     measured = [one.measure for one in ROWS if one.n]
     start = lines.index("") + 2
@@ -236,15 +236,17 @@ def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
     assert "<li><strong>! Mind &lt;b&gt;</strong></li>" in full_report(notes=("Mind <b>",))._repr_html_()
 
 
-def test_a_report_says_what_it_is_in_one_line():
-    assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL}: undecided, {MATTERS}: yes, ")
+def test_the_repr_of_a_report_is_one_line():
+    assert repr(full_report()).startswith(
+        f"<Report: 17 numbers; {STABILITY_TITLE}: undecided, {FAITHFULNESS_TITLE}: yes, "
+    )
 
 
-def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_are():
+def test_print_shows_the_summary_the_answers_and_the_available_numbers():
     lines = str(full_report()).splitlines()
     assert [lines[0], lines[2]] == [full_report().title, "! Four texts were longer than the model reads."]
     assert lines[1].endswith("· 400 texts")
-    assert lines[3].startswith(f"{STILL}: undecided. When three words")
+    assert lines[3].startswith(f"{STABILITY_TITLE}: undecided. When three words")
     assert lines[8:-1] == [str(row) for row in ROWS if row.n]
     assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"

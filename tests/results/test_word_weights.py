@@ -38,15 +38,15 @@ def test_shares_worked_by_hand():
         explanation("Good good dull", [1.0, 3.0, -2.0]),
         explanation("dull", [5.0], label="bad"),
     ]
-    found = word_weights_of({"lime": items}, "model", min_texts=1)
-    good = {weight.word: weight for weight in found if weight.label == "good"}
+    result = word_weights_of({"lime": items}, "model", min_texts=1)
+    good = {weight.word: weight for weight in result if weight.label == "good"}
     assert {word: weight.share for word, weight in good.items()} == pytest.approx(
         {"good": 0.7, "dull": -0.2, "film": 0.1}
     )
     assert (good["good"].mean, good["good"].n, good["dull"].mean) == (3.5, 2, -2.0)
-    assert [weight.word for weight in found.top("good")] == ["good", "dull", "film"]
-    assert [weight.share for weight in found.top("bad")] == [1.0]
-    assert found.texts == {"bad": 1, "good": 2}
+    assert [weight.word for weight in result.top("good")] == ["good", "dull", "film"]
+    assert [weight.share for weight in result.top("bad")] == [1.0]
+    assert result.texts == {"bad": 1, "good": 2}
 
 
 def test_the_interval_is_that_of_resampled_texts():
@@ -85,18 +85,18 @@ def test_intervals_of_frequent_words_cover_about_nine_in_ten():
 
 
 def test_several_explainers_of_any_model_side_by_side(tmp_path):
-    found = sg.word_weights(predict, TEXTS, explainers=["leave-one-out", "kernel-shap"], classes=CLASSES)
-    assert found.explainers == ["leave-one-out", "kernel-shap"]
-    for name in found.explainers:
-        assert found.top("good", name)[0].word == "good"
-        assert found.top("bad", name)[0].word == "dull"
-    weight = found.top("good")[0]
+    result = sg.word_weights(predict, TEXTS, explainers=["leave-one-out", "kernel-shap"], classes=CLASSES)
+    assert result.explainers == ["leave-one-out", "kernel-shap"]
+    for name in result.explainers:
+        assert result.top("good", name)[0].word == "good"
+        assert result.top("bad", name)[0].word == "dull"
+    weight = result.top("good")[0]
     assert weight.low <= weight.share <= weight.high
-    assert set(found.to_pandas()["explainer"]) == set(found.explainers)
-    assert json.loads(found.to_json(tmp_path / "weights.json"))["texts"] == {"bad": 3, "good": 15}
-    assert "good" in found.to_html(tmp_path / "weights.html")
-    assert "leave-one-out" in str(found)
-    assert "<table" in found._repr_html_()
+    assert set(result.to_pandas()["explainer"]) == set(result.explainers)
+    assert json.loads(result.to_json(tmp_path / "weights.json"))["texts"] == {"bad": 3, "good": 15}
+    assert "good" in result.to_html(tmp_path / "weights.html")
+    assert "leave-one-out" in str(result)
+    assert "<table" in result._repr_html_()
 
 
 def test_the_command(capsys, tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def place(template: Path, tmp_path: Path) -> Path:
 
 
 def shard(folder: Path, names: dict[str, str]) -> None:
-    """A model in several files, as an index says; `names` says which of the tensors' files are called otherwise."""
+    """A model in several files with an index; `names`: files of tensors with another name."""
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     parts = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(sorted(weights))}
@@ -47,5 +47,5 @@ def shard(folder: Path, names: dict[str, str]) -> None:
 
 def run(place: Path, *arguments: object, **options: object) -> Result:
     """A command whose words may name files of `place` with {}."""
-    given = [str(argument).replace("{}", str(place)) for argument in arguments]
-    return run_case([*given, "--device", "cpu"], watch=place, **options)  # type: ignore[arg-type]
+    inputs = [str(argument).replace("{}", str(place)) for argument in arguments]
+    return run_case([*inputs, "--device", "cpu"], watch=place, **options)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ Damage = Callable[[Path], None]
 
 
 def fifo(path: Path) -> None:
-    """A pipe that nobody writes to."""
+    """A pipe without a writer."""
     path.unlink(missing_ok=True)
     os.mkfifo(path)
 
@@ -63,7 +63,7 @@ def unix_socket(path: Path) -> None:
 
 
 def sparse(path: Path) -> None:
-    """A terabyte that takes no room."""
+    """A sparse file of a terabyte."""
     path.unlink(missing_ok=True)
     with path.open("wb") as file:
         file.truncate(1 << 40)

@@ -75,19 +75,19 @@ def run_case(
     """
     folders = [watch] if isinstance(watch, Path) else list(watch)
     before = snapshot(folders)
-    given = tuple(str(argument) for argument in arguments)
+    inputs = tuple(str(argument) for argument in arguments)
     text = stdin.encode() if isinstance(stdin, str) else stdin or b""
     with _streams(text, encoding) as (out, err), time_limit(limit):
         try:
-            cli.main(given)
+            cli.main(inputs)
             code = 0
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-    return Result(given, code, out.getvalue(), err.getvalue(), changes(before, snapshot(folders)))
+    return Result(inputs, code, out.getvalue(), err.getvalue(), changes(before, snapshot(folders)))
 
 
 def assert_clean(result: Result, codes: Collection[int] = CODES, written: Collection[str] | None = ()) -> None:
-    """Fail unless the run ended with one of `codes`, said so in a short line, and changed no file but `written`.
+    """Fail unless the run ended with one of `codes`, a short line, and no changed file but `written`.
 
     Where `written` is None, any file may have changed.
     """
@@ -109,13 +109,13 @@ def assert_printable(text: str) -> None:
 
 def snapshot(folders: Sequence[Path]) -> dict[str, Entry]:
     """Every file below these folders.  Links are not followed, and only regular files are opened."""
-    found: dict[str, Entry] = {}
+    certificates: dict[str, Entry] = {}
     for folder in folders:
         for root, names, files in os.walk(folder):
             for name in (*names, *files):
                 path = os.path.join(root, name)
-                found[os.path.relpath(path, folder)] = _entry(path)
-    return found
+                certificates[os.path.relpath(path, folder)] = _entry(path)
+    return certificates
 
 
 def changes(before: dict[str, Entry], after: dict[str, Entry]) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_succeeds_whatever_the_encoding_of_its_output(made: Small, command: str, encoding: str) -> None:
-    given = {"MODEL": made.model, "DATA": made.data}
-    arguments = [given.get(word, word) for word in COMMANDS[command]]
+    values = {"MODEL": made.model, "DATA": made.data}
+    arguments = [values.get(word, word) for word in COMMANDS[command]]
     result = run_case(arguments, encoding=encoding, watch=[made.model.parent])
     assert_clean(result, codes=(2,) if command == "error" else (0,))
     if "--json" in arguments:

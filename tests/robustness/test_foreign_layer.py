@@ -124,9 +124,9 @@ def test_tensors_that_are_not_finite_are_found_in_every_type(dtype: torch.dtype,
 def test_shares_of_what_is_not_a_number_are_not_a_number() -> None:
     """They were even, so that every distance between two of them was 0."""
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    found = normalize(torch.tensor([[torch.nan, 1.0, 5.0], [0.0, 0.0, 0.0]], dtype=torch.float64), mask)
-    assert found[0, :2].isnan().all()
-    assert found[1].tolist() == pytest.approx([1 / 3] * 3)
+    result = normalize(torch.tensor([[torch.nan, 1.0, 5.0], [0.0, 0.0, 0.0]], dtype=torch.float64), mask)
+    assert result[0, :2].isnan().all()
+    assert result[1].tolist() == pytest.approx([1 / 3] * 3)
 
 
 def test_the_first_text_whose_output_is_not_finite_is_named() -> None:

@@ -102,9 +102,9 @@ def test_finite_weights_whose_output_is_not_finite_pass_no_command_and_no_gate(c
 def test_the_position_of_the_text_is_named(place: Path) -> None:
     tensors(overflow)(place / "model" / "model.safetensors")
     clf = sg.load(place / "model", device="cpu")
-    for ask in (clf.predict_proba, clf.predict, clf.explain):
+    for query in (clf.predict_proba, clf.predict, clf.explain):
         with pytest.raises(sg.UserError, match="the model's output for text 1 is not finite"):
-            ask(TEXTS[:3])
+            query(TEXTS[:3])
 
 
 CONFIGS: dict[str, Damage] = {

@@ -18,7 +18,7 @@ from robustness.damage import JSON, SPECIAL, WEIGHTS, Damage, changed, content, 
 from robustness.harness import assert_clean
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from study.tiny import DATA, quicken
-from study.tiny import order as comparison
+from study.tiny import config_with as comparison
 from study.tiny import run as compare
 from training.toys import TOYS, Recorder, make_run
 
@@ -240,7 +240,7 @@ HARMLESS: list[list[str]] = [
 
 
 @pytest.mark.parametrize("words", HARMLESS, ids=lambda words: " ".join(words)[:90])
-def test_more_than_there_is_may_be_asked_for(words: list[str], place: Path) -> None:
+def test_a_request_may_exceed_what_exists(words: list[str], place: Path) -> None:
     assert_clean(run(place, *words, limit=30), codes={0, 2})
 
 

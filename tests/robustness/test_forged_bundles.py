@@ -53,9 +53,9 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> Rerun:
     fitted().save(place / "model")
     rows = [f'"{text}",{label}' for text, label in list(zip(TEXTS, LABELS, strict=True))[8:16]]
     (place / "held.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    asked = ["--explainer", "attention", "--sample", "4", "--require", "accuracy>=0.99", "--no-card", "--quiet"]
+    options = ["--explainer", "attention", "--sample", "4", "--require", "accuracy>=0.99", "--no-card", "--quiet"]
     words = ["audit", place / "model", "--data", place / "held.csv", "--bundle", place / "bundle", "--device", "cpu"]
-    assert run_case([*words, *asked]).code in (0, 1)
+    assert run_case([*words, *options]).code in (0, 1)
     made: list[Any] = []
 
     def compare(old: AuditBundle, report: Report, manifest: Manifest) -> list[str]:
@@ -165,9 +165,9 @@ def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.Mo
             inner = inner[key]
         inner[path[-1]] = forgeries(value)[0]
         total += 1
-    found = bundle._report(json.dumps(values).encode(), rerun.report, all_parts=True)
+    result = bundle._report(json.dumps(values).encode(), rerun.report, all_parts=True)
     assert total > 1000
-    assert len(found) == total
+    assert len(result) == total
 
 
 @pytest.mark.slow
@@ -190,10 +190,10 @@ def test_a_manifest_with_one_forged_value_does_not_hold(
     rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but the date, which a rerun cannot show."""
-    given, small = cache(loaded_audit.load_audit), short(rerun.report)
+    inputs, small = cache(loaded_audit.load_audit), short(rerun.report)
     genuine = bundle.read(forged).manifest.settings
     order = build(AuditConfig, loaded_audit.restored_settings(genuine, forged))
-    monkeypatch.setattr(audit_and_verify, "load_audit", lambda *_: given(order, Runtime(device="cpu")))
+    monkeypatch.setattr(audit_and_verify, "load_audit", lambda *_: inputs(order, Runtime(device="cpu")))
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: small)
     report, manifest = json.loads(small.to_json()), json.loads((forged / MANIFEST).read_bytes())
     write(forged, report, manifest)

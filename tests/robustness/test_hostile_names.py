@@ -117,8 +117,8 @@ def test_a_result_that_shows_a_hostile_label_is_printable(
     labeled: tuple[str, Path, Path], arguments: list[str]
 ) -> None:
     name, model, data = labeled
-    given = {"MODEL": model, "DATA": data, "NAME": name}
-    result = run_case([given.get(word, word) for word in arguments], watch=[data.parent])
+    values = {"MODEL": model, "DATA": data, "NAME": name}
+    result = run_case([values.get(word, word) for word in arguments], watch=[data.parent])
     assert_clean(result, codes=(0,))
     for line in result.out.replace("\t", " ").split("\n"):
         assert line.isprintable(), ascii(line)

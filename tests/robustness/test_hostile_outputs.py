@@ -58,11 +58,11 @@ def test_an_output_that_would_destroy_something_is_refused(
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
     if command == "demo" and path == "folder of somebody":
         (tmp_path / "thesis" / "report.html").write_text("mine")  # the demonstration writes beside other files
-    given = PATHS[path](tmp_path)
-    out = given if isinstance(given, str | Path) else tmp_path / "out"
+    inputs = PATHS[path](tmp_path)
+    out = inputs if isinstance(inputs, str | Path) else tmp_path / "out"
     words = {"MODEL": tmp_path / "model", "DATA": tmp_path / "data.csv", "OUT": out}
-    asked = [words.get(word, word) for word in (FILES | FOLDERS)[command]]
+    arguments = [words.get(word, word) for word in (FILES | FOLDERS)[command]]
     for more in [[]] if command == "compare" else [[], ["--replace"]]:
         if more and path == "folder of somebody" and command == "demo":
             continue
-        assert_clean(run_case([*asked, *more], watch=tmp_path), codes=[2])
+        assert_clean(run_case([*arguments, *more], watch=tmp_path), codes=[2])

@@ -217,7 +217,7 @@ def valid_arguments(
     return {key: value() if value is fitted else value for key, value in arguments.items()}
 
 
-@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+@pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", CALLS)
 def test_the_call_with_valid_arguments_succeeds(call: str, valid_arguments: dict[str, Any]) -> None:
@@ -225,7 +225,7 @@ def test_the_call_with_valid_arguments_succeeds(call: str, valid_arguments: dict
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+@pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("call", "name"), CASES, ids=[f"{call}-{name}" for call, name in CASES])
 def test_a_wrong_type_is_a_user_error(call: str, name: str, valid_arguments: dict[str, Any]) -> None:

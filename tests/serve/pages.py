@@ -14,7 +14,7 @@ def serious_problems(page) -> list:
     """The problems that axe-core finds on the page, minor and moderate ones left out."""
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
-    return [found for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
+    return [result for result in page.evaluate(AXE) if result[0] in ("serious", "critical")]
 
 
 def explain(page, text: str, question: str | None = None) -> None:

@@ -233,10 +233,10 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
             orders = ["order", "errors", "comprehensiveness", "jensen-shannon/1-synonym"]
             sorted_texts = [(await client.get(f"{address}/texts", params={"order": order})).json() for order in orders]
             filters = [{"label": "no"}, {"wrong": True}, {"word": "WASTE"}, {"limit": 1, "offset": 2}]
-            found = [(await client.get(f"{address}/texts", params=one)).json() for one in filters]
-            return job, report, view, sorted_texts, found
+            result = [(await client.get(f"{address}/texts", params=one)).json() for one in filters]
+            return job, report, view, sorted_texts, result
 
-    job, report, view, sorted_texts, found = run(work())
+    job, report, view, sorted_texts, result = run(work())
     expected = sg.audit(cheerful, texts, labels, classes=["no", "yes"], synonyms=SYNONYMS)
     assert [row.to_dict() for row in Report.from_dict(report).rows] == [row.to_dict() for row in expected.rows]
     assert [row["value"] for row in view["rows"]] == [row["value"] for row in report["rows"]]
@@ -249,7 +249,7 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
     assert sum(values) / len(values) == pytest.approx(mean)
     shifts = [row["values"]["jensen-shannon/1-synonym"] for row in sorted_texts[3]["texts"]]
     assert shifts == sorted(shifts, reverse=True)
-    assert [(one["total"], len(one["texts"])) for one in found] == [(3, 3), (2, 2), (1, 1), (4, 1)]
+    assert [(one["total"], len(one["texts"])) for one in result] == [(3, 3), (2, 2), (1, 1), (4, 1)]
 
 
 def test_the_data_of_the_server_are_audited_with_their_rationales():

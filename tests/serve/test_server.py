@@ -218,9 +218,9 @@ def test_the_options_of_the_models_are_those_of_every_model(monkeypatch):
         return as_adapter(cheerful, classes=names[0].split(","))
 
     monkeypatch.setattr(serve_command, "load_adapter", load)
-    found = serve_command.load_models(["a", "b"], None, None, "bad,good", "{text}", ["bad=no"])
-    assert [model.name for model in found] == ["cheerful", "cheerful (2)"]
-    assert found[1].facts["classes"] == ["bad", "good"]
+    result = serve_command.load_models(["a", "b"], None, None, "bad,good", "{text}", ["bad=no"])
+    assert [model.name for model in result] == ["cheerful", "cheerful (2)"]
+    assert result[1].facts["classes"] == ["bad", "good"]
     assert calls == [(name, "bad,good", "{text}", ["bad=no"]) for name in ("a", "b")]
 
 

@@ -276,7 +276,7 @@ def test_a_job_shows_its_progress_survives_a_reload_and_is_canceled(open_page):
         expect(page.locator("#data-jobs li")).to_contain_text("canceled")
 
 
-def test_a_server_with_a_token_asks_for_it_and_keeps_it_out_of_the_address(open_page):
+def test_a_server_with_a_token_requires_it_and_keeps_it_out_of_the_address(open_page):
     token = "0123456789abcdef0123"
     with live_server(served(), token=token) as address:
         page = open_page(address)
@@ -331,7 +331,7 @@ def test_markup_in_texts_is_shown_and_not_run(page):
 
 def test_axe_finds_a_problem_that_is_there(page):
     page.evaluate("document.body.append(document.createElement('button'))")
-    assert [found[1] for found in serious_problems(page)] == ["button-name"]
+    assert [result[1] for result in serious_problems(page)] == ["button-name"]
 
 
 def test_markup_in_labels_and_names_of_models_is_not_run(browser):
@@ -350,7 +350,7 @@ def test_markup_in_labels_and_names_of_models_is_not_run(browser):
         page.close()
 
 
-def test_the_page_says_that_the_server_is_gone(page):
+def test_the_page_reports_that_the_server_is_gone(page):
     explain(page, "a good film")
     page.route("**/v1/**", lambda route: route.abort())
     page.get_by_role("button", name="Explain", exact=True).click()

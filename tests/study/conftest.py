@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from study.tiny import NO_SWAPS, TWO, order, quicken, run
+from study.tiny import NO_SWAPS, TWO, config_with, quicken, run
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits that ask few questions."""
+    """Audits with few protocols."""
     quicken(monkeypatch)
 
 
@@ -19,15 +19,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("compare") / "whole"
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
-        run(out, order(epochs=2))
+        run(out, config_with(epochs=2))
     return out
 
 
 @pytest.fixture(scope="session")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two techniques, two seeds, the same words exchanged by all; never interrupted."""
+    """Two techniques, two seeds, the same words substituted by all; never interrupted."""
     out = tmp_path_factory.mktemp("compare") / "done"
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
-        run(out, order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
+        run(out, config_with(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
     return out

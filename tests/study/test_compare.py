@@ -27,7 +27,7 @@ from steadygaze.study.cells import pairwise_divergence, references
 from steadygaze.study.study_data import load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.training.technique_loop import TechniqueLoop
-from study.tiny import NO_SWAPS, SYNONYMS, TWO, order, run
+from study.tiny import NO_SWAPS, SYNONYMS, TWO, config_with, run
 
 NOISE = ValueKey.parse("jensen-shannon/noise|attention")
 BETWEEN_SEEDS = ValueKey.parse("jensen-shannon/seeds|attention|0+1")
@@ -44,12 +44,12 @@ class Stopping:
         self.right, self.at, self.calls = right, at, 0
         self.arguments = []
 
-    def __call__(self, *given, **more):
+    def __call__(self, *inputs, **more):
         self.calls += 1
-        self.arguments.append(given[0])
+        self.arguments.append(inputs[0])
         if self.calls == self.at:
             raise KeyboardInterrupt
-        return self.right(*given, **more)
+        return self.right(*inputs, **more)
 
     def __get__(self, loop, kind):
         """As a method."""
@@ -74,12 +74,12 @@ class Stopping:
 def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
     whole: Path, tmp_path: Path, monkeypatch, where, at, left, epochs
 ):
-    asked, out = order(epochs=2), tmp_path / "out"
+    config, out = config_with(epochs=2), tmp_path / "out"
     right = {"train_epoch": TechniqueLoop.train_epoch, "run_audit": cell.run_audit}[where.rpartition(".")[2]]
     with monkeypatch.context() as patch:
         patch.setattr(where, Stopping(right, at))
         with pytest.raises(KeyboardInterrupt):
-            run(out, asked)
+            run(out, config)
     first, second = out / "cells" / "vanilla-0", out / "cells" / "word-at-0"
     assert (first / "report.json").is_file()
     assert [path.name for path in second.iterdir()] == [left]
@@ -89,7 +89,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
             "steadygaze.training.technique_loop.TechniqueLoop.train_epoch",
             counted := Stopping(TechniqueLoop.train_epoch),
         )
-        found = run(out, asked)
+        result = run(out, config)
     assert counted.calls == epochs
     assert stamps(first) == before
     for name in (
@@ -99,7 +99,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
         "cells/word-at-0/report.json",
     ):
         assert (out / name).read_bytes() == (whole / name).read_bytes(), name
-    assert found.to_json() == (whole / "comparison.json").read_text()
+    assert result.to_json() == (whole / "comparison.json").read_text()
 
 
 @pytest.mark.slow
@@ -107,22 +107,22 @@ def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
     for name in ("cells.train", "cells.audit", "cells.pairwise_divergence"):
         monkeypatch.setattr(f"steadygaze.study.{name}", lambda *_, **__: pytest.fail("done again"))
     before, cells = (done / "comparison.json").read_text(), stamps(done / "cells")
-    heard = []
+    calls = []
     run(
         done,
-        order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS),
-        on_progress=lambda *said: heard.append(said),
+        config_with(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS),
+        on_progress=lambda *message: calls.append(message),
     )
     assert (done / "comparison.json").read_text() == before
     assert stamps(done / "cells") == cells
-    assert heard[0] == ("vanilla, seed 0: done", 1, 6)
-    assert heard[-1] == ("anchored, between seeds: done", 6, 6)
+    assert calls[0] == ("vanilla, seed 0: done", 1, 6)
+    assert calls[-1] == ("anchored, between seeds: done", 6, 6)
 
 
 def test_another_order_is_refused_and_nothing_is_touched(done: Path):
     before = stamps(done)
     with pytest.raises(UserError, match=r"another seeds: \[0, 1\], now \[0, 1, 2\]"):
-        run(done, order(techniques=TWO, seeds=3, synonyms=None, settings_for=NO_SWAPS))
+        run(done, config_with(techniques=TWO, seeds=3, synonyms=None, settings_for=NO_SWAPS))
     assert stamps(done) == before
 
 
@@ -145,18 +145,18 @@ def test_a_cell_holds_a_model_its_report_and_a_number_for_each_text(done: Path):
 
 
 def test_the_table_holds_the_means_of_the_cells(done: Path):
-    found = {
+    results = {
         one["technique"]: one["numbers"] for one in json.loads((done / "comparison.json").read_text())["techniques"]
     }
-    assert list(found) == list(TWO)
+    assert list(results) == list(TWO)
     for technique in TWO:
         cells = [read_arrays(done / "cells" / f"{technique}-{seed}" / "values.safetensors") for seed in (0, 1)]
         for measure in ("jensen-shannon/noise", "normalized-entropy", "comprehensiveness/above-random"):
             means = [np.nanmean(values[ValueKey.parse(f"{measure}|attention")]) for values in cells]
-            assert found[technique][measure]["seeds"] == pytest.approx(means)
-            assert found[technique][measure]["value"] == pytest.approx(np.mean(means))
+            assert results[technique][measure]["seeds"] == pytest.approx(means)
+            assert results[technique][measure]["value"] == pytest.approx(np.mean(means))
         between = read_arrays(done / "cells" / f"{technique}-seeds" / "values.safetensors")[BETWEEN_SEEDS]
-        assert found[technique]["jensen-shannon/seeds"]["value"] == pytest.approx(between.mean())
+        assert results[technique]["jensen-shannon/seeds"]["value"] == pytest.approx(between.mean())
         assert between.shape == (16,)
         assert between.min() > 0
 
@@ -167,7 +167,7 @@ def test_a_page_is_written_beside_the_numbers(done: Path):
     assert str(done) not in page
 
 
-def test_weights_that_say_nothing_are_flagged_whoever_has_them(done: Path):
+def test_uninformative_weights_are_flagged_in_any_technique(done: Path):
     """One epoch over 60 texts leaves attention even: every technique has collapsed, and no stability is a merit."""
     for one in json.loads((done / "comparison.json").read_text())["techniques"]:
         assert one["collapsed"] == [True, True]
@@ -181,8 +181,8 @@ def test_a_vanilla_cell_is_the_reference_of_its_seed(done: Path, tmp_path: Path)
     vanilla = load_classifier(done / "cells" / "vanilla-1" / "model", "cpu")
     assert student.stored_.description.references == [fingerprint(vanilla.stored_.model)]
     assert not (done / ".teacher-cache").exists()
-    asked = order(techniques=("anchored", "vanilla"), seeds=2, settings_for=NO_SWAPS)
-    alone = cell.train(asked, load_study_data(asked), StudyFolder(tmp_path), "anchored", 1, "cpu")
+    config = config_with(techniques=("anchored", "vanilla"), seeds=2, settings_for=NO_SWAPS)
+    alone = cell.train(config, load_study_data(config), StudyFolder(tmp_path), "anchored", 1, "cpu")
     assert alone.stored_.description.references == []
     assert len(list((tmp_path / ".teacher-cache").glob("*.safetensors"))) == 1
     ours, theirs = student.stored_.model.state_dict(), alone.stored_.model.state_dict()
@@ -199,11 +199,13 @@ def test_a_vanilla_cell_is_the_reference_of_its_seed(done: Path, tmp_path: Path)
     ],
 )
 def test_teachers_are_cells_where_all_of_them_are(done: Path, seed, changes, many):
-    asked = order(techniques=("vanilla", "consensus"), seeds=2, settings_for={"consensus": {"teachers": 2, **changes}})
-    assert [one.seed for one in references(asked, StudyFolder(done), "consensus", seed, "cpu")] == list(range(many))
+    config = config_with(
+        techniques=("vanilla", "consensus"), seeds=2, settings_for={"consensus": {"teachers": 2, **changes}}
+    )
+    assert [one.seed for one in references(config, StudyFolder(done), "consensus", seed, "cpu")] == list(range(many))
 
 
-def test_without_a_table_no_model_is_asked_about_synonyms(done: Path):
+def test_without_a_table_no_model_is_measured_under_synonyms(done: Path):
     for name in TWO:
         values = read_arrays(done / "cells" / f"{name}-0" / "values.safetensors")
         assert not [measure for measure in values if "synonym" in str(measure)]
@@ -215,68 +217,70 @@ def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
     """And with one seed there is no number between seeds, and no interval of a number of the whole set."""
     settings = {"hidden": 8, "dimension": 12, "learning_rate": 0.2, "patience": 99}
     even = {"word-at": {"attention": "uniform"}}
-    asked = order(encoder="cnn", epochs=8, settings=settings, settings_for=even)
-    found = run(tmp_path / "out", asked)
-    vanilla, silent = found.standings
+    config = config_with(encoder="cnn", epochs=8, settings=settings, settings_for=even)
+    result = run(tmp_path / "out", config)
+    vanilla, silent = result.standings
     assert (vanilla.collapsed, silent.collapsed) == ((False,), (True,))
     assert silent.entries["jensen-shannon/noise"].row.value < vanilla.entries["jensen-shannon/noise"].row.value
     assert silent.entries["jensen-shannon/noise"].mark == "bought"
     assert [measure for measure in silent.marked("better") if measure.startswith("jensen")] == []
     assert "only one model" in silent.entries["jensen-shannon/seeds"].row.note
     assert silent.entries["macro-f1"].row.interval is None
-    assert any("Only one seed was trained" in note for note in found.notes)
+    assert any("Only one seed was trained" in note for note in result.notes)
     assert not (tmp_path / "out" / "cells" / "vanilla-seeds").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_one_that_attends(tmp_path: Path):
-    asked = order(techniques=("vanilla", "a2r"), seeds=2)
-    found = run(tmp_path / "out", asked)
-    assert found.facts["explanation"] == "attention of vanilla, rationale of a2r"
-    for standing, name in zip(found.standings, ("attention", "rationale"), strict=True):
+    config = config_with(techniques=("vanilla", "a2r"), seeds=2)
+    result = run(tmp_path / "out", config)
+    assert result.facts["explanation"] == "attention of vanilla, rationale of a2r"
+    for standing, name in zip(result.standings, ("attention", "rationale"), strict=True):
         values = read_arrays(tmp_path / "out" / "cells" / f"{standing.technique}-0" / "values.safetensors")
         entry = standing.entries["jensen-shannon/noise"]
         assert entry.row.settings["explainer"] == name
         assert entry.seeds[0] == pytest.approx(np.nanmean(values[ValueKey(NOISE.measure, name)]))
         between = read_arrays(tmp_path / "out" / "cells" / f"{standing.technique}-seeds" / "values.safetensors")
         assert list(map(str, between)) == [f"jensen-shannon/seeds|{name}|0+1"]
-    assert found.standings[1].entries["jensen-shannon/noise"].against is not None
+    assert result.standings[1].entries["jensen-shannon/noise"].against is not None
 
 
-def test_a_technique_that_cannot_train_such_a_model_says_so_first(tmp_path: Path):
+def test_a_technique_that_cannot_train_such_a_model_is_reported_first(tmp_path: Path):
     with pytest.raises(UserError, match="seat: "):
-        run(tmp_path / "out", order(techniques=("vanilla", "seat"), settings={"decoder": "mlp"}))
+        run(tmp_path / "out", config_with(techniques=("vanilla", "seat"), settings={"decoder": "mlp"}))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
 def test_a_comparison_with_every_question_of_the_audit(tmp_path: Path):
-    found = run(tmp_path / "out", order(seeds=2, synonyms=SYNONYMS))
-    for standing in found.standings:
+    result = run(tmp_path / "out", config_with(seeds=2, synonyms=SYNONYMS))
+    for standing in result.standings:
         assert [measure for measure, entry in standing.entries.items() if np.isnan(entry.row.value)] == []
-    assert len(found.baseline.answers) >= 5
+    assert len(result.baseline.answers) >= 5
 
 
-def test_models_are_as_far_apart_as_an_audit_says(done: Path):
-    """The audit of one model with the others beside it asks the same question of all pairs."""
-    asked = order(techniques=TWO, seeds=2)
+def test_the_divergence_between_models_equals_that_of_an_audit(done: Path):
+    """The audit of one model with the others beside it measures all pairs in the same way."""
+    config = config_with(techniques=TWO, seeds=2)
     models = [load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu") for seed in (0, 1)]
     first, second = (
-        prepare(as_adapter(one), load_study_data(asked).examples, {"attention": EXPLAINERS["attention"]()}, asked).case
+        prepare(
+            as_adapter(one), load_study_data(config).examples, {"attention": EXPLAINERS["attention"]()}, config
+        ).case
         for one in models
     )
-    (said,) = [
+    (message,) = [
         one for one in seed_consistency(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"
     ]
     kept = read_arrays(done / "cells" / "anchored-seeds" / "values.safetensors")[BETWEEN_SEEDS]
-    assert said.values is not None
-    assert np.allclose(said.values.numpy(), kept, atol=1e-12)
+    assert message.values is not None
+    assert np.allclose(message.values.numpy(), kept, atol=1e-12)
 
 
 def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
     """While the next is loaded there is the first, and none of those between."""
-    asked = order(techniques=TWO, seeds=2)
+    config = config_with(techniques=TWO, seeds=2)
     known, alive = [], []
 
     def models() -> Iterator[TextClassifier]:
@@ -288,9 +292,9 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
             yield clf
             del clf
 
-    found = pairwise_divergence(asked, load_study_data(asked), models())
+    result = pairwise_divergence(config, load_study_data(config), models())
     assert alive == [0, 1, 1, 1]
-    pairs = {key.models: values for key, values in found.items()}
+    pairs = {key.models: values for key, values in result.items()}
     assert set(pairs) == set(combinations(range(4), 2))
     assert not pairs[0, 2].any()
     assert np.array_equal(pairs[0, 1], pairs[2, 3])
@@ -302,7 +306,7 @@ def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path,
     """On a CPU a stack trains its models one after another; the first cell of a technique trains all of them."""
     monkeypatch.setattr("steadygaze.study.compare.uses_stacks", lambda *_: True)
     monkeypatch.setattr("steadygaze.study.cells.train_many", stack := Stopping(cell.train_many))
-    run(tmp_path / "out", order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
+    run(tmp_path / "out", config_with(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
     assert [len(call) for call in stack.arguments] == [2, 0, 2, 0]
     assert (tmp_path / "out" / "comparison.json").read_bytes() == (done / "comparison.json").read_bytes()
 
@@ -313,9 +317,9 @@ def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path,
 def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path, settings, small):
     sizes = {"hidden": 4, "dimension": 6, **settings}
     data = "planted-reviews:sizes=[120,20,16]"
-    asked = order(data=data, techniques=TWO, settings=sizes, settings_for=NO_SWAPS)
-    study, folder = load_study_data(asked), StudyFolder(tmp_path)
-    vanilla, student = (cell.train(asked, study, folder, name, 0, "cpu") for name in TWO)
+    config = config_with(data=data, techniques=TWO, settings=sizes, settings_for=NO_SWAPS)
+    study, folder = load_study_data(config), StudyFolder(tmp_path)
+    vanilla, student = (cell.train(config, study, folder, name, 0, "cpu") for name in TWO)
     parts = [
         [[e.text for e in study.corpus.splits[part]], [e.label for e in study.corpus.splits[part]]]
         for part in ("train", "validation")
@@ -329,10 +333,10 @@ def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path,
 
 @pytest.mark.slow
 def test_all_models_of_a_comparison_have_the_synonym_groups(tmp_path: Path, quick: None):
-    run(tmp_path / "out", order(synonym_groups=SYNONYMS))
+    run(tmp_path / "out", config_with(synonym_groups=SYNONYMS))
     for folder in (tmp_path / "out" / "cells").iterdir():
         assert load_classifier(folder / "model", "cpu").synonym_groups.groups
     identity = json.loads((tmp_path / "out" / "settings.json").read_text())
     assert identity["synonym_groups"].startswith("given in Python, ")
     with pytest.raises(UserError, match="synonym_groups"):
-        run(tmp_path / "out", order())
+        run(tmp_path / "out", config_with())

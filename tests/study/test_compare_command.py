@@ -12,7 +12,19 @@ from steadygaze.core.errors import UserError
 from study.tiny import DATA
 
 QUICK = ["--encoder", "average", "--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--device", "cpu"]
-ASKED = ["compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "1", "--limit", "14", "--workers", "1", *QUICK]
+COMMAND = [
+    "compare",
+    DATA,
+    "--techniques",
+    "vanilla,word-at",
+    "--seeds",
+    "1",
+    "--limit",
+    "14",
+    "--workers",
+    "1",
+    *QUICK,
+]
 
 
 @pytest.fixture
@@ -23,7 +35,7 @@ def command(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_table_for_people_and_json_for_programs(command, tmp_path: Path):
-    ended = command(*ASKED, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.5")
+    ended = command(*COMMAND, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.5")
     assert ended.code == 0
     assert [line.split()[0] for line in ended.out.splitlines() if line.startswith(("vanilla", "word-at"))]
     assert "macro-F1" in ended.out
@@ -37,23 +49,23 @@ def test_a_table_for_people_and_json_for_programs(command, tmp_path: Path):
         "comparison.json",
         "settings.json",
     ]
-    again = command(*ASKED, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.5", "--json", "--quiet")
+    again = command(*COMMAND, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.5", "--json", "--quiet")
     assert again.err == ""
-    found = json.loads(again.out)
-    assert found == json.loads((tmp_path / "c" / "comparison.json").read_text())
-    assert found["techniques"][1]["settings"]["epsilon"] == 0.5
-    other = command(*ASKED, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.25")
+    result = json.loads(again.out)
+    assert result == json.loads((tmp_path / "c" / "comparison.json").read_text())
+    assert result["techniques"][1]["settings"]["epsilon"] == 0.5
+    other = command(*COMMAND, "--out", tmp_path / "c", "--set-for", "word-at:epsilon=0.25")
     assert other.code == 2
     assert "another own.word-at.epsilon: 0.5, now 0.25" in other.err
 
 
 @pytest.mark.usefixtures("quick")
-def test_ctrl_c_leaves_what_is_done_and_says_how_to_go_on(command, tmp_path: Path, monkeypatch):
+def test_ctrl_c_keeps_finished_cells_and_prints_how_to_continue(command, tmp_path: Path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("steadygaze.training.technique_loop.TechniqueLoop.train_epoch", stopped)
-    ended = command(*ASKED, "--out", tmp_path / "c")
+    ended = command(*COMMAND, "--out", tmp_path / "c")
     assert ended.code == 130
     assert "run the same command again to continue" in " ".join(ended.err.split())
     assert (tmp_path / "c" / "settings.json").is_file()
@@ -76,7 +88,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(command, tmp_path: Path, case: str):
     arguments, hint = BAD[case]
-    ended = command(*ASKED, "--out", tmp_path / "c", *arguments)
+    ended = command(*COMMAND, "--out", tmp_path / "c", *arguments)
     assert ended.code == 2
     assert hint in ended.err
     assert "Traceback" not in ended.err
@@ -86,7 +98,7 @@ def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(command, tmp_
 
 def test_a_folder_of_something_else_is_left_alone(command, tmp_path: Path):
     (tmp_path / "thesis.txt").write_text("precious")
-    ended = command(*ASKED, "--out", tmp_path)
+    ended = command(*COMMAND, "--out", tmp_path)
     assert ended.code == 2
     assert "is not a comparison" in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -8,7 +8,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.study.compare_config import CompareConfig, check
 from steadygaze.study.study_data import explainers, identity, load_study_data, own, shared
-from study.tiny import order
+from study.tiny import config_with
 
 BAD = {
     "unknown technique": ({"techniques": ("vanilla", "wordat")}, "did you mean 'word-at'"),
@@ -35,10 +35,10 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_done_is_said_in_a_sentence(case):
+def test_an_impossible_comparison_is_an_error_of_one_sentence(case):
     changes, hint = BAD[case]
     with pytest.raises(UserError, match=hint) as refused:
-        check(order(**changes))
+        check(config_with(**changes))
     assert not re.search(r"\n", str(refused.value))
 
 
@@ -49,40 +49,42 @@ def test_numbers_out_of_range_are_named(name, value):
 
 
 def test_settings_are_dealt_to_all_or_to_one():
-    asked = order(settings={"hidden": 4, "dropout": 0.25}, settings_for={"word-at": {"epsilon": 0.125, "hidden": 6}})
-    assert asked.training("vanilla").architecture.hidden == 4
-    assert asked.training("word-at").architecture.hidden == 6
-    assert (shared(asked)["dropout"], "hidden" in shared(asked)) == (0.25, False)
-    assert own(asked, "word-at")["epsilon"] == 0.125
-    assert (own(asked, "vanilla"), own(asked, "word-at")["hidden"]) == ({"hidden": 4}, 6)
+    config = config_with(
+        settings={"hidden": 4, "dropout": 0.25}, settings_for={"word-at": {"epsilon": 0.125, "hidden": 6}}
+    )
+    assert config.training("vanilla").architecture.hidden == 4
+    assert config.training("word-at").architecture.hidden == 6
+    assert (shared(config)["dropout"], "hidden" in shared(config)) == (0.25, False)
+    assert own(config, "word-at")["epsilon"] == 0.125
+    assert (own(config, "vanilla"), own(config, "word-at")["hidden"]) == ({"hidden": 4}, 6)
 
 
-def test_models_are_asked_for_what_they_show_or_all_for_one_thing():
+def test_each_model_is_explained_by_its_own_explainer_or_all_by_the_same():
     mixed = {"techniques": ("vanilla", "a2r")}
-    for changes, said in (
+    for changes, message in (
         ({}, "attention"),
         (mixed, "attention of vanilla, rationale of a2r"),
         ({"techniques": ("rnp", "hardkuma")}, "rationale"),
         ({**mixed, "explainer": "gradient"}, "gradient"),
     ):
-        asked = order(**changes)
-        check(asked)
-        assert explainers(asked) == said
-        assert identity(asked, load_study_data(asked), "cpu")["audit"]["explainer"] == said
+        config = config_with(**changes)
+        check(config)
+        assert explainers(config) == message
+        assert identity(config, load_study_data(config), "cpu")["audit"]["explainer"] == message
 
 
 def test_a_setting_that_all_techniques_have_is_for_all():
-    asked = order(techniques=("seat", "anchored"), settings={"k": 3})
-    check(asked)
-    assert [asked.training(name).technique.k for name in asked.techniques] == [3, 3]
+    config = config_with(techniques=("seat", "anchored"), settings={"k": 3})
+    check(config)
+    assert [config.training(name).technique.k for name in config.techniques] == [3, 3]
 
 
 def test_seeds_follow_the_first():
-    assert order(seeds=3, seed=4).numbers == (4, 5, 6)
+    assert config_with(seeds=3, seed=4).numbers == (4, 5, 6)
 
 
 def test_everything_the_numbers_depend_on_is_written_down(tmp_path):
-    usual = order()
+    usual = config_with()
     table = tmp_path / "synonyms.jsonl"
     table.write_text('{"word": "good", "synonyms": ["fine"]}\n')
     changed = {
@@ -102,9 +104,9 @@ def test_everything_the_numbers_depend_on_is_written_down(tmp_path):
     }
     known = identity(usual, load_study_data(usual), "cpu")
     for name, value in {**changed, "vectors": "glove-50d", "rationales": None}.items():
-        asked = order(**{name: value})
-        assert (identity(asked, load_study_data(asked), "cpu") == known) == (name == "rationales"), name
-    first = identity(order(synonyms=str(table)), load_study_data(usual), "cpu")
+        config = config_with(**{name: value})
+        assert (identity(config, load_study_data(config), "cpu") == known) == (name == "rationales"), name
+    first = identity(config_with(synonyms=str(table)), load_study_data(usual), "cpu")
     assert str(tmp_path) not in str(first), "no path of this machine"
     table.write_text('{"word": "good", "synonyms": ["nice"]}\n')
-    assert identity(order(synonyms=str(table)), load_study_data(usual), "cpu") != first
+    assert identity(config_with(synonyms=str(table)), load_study_data(usual), "cpu") != first

@@ -1,4 +1,4 @@
-"""What counts as better, what as bought, and what a row says that has no number."""
+"""Which results are better, which are bought by collapse, and the note of a row without a number."""
 
 import math
 
@@ -29,19 +29,19 @@ def compared(*techniques, between=None):
 
 def test_a_lower_distance_is_better_and_a_higher_one_worse():
     """Every text by 0.1: no coin of 50 throws does that; 1 / 10,000 times the comparisons of the table."""
-    found = compared(several("vanilla"), several("steady", -0.1), several("shaky", 0.1), several("same"))
-    assert [found[name].entries[NOISE].mark for name in ("steady", "shaky", "same", "vanilla")] == [
+    result = compared(several("vanilla"), several("steady", -0.1), several("shaky", 0.1), several("same"))
+    assert [result[name].entries[NOISE].mark for name in ("steady", "shaky", "same", "vanilla")] == [
         "better",
         "worse",
         "",
         "",
     ]
-    gap = found["steady"].entries[NOISE].against
+    gap = result["steady"].entries[NOISE].against
     assert gap.value == pytest.approx(-0.1)
     assert gap.interval == pytest.approx((-0.1, -0.1))
     assert gap.agree == 2
     assert (gap.p, gap.holm) == (pytest.approx(1e-4), pytest.approx(6e-4))  # 3 techniques × 2 measures
-    assert found["vanilla"].entries[NOISE].against is None
+    assert result["vanilla"].entries[NOISE].against is None
 
 
 def test_the_numbers_are_signed_by_all_their_seeds():
@@ -52,17 +52,17 @@ def test_the_numbers_are_signed_by_all_their_seeds():
 
 
 def test_nobody_wins_by_collapsing():
-    found = compared(several("vanilla"), several("silent", -0.1, collapsed=1.0))["silent"]
-    assert found.entries[NOISE].mark == "bought"
-    assert found.marked("better") == []
-    assert found.collapsed == (True, True)
-    assert found.silent == 2
+    result = compared(several("vanilla"), several("silent", -0.1, collapsed=1.0))["silent"]
+    assert result.entries[NOISE].mark == "bought"
+    assert result.marked("better") == []
+    assert result.collapsed == (True, True)
+    assert result.silent == 2
 
 
 def test_one_collapsed_seed_is_enough():
     cells = [*several("half", -0.1, seeds=1), cell("half", 1, {NOISE: TEXTS - 0.1, "collapsed": 1.0})]
-    found = compared(several("vanilla"), cells)["half"]
-    assert (found.silent, found.entries[NOISE].mark) == (1, "bought")
+    result = compared(several("vanilla"), cells)["half"]
+    assert (result.silent, result.entries[NOISE].mark) == (1, "bought")
 
 
 def test_a_number_without_a_good_end_differs():
@@ -109,10 +109,10 @@ def test_texts_that_have_no_number_are_counted_out():
 def test_what_lies_between_seeds_is_compared_text_by_text():
     seeds, pairs = "jensen-shannon/seeds", [ValueKey(BETWEEN, "attention", pair) for pair in ((0, 1), (0, 2), (1, 2))]
     between = {name: dict.fromkeys(pairs, TEXTS - shift) for name, shift in (("vanilla", 0.0), ("steady", 0.1))}
-    found = compared(several("vanilla", seeds=3), several("steady", seeds=3), between=between)["steady"].entries[seeds]
-    assert (found.mark, found.seeds) == ("better", ())
-    assert found.row.value == pytest.approx(TEXTS.mean() - 0.1)
-    assert found.against.value == pytest.approx(-0.1)
+    result = compared(several("vanilla", seeds=3), several("steady", seeds=3), between=between)["steady"].entries[seeds]
+    assert (result.mark, result.seeds) == ("better", ())
+    assert result.row.value == pytest.approx(TEXTS.mean() - 0.1)
+    assert result.against.value == pytest.approx(-0.1)
     pair = {name: {pairs[0]: one[pairs[0]]} for name, one in between.items()}
     two = compared(several("vanilla"), several("steady"), between=pair)["steady"].entries[seeds]
     assert two.against.holm < 0.05

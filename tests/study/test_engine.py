@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from disk import room_for
+from disk import disk_limit
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.study.cell_record import Cell, read_record
 from steadygaze.study.engine import check_finished, choose_executor, run_cells
@@ -202,7 +202,7 @@ def test_a_driver_waits_for_a_cell_of_another_process(tmp_path: Path):
 def test_a_full_disk_fails_a_cell_and_leaves_the_rest(tmp_path: Path, room: int):
     """With 40 bytes not even the record of the failure can be written."""
     large = Cell("large", "large", {}, partial(write_much, 20_000))
-    with room_for(room):
+    with disk_limit(room):
         records = run_cells([large, square_cell(2)], tmp_path, InProcess())
     assert not records["large"].is_finished
     assert "OSError" in records["large"].error

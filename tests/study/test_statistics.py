@@ -107,9 +107,9 @@ def test_few_seeds_are_stretched_as_students_t_is():
 @pytest.mark.parametrize("seeds", [3, 6])
 def test_techniques_that_do_not_differ_are_seldom_called_different_whatever_the_seed_does(seeds):
     """Texts differ by 0.5 and by 0.5 more in each model, the mean of a model by 0.2 with its seed; 500 times."""
-    chance = np.random.default_rng(4)
-    parts = [0.2 * chance.normal(size=(500, seeds, 1)), 0.5 * chance.normal(size=(500, 1, 60))]
-    gaps = sum(parts) + 0.5 * chance.normal(size=(500, seeds, 60))
+    generator = np.random.default_rng(4)
+    parts = [0.2 * generator.normal(size=(500, seeds, 1)), 0.5 * generator.normal(size=(500, 1, 60))]
+    gaps = sum(parts) + 0.5 * generator.normal(size=(500, seeds, 60))
     plain, stretched = (
         np.mean([not low <= 0 <= high for low, high in bootstrap_means(gaps, stretch=stretch, resamples=500)])
         for stretch in (1.0, seed_stretch(seeds))
@@ -129,9 +129,9 @@ def test_what_each_model_adds_to_the_distance_between_models():
 @pytest.mark.slow
 def test_groups_of_models_alike_are_seldom_called_different_by_the_distances_within_them():
     """Each of 5 + 5 models is its own amount away from all others, whatever the text; 400 times at 5 %."""
-    chance, places, wrong = np.random.default_rng(5), list(combinations(range(5), 2)), 0
+    generator, places, wrong = np.random.default_rng(5), list(combinations(range(5), 2)), 0
     for _ in range(400):
-        own, texts = chance.gamma(2.0, size=(2, 5)), chance.normal(size=(2, 10, 40))
+        own, texts = generator.gamma(2.0, size=(2, 5)), generator.normal(size=(2, 10, 40))
         one, other = (
             by_model({(i, j): own[k, i] + own[k, j] + 0.3 * texts[k, n] for n, (i, j) in enumerate(places)}, 5)
             for k in range(2)
@@ -159,7 +159,7 @@ def test_sign_flips_of_zeros_give_p_1_and_of_nan_give_nan():
 @pytest.mark.parametrize(("texts", "within"), [(10, 1e-12), (60, 0.015)])
 def test_p_is_that_of_a_paired_permutation_test(texts, within):
     ours, theirs = drawn(texts) + 0.3, drawn(texts, seed=1)
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (ours, theirs),
         lambda x, y, axis: (x - y).mean(axis),
         permutation_type="samples",
@@ -167,7 +167,7 @@ def test_p_is_that_of_a_paired_permutation_test(texts, within):
         n_resamples=9_999,
         rng=np.random.default_rng(2),
     )
-    assert sign_flips((ours - theirs)[None])[0] == pytest.approx(found.pvalue, abs=within)
+    assert sign_flips((ours - theirs)[None])[0] == pytest.approx(result.pvalue, abs=within)
 
 
 def test_p_does_not_depend_on_the_order_or_on_who_is_subtracted():
@@ -195,7 +195,7 @@ def test_holm_by_hand():
 
 
 def test_holm_does_not_count_what_was_not_tested():
-    found = holm([0.01, NAN, 0.04])
-    assert found[0] == pytest.approx(0.02)
-    assert np.isnan(found[1])
-    assert found[2] == 0.04
+    result = holm([0.01, NAN, 0.04])
+    assert result[0] == pytest.approx(0.02)
+    assert np.isnan(result[1])
+    assert result[2] == 0.04

@@ -8,7 +8,7 @@ import pytest
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.study.study_data import hold_out_audit_texts, load_study_data
-from study.tiny import order
+from study.tiny import config_with
 
 
 @pytest.fixture
@@ -20,29 +20,31 @@ def csv(tmp_path: Path) -> str:
 
 
 def test_the_test_split_is_audited_and_not_trained_on():
-    given = load_study_data(order())
-    assert given.corpus.sizes == {"train": 60, "validation": 20}
-    assert (given.split, len(given.examples)) == ("test", 16)
+    inputs = load_study_data(config_with())
+    assert inputs.corpus.sizes == {"train": 60, "validation": 20}
+    assert (inputs.split, len(inputs.examples)) == ("test", 16)
 
 
 def test_of_a_file_a_fifth_of_every_class_is_kept_out(csv):
-    given = load_study_data(order(data=csv))
-    assert given.split == "held-out"
-    assert Counter(x.label for x in given.examples) == {"good": 8, "bad": 4}
-    texts = {x.text for x in given.examples}
+    inputs = load_study_data(config_with(data=csv))
+    assert inputs.split == "held-out"
+    assert Counter(x.label for x in inputs.examples) == {"good": 8, "bad": 4}
+    texts = {x.text for x in inputs.examples}
     assert len(texts) == 12
-    assert not texts & {x.text for x in given.corpus.splits["train"]}
-    assert given.corpus.sizes == {"train": 48}
-    assert [x.text for x in load_study_data(order(data=csv, seed=5)).examples] == [x.text for x in given.examples]
+    assert not texts & {x.text for x in inputs.corpus.splits["train"]}
+    assert inputs.corpus.sizes == {"train": 48}
+    assert [x.text for x in load_study_data(config_with(data=csv, seed=5)).examples] == [
+        x.text for x in inputs.examples
+    ]
 
 
 def test_a_split_can_be_named_and_cut():
-    given = load_study_data(order(split="validation", limit=7))
-    assert (given.split, len(given.examples)) == ("validation", 7)
-    every = [x.text for x in load_study_data(order(split="validation")).examples]
-    places = [every.index(x.text) for x in given.examples]
+    inputs = load_study_data(config_with(split="validation", limit=7))
+    assert (inputs.split, len(inputs.examples)) == ("validation", 7)
+    every = [x.text for x in load_study_data(config_with(split="validation")).examples]
+    places = [every.index(x.text) for x in inputs.examples]
     assert places == sorted(places)
-    assert [x.text for x in load_study_data(order(split="validation", limit=7, seed=1)).examples] != [
+    assert [x.text for x in load_study_data(config_with(split="validation", limit=7, seed=1)).examples] != [
         every[i] for i in places
     ]
 
@@ -52,12 +54,12 @@ def test_a_split_can_be_named_and_cut():
 )
 def test_a_split_that_cannot_be_audited_is_refused(split, hint):
     with pytest.raises(UserError, match=hint):
-        load_study_data(order(split=split))
+        load_study_data(config_with(split=split))
 
 
 def test_an_empty_split_is_refused():
     with pytest.raises(UserError, match="no texts to audit: name another with --split"):
-        load_study_data(order(data="planted-reviews:sizes=[60,20,0]"))
+        load_study_data(config_with(data="planted-reviews:sizes=[60,20,0]"))
 
 
 def test_too_few_texts_to_keep_any_out():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from disk import room_for
+from disk import disk_limit
 from steadygaze.core.errors import UserError
 from study.tiny import DATA, run
 
@@ -79,7 +79,7 @@ def test_two_drivers_at_once_change_nothing(table: str, tmp_path: Path):
 @pytest.mark.usefixtures("quick")
 def test_a_full_disk_leaves_a_comparison_that_can_be_resumed(tmp_path: Path):
     run(tmp_path / "whole")
-    with room_for(2_000), pytest.raises(UserError, match="cells failed"):
+    with disk_limit(2_000), pytest.raises(UserError, match="cells failed"):
         run(tmp_path / "out")
     run(tmp_path / "out")
     assert (tmp_path / "out" / "comparison.json").read_bytes() == (tmp_path / "whole" / "comparison.json").read_bytes()

@@ -9,15 +9,15 @@ from steadygaze.core.errors import UserError
 from steadygaze.results.row import ValueKey
 from steadygaze.study.study_folder import StudyFolder, read_arrays, write_arrays
 
-ORDER = {"seeds": [0, 1], "own": {"word-at": {"epsilon": 0.2}}, "vectors": None}
+SETTINGS = {"seeds": [0, 1], "own": {"word-at": {"epsilon": 0.2}}, "vectors": None}
 
 
 def test_the_same_order_goes_on(tmp_path: Path):
     folder = StudyFolder(tmp_path / "new")
-    folder.begin(ORDER)
+    folder.begin(SETTINGS)
     before = (tmp_path / "new" / "settings.json").stat().st_mtime_ns
     folder.refuse_foreign()
-    folder.begin({"vectors": None, **ORDER})
+    folder.begin({"vectors": None, **SETTINGS})
     assert (tmp_path / "new" / "settings.json").stat().st_mtime_ns == before
 
 
@@ -32,9 +32,9 @@ def test_the_same_order_goes_on(tmp_path: Path):
     ],
 )
 def test_another_order_is_refused_with_what_differs(tmp_path: Path, changed, hint):
-    StudyFolder(tmp_path).begin(ORDER)
+    StudyFolder(tmp_path).begin(SETTINGS)
     with pytest.raises(UserError, match=hint):
-        StudyFolder(tmp_path).begin({**ORDER, **changed})
+        StudyFolder(tmp_path).begin({**SETTINGS, **changed})
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
@@ -48,10 +48,10 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["{", "5", '"order"', "[1]"])
-def test_damaged_settings_are_said_in_a_sentence(tmp_path: Path, content):
+def test_damaged_settings_are_an_error_of_one_sentence(tmp_path: Path, content):
     (tmp_path / "settings.json").write_text(content)
     with pytest.raises(UserError, match=r"settings\.json (is not JSON|is damaged).*; name another folder"):
-        StudyFolder(tmp_path).begin(ORDER)
+        StudyFolder(tmp_path).begin(SETTINGS)
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path):
@@ -63,10 +63,10 @@ def test_arrays_come_back_as_they_were(tmp_path: Path):
     values = {ValueKey.parse(name): array for name, array in arrays.items()}
     assert {str(key) for key in values} == arrays.keys()
     write_arrays(tmp_path / "deep" / "values.safetensors", values)
-    found = read_arrays(tmp_path / "deep" / "values.safetensors")
-    assert {name: one.dtype for name, one in found.items()} == dict.fromkeys(values, np.dtype(np.float64))
+    result = read_arrays(tmp_path / "deep" / "values.safetensors")
+    assert {name: one.dtype for name, one in result.items()} == dict.fromkeys(values, np.dtype(np.float64))
     for name, one in values.items():
-        assert np.array_equal(found[name], one, equal_nan=True)
+        assert np.array_equal(result[name], one, equal_nan=True)
     (tmp_path / "deep" / "values.safetensors").write_bytes(b"torn")
     with pytest.raises(UserError, match="is damaged"):
         read_arrays(tmp_path / "deep" / "values.safetensors")

@@ -11,7 +11,7 @@ from steadygaze.study import track_study
 from steadygaze.study.study_folder import StudyFolder
 from steadygaze.study.trial import TrialResult
 from steadygaze.study.tune_config import TuneConfig
-from study.tiny import order, run
+from study.tiny import config_with, run
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
 
 def test_every_model_of_a_comparison_is_a_run_with_its_epochs_and_audit(whole: Path, logged, monkeypatch):
     monkeypatch.setattr("steadygaze.training.tracking.find_spec", lambda name: True)
-    run(whole, order(epochs=2), track="wandb")
+    run(whole, config_with(epochs=2), track="wandb")
     assert list(logged) == ["wandb/whole-vanilla-seed0", "wandb/whole-word-at-seed0"]
     settings, steps = logged["wandb/whole-word-at-seed0"]
     assert settings == {**settings, "technique": "word-at", "seed": 0, "encoder": "average", "hidden": 4}

@@ -83,23 +83,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_a_search_ends_with_a_model_a_page_and_a_journal(whole: Path):
-    found = json.loads((whole / "tuning.json").read_text())
-    states = [trial["state"] for trial in found["trials"]]
+    result = json.loads((whole / "tuning.json").read_text())
+    states = [trial["state"] for trial in result["trials"]]
     assert len(states) == 9
     assert set(states) == {"complete", "pruned"}, "choose settings that prune a trial"
-    best = found["trials"][found["best"]]
-    assert best["values"][0] == max(trial["values"][0] for trial in found["trials"] if trial["values"])
+    best = result["trials"][result["best"]]
+    assert best["values"][0] == max(trial["values"][0] for trial in result["trials"] if trial["values"])
     assert load_classifier(whole / "model", "cpu").stored_.description.best_epoch["macro-f1"] == best["values"][0]
-    assert found["trials"][0]["settings"] == {"learning_rate": 0.001, "weight": 1.0}  # the defaults
-    pruned = [trial for trial in found["trials"] if trial["state"] == "pruned"]
+    assert result["trials"][0]["settings"] == {"learning_rate": 0.001, "weight": 1.0}  # the defaults
+    pruned = [trial for trial in result["trials"] if trial["state"] == "pruned"]
     assert all(trial["epochs"] < 3 and not trial["values"] for trial in pruned)
     assert not any((whole / "cells" / f"trial-{trial['number']}" / "model").exists() for trial in pruned)
     storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(whole / "optuna.log")))
     study = optuna.load_study(study_name="word-at", storage=storage)
-    assert study.best_trial.number == found["best"]
+    assert study.best_trial.number == result["best"]
     assert len(study.trials) == 9
     page = (whole / "tuning.html").read_text()
-    assert found["train_command"].split()[2] in page
+    assert result["train_command"].split()[2] in page
     assert "<svg" in page
 
 

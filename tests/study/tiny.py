@@ -26,7 +26,7 @@ NO_SWAPS = {"anchored": {"swaps": 0}}
 """Without a table of synonyms, training warns."""
 
 
-def order(**changes: object) -> CompareConfig:
+def config_with(**changes: object) -> CompareConfig:
     usual: dict[str, object] = {
         "data": DATA,
         "techniques": ("vanilla", "word-at"),
@@ -39,18 +39,18 @@ def order(**changes: object) -> CompareConfig:
     return CompareConfig(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def run(out: Path, asked: CompareConfig | None = None, **machine: object) -> Comparison:
-    return compare(asked or order(), StudyRuntime(out, device="cpu", **machine))  # type: ignore[arg-type]
+def run(out: Path, config: CompareConfig | None = None, **machine: object) -> Comparison:
+    return compare(config or config_with(), StudyRuntime(out, device="cpu", **machine))  # type: ignore[arg-type]
 
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
-    """An audit of the same code that asks fewer questions, and leaves out what only its own page shows."""
+    """An audit of the same code with fewer protocols, without what only its own page shows."""
     few = (correctness, stability, erasure, gradient_agreement, shortcut_leakage)
-    asked = {heading: tuple(one for one in several if one in few) for heading, several in PROTOCOLS.items()}
-    patch.setattr("steadygaze.audit.audit.PROTOCOLS", asked)
+    few_protocols = {heading: tuple(one for one in several if one in few) for heading, several in PROTOCOLS.items()}
+    patch.setattr("steadygaze.audit.audit.PROTOCOLS", few_protocols)
     patch.setattr("steadygaze.audit.audit_report.plot_points", lambda *_: {})
     patch.setattr("steadygaze.audit.audit_report.largest_shifts", lambda *_: ())
-    whole_set = sys.modules[correctness.__module__]  # the room has a function of that name
+    whole_set = sys.modules[correctness.__module__]  # the package has a function of that name
     patch.setattr(whole_set, "bootstrap_statistic", lambda *_, **__: (0.0, 1.0))
 
 

@@ -1,4 +1,4 @@
-"""Cells that take no time: they note every run, and fail, wait or die as asked.  Workers import no torch for them."""
+"""Cells that take no time: they record every run, and fail, wait or die.  Workers import no torch for them."""
 
 import os
 import signal

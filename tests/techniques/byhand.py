@@ -1,4 +1,4 @@
-"""Models so small that every number they make can be worked out on paper, and ears for their seams.
+"""Models so small that every number can be worked out on paper, and recorders of their extension points.
 
 h_t = x_t,   s_t = first entry of x_t,   w = softmax(s),   z = Θ Σ_t w_t x_t          all in two dimensions
 """
@@ -38,7 +38,7 @@ class Identity(Encoder):
     def embed(self, ids: Tensor) -> Tensor:
         return self.words[ids]
 
-    def forward(self, embedded: Tensor, present: Tensor, asked: Any = None, question_present: Any = None) -> Encoded:
+    def forward(self, embedded: Tensor, present: Tensor, question: Any = None, question_present: Any = None) -> Encoded:
         return Encoded(embedded * present.unsqueeze(-1))
 
 
@@ -55,7 +55,7 @@ def by_hand(vectors: Sequence[Sequence[float]], theta: Sequence[Sequence[float]]
 
 
 def texts(*rows: Sequence[int], label: Sequence[int] = (), specials: Sequence[int] = ()) -> Batch:
-    """Rows of ids, padded with 0; ids among `specials` are no words; label 1 unless said otherwise."""
+    """Rows of ids, padded with 0; ids among `specials` are not words; label 1 by default."""
     width = max(map(len, rows))
     ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
     mask = ids > 0
@@ -80,20 +80,20 @@ def handed(
     return LossContext(models, {}, RandomKey(3), cached_targets=memory, epoch_tables=tables, synonyms=synonyms)
 
 
-def loss(technique: Technique, model: Classifier, batch: Batch, **given: Any) -> Terms:
-    return technique.loss(model, batch, handed(technique, model, batch, **given))
+def loss(technique: Technique, model: Classifier, batch: Batch, **inputs: Any) -> Terms:
+    return technique.loss(model, batch, handed(technique, model, batch, **inputs))
 
 
-def heard(model: Classifier, seam: str) -> list[tuple[Any, ...]]:
-    """The arguments of every later call of a seam."""
+def record_calls(model: Classifier, extension_point: str) -> list[tuple[Any, ...]]:
+    """The arguments of every later call of an extension point."""
     calls: list[tuple[Any, ...]] = []
-    real: Callable[..., Any] = getattr(model, seam)
+    real: Callable[..., Any] = getattr(model, extension_point)
 
     def listening(*arguments: Any) -> Any:
         calls.append(arguments)
         return real(*arguments)
 
-    object.__setattr__(model, seam, listening)
+    object.__setattr__(model, extension_point, listening)
     return calls
 
 
@@ -120,19 +120,19 @@ def assert_gradient(model: Classifier, found: Tensor, expected: Tensor) -> None:
         assert_close(one, other)
 
 
-def shift_of(technique: Technique, model: Classifier, batch: Batch, **given: Any) -> tuple[Tensor, Terms]:
+def shift_of(technique: Technique, model: Classifier, batch: Batch, **inputs: Any) -> tuple[Tensor, Terms]:
     """r on the scores: the last scores attended to, less the model's own.  (B,T)"""
     own = model(batch).scores.detach()
-    calls = heard(model, "attend")
-    terms = loss(technique, model, batch, **given)
+    calls = record_calls(model, "attend")
+    terms = loss(technique, model, batch, **inputs)
     return calls[-1][0].detach() - own, terms
 
 
-def move_of(technique: Technique, model: Classifier, batch: Batch, **given: Any) -> tuple[Tensor, Terms]:
+def move_of(technique: Technique, model: Classifier, batch: Batch, **inputs: Any) -> tuple[Tensor, Terms]:
     """r on the embeddings: the last that were encoded, less the model's own.  (B,T,E)"""
     own = model.embed(batch).detach()
-    calls = heard(model, "encode")
-    terms = loss(technique, model, batch, **given)
+    calls = record_calls(model, "encode")
+    terms = loss(technique, model, batch, **inputs)
     return calls[-1][1].detach() - own, terms
 
 

@@ -1,4 +1,4 @@
-"""A2R: the generator hears the soft branch alone, and the two predictors are drawn together by Jensen-Shannon."""
+"""A2R: the generator receives the gradient of the soft branch alone; Jensen-Shannon ties the two predictors."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ from training.toys import corpus, make_run, model_for, weights
 
 TEXTS = texts([3, 4, 6, 5, 8, 13, 9, 2, 7], [5, 2, 13, 1], [3, 4], label=[0, 1, 1])
 """Three sentences, two and one; ids 6 and 13 end one."""
-GIVEN = LossContext(key=RandomKey(4))
+CONTEXT = LossContext(key=RandomKey(4))
 ALL = [A2R(), A2R(granularity="token"), A2R(variant="released")]
 EVERY = pytest.mark.parametrize("technique", ALL, ids=["sentences", "tokens", "released"])
 
@@ -34,39 +34,39 @@ def model_of(technique: A2R) -> Rationalizer:
     return model
 
 
-def heard(loss: Tensor, module: torch.nn.Module) -> list[Tensor | None]:
+def gradients_of(loss: Tensor, module: torch.nn.Module) -> list[Tensor | None]:
     return list(torch.autograd.grad(loss.sum(), list(module.parameters()), allow_unused=True, retain_graph=True))
 
 
 @EVERY
 def test_no_gradient_flows_from_the_hard_head_into_the_generator(technique):
     model = model_of(technique)
-    terms = technique.loss(model, TEXTS, GIVEN)
-    assert all(pull is None for pull in heard(terms["task"], model.generator))
-    assert any(pull is not None and pull.abs().max() > 1e-8 for pull in heard(terms["soft"], model.generator))
+    terms = technique.loss(model, TEXTS, CONTEXT)
+    assert all(pull is None for pull in gradients_of(terms["task"], model.generator))
+    assert any(pull is not None and pull.abs().max() > 1e-8 for pull in gradients_of(terms["soft"], model.generator))
 
 
 @EVERY
-def test_of_the_gap_the_generator_hears_the_soft_side_alone(technique):
-    """The same as if what the hard head says were a number."""
+def test_the_generator_receives_the_gradient_of_the_soft_side_of_the_gap_only(technique):
+    """The same as if the output of the hard head were a constant."""
     model = model_of(technique)
-    found = heard(technique.loss(model, TEXTS, GIVEN)["gap"], model.generator)
+    result = gradients_of(technique.loss(model, TEXTS, CONTEXT)["gap"], model.generator)
     looked = model.generate(TEXTS)
-    hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN)).detach()
+    hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, CONTEXT)).detach()
     gap = symmetric_kl if technique.variant == "released" else logit_divergence
-    expected = heard(gap(hard, model.soft_attention(TEXTS, looked)), model.generator)
-    for one, other in zip(found, expected, strict=True):
+    expected = gradients_of(gap(hard, model.soft_attention(TEXTS, looked)), model.generator)
+    for one, other in zip(result, expected, strict=True):
         assert_close(one, other)
-    assert any(pull is not None and pull.abs().max() > 1e-10 for pull in found)
+    assert any(pull is not None and pull.abs().max() > 1e-10 for pull in result)
 
 
 def test_both_heads_learn_from_their_own_loss_and_from_the_gap():
     model = model_of(A2R())
-    terms = A2R().loss(model, TEXTS, GIVEN)
+    terms = A2R().loss(model, TEXTS, CONTEXT)
     for term, names in (("task", {"hard"}), ("soft", {"soft"}), ("gap", {"hard", "soft"})):
-        moved = {name for name, head in model.predictor.heads.items() if heard(terms[term], head)[0] is not None}
+        moved = {name for name, head in model.predictor.heads.items() if gradients_of(terms[term], head)[0] is not None}
         assert moved == names, term
-        assert heard(terms[term], model.predictor.encoder)[0] is not None, "one encoder serves both"
+        assert gradients_of(terms[term], model.predictor.encoder)[0] is not None, "one encoder serves both"
 
 
 def test_the_gap_is_jensen_shannon_in_nats():
@@ -84,15 +84,15 @@ def test_the_gap_is_jensen_shannon_in_nats():
 @EVERY
 def test_terms_are_those_of_the_equations_and_agreement_scales_the_gap(technique):
     model = model_of(technique)
-    terms, looked = technique.loss(model, TEXTS, GIVEN), model.generate(TEXTS)
-    hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN))
+    terms, looked = technique.loss(model, TEXTS, CONTEXT), model.generate(TEXTS)
+    hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, CONTEXT))
     soft = model.soft_attention(TEXTS, looked)
     assert_close(terms["task"], task_loss(hard, TEXTS))
     assert_close(terms["soft"], task_loss(soft, TEXTS))
     three = type(technique)(granularity=technique.granularity, variant=technique.variant, agreement=3.0)
-    assert_close(three.loss(model, TEXTS, GIVEN)["gap"], 3 * terms["gap"])
+    assert_close(three.loss(model, TEXTS, CONTEXT)["gap"], 3 * terms["gap"])
     none = type(technique)(granularity=technique.granularity, variant=technique.variant, agreement=0.0)
-    assert not none.loss(model, TEXTS, GIVEN)["gap"].any()
+    assert not none.loss(model, TEXTS, CONTEXT)["gap"].any()
 
 
 def test_who_minimizes_what():
@@ -115,7 +115,7 @@ def test_in_training_sentences_are_drawn_and_tokens_taken_as_in_evaluation():
     assert len(drawn) == 3, "each of three sentences"
     technique = A2R(granularity="token", share=0.5, spans=1)
     model = model_of(technique)
-    assert torch.equal(technique._selection(model, model.generate(TEXTS), TEXTS, GIVEN), model(TEXTS).selected)
+    assert torch.equal(technique._selection(model, model.generate(TEXTS), TEXTS, CONTEXT), model(TEXTS).selected)
 
 
 def test_released_tokens_are_attended_to_by_the_predictors_own_hidden_states():
@@ -124,8 +124,8 @@ def test_released_tokens_are_attended_to_by_the_predictors_own_hidden_states():
     assert model.generator.encoder is None
     assert sum(isinstance(part, Encoder) for part in model.modules()) == 1
     assert technique.players()[0].terms is None
-    terms = technique.loss(model, TEXTS, GIVEN)
-    assert all(pull is None for pull in heard(terms["task"], model.generator.scorer)), "the mask is a constant"
+    terms = technique.loss(model, TEXTS, CONTEXT)
+    assert all(pull is None for pull in gradients_of(terms["task"], model.generator.scorer)), "the mask is a constant"
 
 
 def test_released_in_turns_the_predictor_moves_first_and_then_the_generator():
@@ -134,9 +134,9 @@ def test_released_in_turns_the_predictor_moves_first_and_then_the_generator():
     run = make_run(technique, make, epochs=1, data=corpus(8))  # one step
     trained = run.execute()
     torch.manual_seed(derive_seed(0, 0))
-    fresh, found = weights(make()), weights(trained)
-    assert all(found[name] == fresh[name] for name in fresh if name.startswith("generator"))
-    assert any(found[name] != fresh[name] for name in fresh if name.startswith("predictor"))
+    fresh, result = weights(make()), weights(trained)
+    assert all(result[name] == fresh[name] for name in fresh if name.startswith("generator"))
+    assert any(result[name] != fresh[name] for name in fresh if name.startswith("predictor"))
 
 
 def test_tokens_need_a_share():

@@ -25,7 +25,7 @@ def frozen(model):
 
 
 def even(model):
-    """The same model with a scorer that says nothing."""
+    """The same model with a constant scorer."""
     other = copy.deepcopy(model)
     with torch.no_grad():
         for parameter in other.scorer.parameters():
@@ -41,8 +41,8 @@ def test_the_terms_by_hand():
     """
     reference = by_hand(WORDS)
     terms = loss(Adversary(difference=0.2), even(reference), texts([1, 2]), models={"reference": frozen(reference)})
-    found = {name: value.item() for name, value in terms.items()}
-    assert found == pytest.approx({"task": 9 / 140, "difference": -0.2 * math.log(4 / 3) / 2}, abs=1e-12)
+    results = {name: value.item() for name, value in terms.items()}
+    assert results == pytest.approx({"task": 9 / 140, "difference": -0.2 * math.log(4 / 3) / 2}, abs=1e-12)
 
 
 def test_the_terms_of_ragged_texts_are_those_of_scipy():
@@ -54,8 +54,8 @@ def test_the_terms_of_ragged_texts_are_those_of_scipy():
         own, other = model(batch), reference(batch)
     for row in range(len(batch)):
         real = batch.mask[row]
-        apart = entropy(own.weights[row, real], other.weights[row, real]) if real.any() else 0.0
-        assert terms["difference"][row].item() == pytest.approx(-2 * apart, abs=1e-12)
+        distance = entropy(own.weights[row, real], other.weights[row, real]) if real.any() else 0.0
+        assert terms["difference"][row].item() == pytest.approx(-2 * distance, abs=1e-12)
         change = (own.logits[row].softmax(-1) - other.logits[row].softmax(-1)).abs().sum().item() / 2
         assert terms["task"][row].item() == pytest.approx(change, abs=1e-12)
 
@@ -82,9 +82,11 @@ def test_weights_of_exactly_nothing_are_worth_much_but_not_everything():
     """Where the published code is NaN: w = (1, 0) exactly, w̃ even: KL = ½ ln ½ + ½ (ln ½ + 708)."""
     model, batch = by_hand([(0.0, 1.0), (0.0, 0.0)]), texts([1, 2])
     weights = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    given = handed(Adversary(), model, batch, models={"reference": frozen(model)})
-    given = type(given)(given.models, cached_targets=CachedTargets(given.cached_targets.texts, {"weights": weights}))
-    terms = Adversary(difference=1.0).loss(model, batch, given)
+    inputs = handed(Adversary(), model, batch, models={"reference": frozen(model)})
+    inputs = type(inputs)(
+        inputs.models, cached_targets=CachedTargets(inputs.cached_targets.texts, {"weights": weights})
+    )
+    terms = Adversary(difference=1.0).loss(model, batch, inputs)
     assert terms["difference"].item() == pytest.approx(math.log(2) - 0.5 * 708.396, abs=1e-2)
     slope = torch.autograd.grad(terms["difference"].sum(), list(model.parameters()), allow_unused=True)
     assert all(one is None or one.isfinite().all() for one in slope)
@@ -92,17 +94,17 @@ def test_weights_of_exactly_nothing_are_worth_much_but_not_everything():
 
 def test_it_agrees_with_its_reference_and_looks_elsewhere():
     """Beside a copy with λ = 0: nearly the same predictions, another attention."""
-    data, found = corpus(), {}
+    data, results = corpus(), {}
     for difference in (0.0, 0.1):
         run = make_run(Adversary(difference=difference), epochs=6)
         model = run.execute()
         ours, theirs = inference.split_outputs(model, data), inference.split_outputs(run.models["reference"], data)
         several = ours.mask.sum(-1) > 1
-        apart = jensen_shannon(ours.weights.double(), theirs.weights.double(), ours.mask)[several]
+        distance = jensen_shannon(ours.weights.double(), theirs.weights.double(), ours.mask)[several]
         change = (ours.logits.softmax(-1) - theirs.logits.softmax(-1)).abs().sum(-1) / 2
-        found[difference] = float(apart.mean()), float(change.mean())
-    assert found[0.1][0] > 2 * found[0.0][0]
-    assert found[0.1][1] < found[0.0][1] + 0.1
+        results[difference] = float(distance.mean()), float(change.mean())
+    assert results[0.1][0] > 2 * results[0.0][0]
+    assert results[0.1][1] < results[0.0][1] + 0.1
 
 
 def test_it_starts_afresh_and_the_reference_stays_as_it_is():

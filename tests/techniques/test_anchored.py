@@ -1,4 +1,4 @@
-"""Anchored: its terms by hand, what is held against what, and that saying nothing costs."""
+"""Anchored: its terms by hand, which outputs are compared, and that uninformative attention has a cost."""
 
 import copy
 import math
@@ -14,7 +14,7 @@ from steadygaze.techniques.anchored import Anchored, stack_versions
 from steadygaze.techniques.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.seat import top_k_distance
 from steadygaze.techniques.technique import CachedTargets
-from techniques.byhand import assert_gradient, by_hand, handed, heard, loss, real_model, texts
+from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, record_calls, texts
 from training.toys import make_run
 
 LN3 = math.log(3)
@@ -44,12 +44,12 @@ def student(encoder: str = "bilstm"):
     return {"reference": frozen(reference)}, model, batch
 
 
-def distance(technique, models, batch, said):
-    """A: of what a model said, from what the reference says of the clean text."""
+def distance(technique, models, batch, output):
+    """A: the distance of a model's output from the output of the reference on the clean text."""
     clean = models["reference"](batch)
-    close = cross_entropy(clean.logits.softmax(-1), said.logits)
+    close = cross_entropy(clean.logits.softmax(-1), output.logits)
     return technique.closeness * close + technique.overlap * top_k_distance(
-        clean.weights, said.weights, batch.mask, technique.k
+        clean.weights, output.weights, batch.mask, technique.k
     )
 
 
@@ -62,8 +62,8 @@ def test_the_terms_by_hand():
     """
     model, batch = by_hand([(LN3, 4 * LN3), (0, 0), (0, 4 * LN3)]), texts([1, 2])
     technique = Anchored(closeness=2, overlap=4, swaps=0.5, share=1, noise=0, stability=3, radius=0.25)
-    given = {"models": {"reference": frozen(model)}, "synonyms": synonyms(4, {1: 3})}
-    found = {name: value.item() for name, value in loss(technique, model, batch, **given).items()}
+    arguments = {"models": {"reference": frozen(model)}, "synonyms": synonyms(4, {1: 3})}
+    results = {name: value.item() for name, value in loss(technique, model, batch, **arguments).items()}
     p = 27 / 28
     swapped = -p * math.log(0.9) - (1 - p) * math.log(0.1)
     entropy = -p * math.log(p) - (1 - p) * math.log(1 - p)
@@ -73,7 +73,7 @@ def test_the_terms_by_hand():
         "swaps": 0.5 * (2 * swapped + 4 / 4),
         "stable": 3 * (swapped - entropy),
     }
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert results == pytest.approx(expected, abs=1e-12)
 
 
 def test_noise_by_hand():
@@ -84,12 +84,12 @@ def test_noise_by_hand():
     """
     model, batch = by_hand([(0, 2 * LN3)]), texts([1])
     technique = Anchored(**{**OFF, "noise": 1}, noise_radius=0.5, closeness=1)
-    found = loss(technique, model, batch, models={"reference": frozen(model)})["noise"].item()
+    result = loss(technique, model, batch, models={"reference": frozen(model)})["noise"].item()
     ends = [
         0.9 * math.log(1 + math.exp(-margin)) + 0.1 * math.log(1 + math.exp(margin))
         for margin in (1.5 * LN3, 2.5 * LN3)
     ]
-    assert min(abs(found - end) for end in ends) < 1e-12
+    assert min(abs(result - end) for end in ends) < 1e-12
 
 
 def test_without_noise_swaps_and_regularisers_it_is_distillation():
@@ -105,7 +105,7 @@ def test_the_perturbation_stays_in_its_ball_and_off_specials_and_padding(encoder
     models, model, batch = student(encoder)
     technique = Anchored(**{**OFF, "noise": 1}, noise_radius=0.3)
     size = 0.3 * technique.on_epoch_start(model, None)["sigma"]
-    calls = heard(model, "encode")
+    calls = record_calls(model, "encode")
     loss(technique, model, batch, models=models)
     clean, moved = calls[-1][1].detach().chunk(2)
     assert_close(clean, model.embed(batch).detach())
@@ -118,7 +118,7 @@ def test_the_perturbation_stays_in_its_ball_and_off_specials_and_padding(encoder
 def test_the_perturbation_leads_uphill_and_is_a_constant():
     models, model, batch = student()
     technique = Anchored(**{**OFF, "noise": 0.7}, noise_radius=0.02)
-    calls = heard(model, "encode")
+    calls = record_calls(model, "encode")
     terms = loss(technique, model, batch, models=models)
     start = calls[0][1].detach()
     r = calls[-1][1].detach().chunk(2)[1] - model.embed(batch).detach()
@@ -126,8 +126,8 @@ def test_the_perturbation_leads_uphill_and_is_a_constant():
     def away(vectors):
         encoded = model.encode(batch, vectors)
         weights = model.attend(model.score(encoded), batch.mask)
-        said = type("Said", (), {"logits": model.decode(encoded, weights), "weights": weights})
-        return distance(technique, models, batch, said)
+        output = type("Output", (), {"logits": model.decode(encoded, weights), "weights": weights})
+        return distance(technique, models, batch, output)
 
     fixed = away(model.embed(batch) + r)
     assert_close(terms["noise"], 0.7 * fixed)
@@ -139,8 +139,8 @@ def test_the_perturbation_leads_uphill_and_is_a_constant():
     assert_gradient(model, sum(terms.values()).sum(), (clean + 0.7 * fixed).sum())
 
 
-def test_under_swaps_the_target_is_what_the_reference_says_of_the_clean_text():
-    """With share 1 and one synonym each, chance has no part in it."""
+def test_under_substitution_the_target_is_the_output_of_the_reference_on_the_clean_text():
+    """With share 1 and one synonym each, nothing is random."""
     models, model, batch = student()
     known = synonyms()
     technique = Anchored(**{**OFF, "swaps": 0.7}, share=1)
@@ -153,7 +153,7 @@ def test_under_swaps_the_target_is_what_the_reference_says_of_the_clean_text():
 
 def test_all_versions_go_through_the_encoder_as_one_batch():
     models, model, batch = student()
-    calls = heard(model, "encode")
+    calls = record_calls(model, "encode")
     terms = loss(Anchored(), model, batch, models=models, synonyms=synonyms())
     assert [len(call[1]) for call in calls] == [len(batch), 3 * len(batch)]  # the search for r, then all three
     assert list(terms) == ["task", "top-k", "noise", "swaps", "stable"]
@@ -178,11 +178,13 @@ def uniform(model):
 
 
 @pytest.mark.parametrize("technique", [Anchored(**OFF), Anchored(noise_radius=0.01)], ids=["clean", "whole"])
-def test_an_attention_that_says_nothing_costs_more_than_the_references_own(technique):
+def test_uninformative_attention_costs_more_than_that_of_the_reference(technique):
     reference, batch = real_model("average")
     several = batch.mask.sum(-1) > 1
-    given = {"models": {"reference": frozen(reference)}, "synonyms": synonyms(pairs={4: 5})}
-    own, nothing = (sum(loss(technique, model, batch, **given).values()) for model in (reference, uniform(reference)))
+    arguments = {"models": {"reference": frozen(reference)}, "synonyms": synonyms(pairs={4: 5})}
+    own, nothing = (
+        sum(loss(technique, model, batch, **arguments).values()) for model in (reference, uniform(reference))
+    )
     assert (nothing > own + 0.1)[several].all()
 
 
@@ -191,7 +193,7 @@ def test_without_a_table_no_word_is_substituted():
     model, batch = by_hand([(1, 5), (1, 5.1), (5, -1)]), texts([1, 3])
     nobody = without_synonyms(4, torch.zeros(4, dtype=torch.bool), torch.tensor([False, True, True, True]))
     technique = Anchored(**{**OFF, "swaps": 1}, share=1)
-    calls = heard(model, "embed")
+    calls = record_calls(model, "embed")
     terms = loss(technique, model, batch, models={"reference": frozen(model)}, synonyms=nobody)
     assert all(one.ids.tolist() == [[1, 3]] for one, *_ in calls)
     assert list(terms) == ["task", "top-k"]
@@ -208,9 +210,9 @@ def test_a_word_without_a_synonym_stays_and_then_the_swapped_text_is_the_clean_o
 def test_what_was_too_large_to_be_kept_is_made_anew():
     models, model, batch = student()
     technique = Anchored()
-    given = handed(technique, model, batch, models=models, synonyms=synonyms())
-    less = replace(given, cached_targets=CachedTargets(given.cached_targets.texts))
-    assert_close(technique.loss(model, batch, less), technique.loss(model, batch, given))
+    inputs = handed(technique, model, batch, models=models, synonyms=synonyms())
+    less = replace(inputs, cached_targets=CachedTargets(inputs.cached_targets.texts))
+    assert_close(technique.loss(model, batch, less), technique.loss(model, batch, inputs))
 
 
 def test_the_model_starts_from_its_reference_and_all_of_it_moves():

@@ -16,7 +16,7 @@ LN3 = math.log(3)
 def test_two_words_by_hand():
     """Words (0, 4 ln 3) and (0, 0): scores (0, 0), weights (½, ½), z = (0, 2 ln 3), p = 9/10, ℓ = ln(10/9).
 
-    dz/ds_t = w_t (x_t − c) = ½ (± 2 ln 3), so that g is a multiple of (−1, 1): away from the word that speaks for the
+    dz/ds_t = w_t (x_t − c) = ½ (± 2 ln 3), so that g is a multiple of (−1, 1): away from the word for the
     label.  ε = ln 3/√2 makes r = (−½ ln 3, ½ ln 3): weights (¼, ¾), z = (0, ln 3), p = 3/4, ℓ = ln(4/3).
     """
     model, batch = by_hand([(0, 4 * LN3), (0, 0)]), texts([1, 2])

@@ -52,7 +52,7 @@ def test_sentence_is_the_printed_formula_and_that_is_attention_at(encoder):
 def test_word_is_the_formula_with_a_ball_for_each_word_and_that_is_a_sign(encoder):
     """α_t = ε G_t/‖G_t‖, so r_t = ε g_t ‖d̃_t‖²/|g_t| = ε sign(g_t).
 
-    Undefined, 0/0, where all of a text's scores are equal; there and in a text of one word the sign is asked alone.
+    Undefined, 0/0, if all scores of a text are equal; there and in a text of one word only the sign is tested.
     """
     model, batch = real_model(encoder)
     d, g = printed(model, batch)
@@ -105,8 +105,8 @@ def test_two_words_by_hand():
 
 
 def test_how_far_a_score_leans_by_hand():
-    """Scores (0, 0, 3): d_1 = d_2 = (0, 0, −3), Σ d̃ = −1; d_3 = (3, 3, 0), Σ d̃ = 6/√18 = √2.  Padding is not
-    heard."""
+    """Scores (0, 0, 3): d_1 = d_2 = (0, 0, −3), Σ d̃ = −1; d_3 = (3, 3, 0), Σ d̃ = 6/√18 = √2.  Padding has
+    no effect."""
     scores = torch.tensor([[0.0, 0.0, 3.0, 9.0]], dtype=torch.float64)
     mask = torch.tensor([[True, True, True, False]])
     assert_close(iat_direction(scores, mask), torch.tensor([[-1, -1, 2**0.5, 0]], dtype=torch.float64))

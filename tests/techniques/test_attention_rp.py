@@ -24,7 +24,7 @@ from techniques.byhand import (
 
 
 class Chosen(RandomKey):
-    """Not chance at all."""
+    """Nothing is random."""
 
     def normal(self, rows, *shape, dtype=torch.float32):
         return torch.tensor([[-3.0, 4.0, 7.0]], dtype=dtype)
@@ -66,9 +66,9 @@ def test_texts_and_steps_have_noise_of_their_own_in_all_directions():
     assert r.unique(dim=0).shape == r.shape
     assert r.mean(0).abs().max() < 0.04
     assert (r.square().mean(0) - 1 / 3).abs().max() < 0.02
-    given = handed(technique, model, batch)
-    later = LossContext(key=given.key.child(1), epoch_tables=given.epoch_tables)
-    one, other = technique.loss(model, batch, given), technique.loss(model, batch, later)
+    inputs = handed(technique, model, batch)
+    later = LossContext(key=inputs.key.child(1), epoch_tables=inputs.epoch_tables)
+    one, other = technique.loss(model, batch, inputs), technique.loss(model, batch, later)
     assert (one["adversarial"] != other["adversarial"]).float().mean() > 0.99
 
 

@@ -1,4 +1,4 @@
-"""The guard on a trained model: what plain training learns passes, what says nothing does not."""
+"""The guard on a trained model: plain training passes, uninformative attention does not."""
 
 from copy import deepcopy
 from functools import cache
@@ -14,7 +14,7 @@ from steadygaze.models.inference import SplitOutputs, split_outputs
 
 @cache
 def trained():
-    """A vanilla model that attends to what it was made to find, and the split that judges it."""
+    """A vanilla model that attends to the planted words, and the split that tests it."""
     corpus = planted_reviews(sizes=(300, 60, 0))
     (texts, labels), held_out = (
         ([example.text for example in corpus[split]], [example.label for example in corpus[split]])
@@ -33,9 +33,9 @@ def seen(model) -> SplitOutputs:
 def test_vanilla_is_not_flagged():
     model, _, history = trained()
     read = seen(model)
-    found = detect_collapse(read.weights, read.mask, ids=read.ids)
-    assert not found.collapsed
-    assert found.distance_to_uniform > 0.05
+    collapse = detect_collapse(read.weights, read.mask, ids=read.ids)
+    assert not collapse.collapsed
+    assert collapse.distance_to_uniform > 0.05
     assert not any(record["attention"]["collapsed"] for record in history[-2:])
 
 
@@ -46,10 +46,10 @@ def test_scores_divided_by_a_thousand_are_flagged_as_uniform(with_reference):
         model.scorer.weigh.weight.div_(1000)
     read = seen(model)
     reference = seen(trained()[0]).weights if with_reference else None
-    found = detect_collapse(read.weights, read.mask, reference, ids=read.ids)
-    assert found.uniform
-    assert found.collapsed
-    assert "nearly the same for every word" in found.reason
+    collapse = detect_collapse(read.weights, read.mask, reference, ids=read.ids)
+    assert collapse.uniform
+    assert collapse.collapsed
+    assert "nearly the same for every word" in collapse.reason
 
 
 @pytest.mark.parametrize("end", ["first", "last"])
@@ -58,7 +58,7 @@ def test_all_weight_on_one_place_is_flagged_as_constant(end):
     words = read.mask if end == "first" else read.mask.flip(-1)
     place = words & (words.cumsum(-1) == 1)
     weights = (place if end == "first" else place.flip(-1)).to(read.weights.dtype)
-    found = detect_collapse(weights, read.mask, read.weights, ids=read.ids)
-    assert found.constant
-    assert not found.uniform
-    assert "follow the position of a word" in found.reason
+    collapse = detect_collapse(weights, read.mask, read.weights, ids=read.ids)
+    assert collapse.constant
+    assert not collapse.uniform
+    assert "follow the position of a word" in collapse.reason

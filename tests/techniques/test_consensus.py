@@ -54,9 +54,9 @@ def test_the_anchor_is_the_mean_of_all_teachers_and_a_distribution():
                 parameter.add_(0.3 * torch.randn_like(parameter))
         teachers[f"teacher-{i}"] = frozen(other)
     memory = handed(Consensus(), model, batch, models=teachers).cached_targets
-    said = [teacher(batch) for teacher in teachers.values()]
-    assert_close(memory.texts["probs"], sum(one.logits.softmax(-1) for one in said) / 4)
-    assert_close(memory.tokens["weights"], sum(one.weights for one in said) / 4)
+    message = [teacher(batch) for teacher in teachers.values()]
+    assert_close(memory.texts["probs"], sum(one.logits.softmax(-1) for one in message) / 4)
+    assert_close(memory.tokens["weights"], sum(one.weights for one in message) / 4)
     assert_close(memory.texts["probs"].sum(-1), torch.ones(len(batch), dtype=torch.float64))
     assert_close(memory.tokens["weights"].sum(-1), batch.mask.any(-1).double())
 
@@ -78,14 +78,14 @@ def test_with_a_first_teacher_they_share_one_group():
     assert seeds(Consensus(teachers=2, first_teacher=0), 9) == [0, 1]
 
 
-def test_teachers_are_trained_as_asked_and_the_student_starts_from_the_first():
+def test_teachers_are_trained_as_requested_and_the_student_starts_from_the_first():
     *group, student = Consensus(teachers=3).stages(2)
     assert [(stage.technique, stage.model, stage.start) for stage in group] == [
         (Vanilla(), f"teacher-{i}", None) for i in range(3)
     ]
     assert (student.model, student.start, student.seed, student.technique) == ("model", "teacher-0", None, None)
-    steady = Consensus(teacher="word-at", teacher_epsilon=0.4, teachers=2).stages(0)
-    assert [stage.technique for stage in steady[:-1]] == [WordAT(epsilon=0.4)] * 2
+    stable = Consensus(teacher="word-at", teacher_epsilon=0.4, teachers=2).stages(0)
+    assert [stage.technique for stage in stable[:-1]] == [WordAT(epsilon=0.4)] * 2
 
 
 def test_short_teachers_train_a_share_of_the_epochs_at_a_decaying_rate():

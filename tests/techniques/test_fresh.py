@@ -145,10 +145,10 @@ def test_the_loss_reads_the_selection_of_the_scorer_cached_or_not():
     )
     assert torch.equal(one, other)
     pulls: list[Tensor | None] = list(torch.autograd.grad(one.sum(), [*model.parameters()], allow_unused=True))
-    heard = {
+    gradients = {
         name.split(".")[0] for (name, _), pull in zip(model.named_parameters(), pulls, strict=True) if pull is not None
     }
-    assert heard == {"predictor"}
+    assert gradients == {"predictor"}
 
 
 @pytest.mark.slow
@@ -183,9 +183,9 @@ def fresh(**settings: object) -> TextClassifier:
 def test_a_trained_vanilla_model_can_be_the_scorer():
     own = fresh().fit(TEXTS, LABELS)
     vanilla = tiny("bigru", seed=3, epochs=2).fit(TEXTS, LABELS)
-    given = fresh().fit(TEXTS, LABELS, reference=vanilla)
-    assert bits(given) == bits(own)
-    assert {record["stage"] for record in given.history_} == {"train"}
+    inputs = fresh().fit(TEXTS, LABELS, reference=vanilla)
+    assert bits(inputs) == bits(own)
+    assert {record["stage"] for record in inputs.history_} == {"train"}
     with pytest.raises(UserError, match="fresh takes a classifier with attention as its scorer"):
         fresh().fit(TEXTS, LABELS, reference=own)
 

@@ -46,14 +46,14 @@ def all_alike(model: HardKumaRationalizer) -> None:
 
 
 def forced(model: HardKumaRationalizer, a: Tensor, b: Tensor) -> None:
-    """These shapes, whatever the texts say."""
+    """These shapes, for all texts."""
     inverse = [shape.expm1().log() for shape in (a, b)]  # of the softplus
     model.generator.scorer.forward = lambda encoded: inverse[0]  # type: ignore[method-assign]
     model.generator.second.forward = lambda encoded: inverse[1]  # type: ignore[method-assign, union-attr]
 
 
 class Even:
-    """In place of chance: the middles of as many cells as there are texts."""
+    """Instead of random numbers: the middles of as many cells as there are texts."""
 
     def uniform(self, rows: Tensor, width: int, dtype: torch.dtype) -> Tensor:
         return ((torch.arange(len(rows), dtype=dtype) + 0.5) / len(rows)).unsqueeze(-1).expand(-1, width)
@@ -127,13 +127,13 @@ def test_the_gradient_is_that_of_the_expected_loss():
     batch = texts(*[[3]] * many)
     task = HardKuma().loss(model, batch, LossContext(key=Even()))["task"].mean()  # type: ignore[arg-type]
     assert float(task.detach()) == pytest.approx(expected(0.3, -0.2), abs=1e-6)
-    (found,) = torch.autograd.grad(task, scores)
+    (result,) = torch.autograd.grad(task, scores)
     step = 1e-4
     slopes = [
         (expected(0.3 + step, -0.2) - expected(0.3 - step, -0.2)) / (2 * step),
         (expected(0.3, -0.2 + step) - expected(0.3, -0.2 - step)) / (2 * step),
     ]
-    assert found.tolist() == pytest.approx(slopes, rel=1e-3)
+    assert result.tolist() == pytest.approx(slopes, rel=1e-3)
     assert all(abs(slope) > 1e-3 for slope in slopes), "or nothing is compared"
 
 
@@ -145,8 +145,8 @@ def test_the_constraints_reach_the_generator_alone_and_the_task_reaches_both():
     for name in ("task", "sparsity", "continuity"):
         for part, parameters in parts.items():
             pulls = torch.autograd.grad(terms[name].sum(), parameters, retain_graph=True, allow_unused=True)
-            heard = any(pull is not None and pull.abs().max() > 0 for pull in pulls)
-            assert heard == (part == "generator" or name == "task"), (name, part)
+            has_gradient = any(pull is not None and pull.abs().max() > 0 for pull in pulls)
+            assert has_gradient == (part == "generator" or name == "task"), (name, part)
     (second,) = torch.autograd.grad(terms["sparsity"].sum(), model.generator.second.weigh.weight)
     assert second.abs().max() > 0
     players = {player.name: player.terms for player in HardKuma().players()}
@@ -157,8 +157,8 @@ def test_multipliers_by_hand():
     """share .2, changes .1.  Shown .6: c = ½ · .4 = .2, λ0 = 1e-5 · e^.01; then .1: c = ½ · .2 + ½ · (−.1) = .05."""
     technique = HardKuma(share=0.2, changes=0.1, sparsity=1e-5, continuity=1e-3)
     for shown, changes, average, sparsity in ((0.6, 0.1, 0.2, 0.01), (0.1, 0.1, 0.05, 0.0125)):
-        told = {"shown": torch.tensor([shown, shown]), "changes": torch.tensor([changes, changes])}
-        technique = technique.after_step(told)
+        statistics = {"shown": torch.tensor([shown, shown]), "changes": torch.tensor([changes, changes])}
+        technique = technique.after_step(statistics)
         assert technique.averages == pytest.approx((average, 0.0), abs=1e-6)
         assert technique.sparsity == pytest.approx(1e-5 * math.exp(sparsity), rel=1e-6)
     assert technique.continuity == pytest.approx(1e-3, rel=1e-6)  # met exactly: it stays
@@ -206,14 +206,14 @@ def test_evaluation_shows_0_1_or_the_mean_and_repeats_itself():
     forced(model, a, b)
     z = model.select(batch, model.generate(batch))
     assert_close(z, torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.0]], dtype=torch.float64))
-    said = model(batch)
-    assert said.selected.tolist() == [[False, True, True], [True, False, False]]
-    assert_close(said.probability, (1 - kumaraswamy.probability_zero(a, b)) * batch.mask)
-    assert_close(said.weights.sum(-1), torch.ones(2, dtype=torch.float64))
-    assert (said.weights[~said.selected] == 0).all()
-    assert_close(said.logits, model.read(batch, z))
-    assert not torch.equal(said.logits, model.read(batch, z > 0))  # half open is not open
-    assert torch.equal(model(batch).logits, said.logits)
+    output = model(batch)
+    assert output.selected.tolist() == [[False, True, True], [True, False, False]]
+    assert_close(output.probability, (1 - kumaraswamy.probability_zero(a, b)) * batch.mask)
+    assert_close(output.weights.sum(-1), torch.ones(2, dtype=torch.float64))
+    assert (output.weights[~output.selected] == 0).all()
+    assert_close(output.logits, model.read(batch, z))
+    assert not torch.equal(output.logits, model.read(batch, z > 0))  # half open is not open
+    assert torch.equal(model(batch).logits, output.logits)
 
 
 def test_with_spans_the_best_windows_of_the_share_are_selected():
@@ -320,21 +320,24 @@ def test_the_best_epoch_is_kept_where_every_epoch_selects_as_much():
 
 
 @pytest.mark.parametrize(
-    ("spans", "shown", "said"),
+    ("spans", "shown", "open_share"),
     [(2, 1.0, "100%"), (2, 0.41, "41%"), (2, 0.4, None), (2, 0.1, None), (2, 0.04, "4%"), (None, 1.0, None)],
 )
-def test_with_spans_it_is_said_where_far_more_or_fewer_gates_are_open_than_are_selected(spans, shown, said):
+def test_with_spans_a_large_difference_between_open_gates_and_selected_words_is_reported(spans, shown, open_share):
     """share = .2: from .1 to .4 is near enough.  Without spans the gates themselves select."""
-    found = HardKuma(spans=spans).warning_after_training({"task": 0.1, "shown": shown}, torch.tensor([0.5, 0.5]))
-    if said is None:
-        assert found is None
+    result = HardKuma(spans=spans).warning_after_training({"task": 0.1, "shown": shown}, torch.tensor([0.5, 0.5]))
+    if open_share is None:
+        assert result is None
     else:
-        assert f"the gates were open for {said} of the words in training, but with spans, share=0.2 of them" in found
+        assert (
+            f"the gates were open for {open_share} of the words in training, but with spans, share=0.2 of them"
+            in result
+        )
 
 
-def test_that_gates_and_windows_disagree_is_said_at_the_end_of_training():
+def test_a_difference_between_gates_and_windows_is_reported_at_the_end_of_training():
     technique = HardKuma(spans=1, sparsity=0.0)
     run = make_run(technique, lambda: model_for(technique))
-    with pytest.warns(UserWarning, match="the predictor was not trained on such selections") as said:
+    with pytest.warns(UserWarning, match="the predictor was not trained on such selections") as caught:
         run.execute()
-    assert len(said) == 1  # once, not every epoch
+    assert len(caught) == 1  # once, not every epoch

@@ -22,7 +22,7 @@ WIDE = {"low": 1e-9, "high": 1e9, "scaled": False}
 
 
 class Known(nn.Module):
-    """A judge that need not learn: the same P(y|m) of every text; keeps what it was shown."""
+    """A probe that need not learn: the same P(y|m) for every text; records its inputs."""
 
     def __init__(self, *probs: float) -> None:
         super().__init__()
@@ -94,44 +94,46 @@ def test_where_the_mask_decides_the_label_of_balanced_classes_every_weight_is_on
     assert_close(w, torch.ones(6, dtype=torch.float64))
 
 
-def given(judge, *prior):
-    return LossContext(modules={"probe": judge}, key=RandomKey(0), prior=torch.tensor(prior, dtype=torch.float64))
+def context_of(probe, *prior):
+    return LossContext(modules={"probe": probe}, key=RandomKey(0), prior=torch.tensor(prior, dtype=torch.float64))
 
 
 def test_the_loss_by_hand():
-    """Attention (¾, ¼), p(1) = 27/28 of both texts; labels 1 and 0, P(y) = (¼, ¾), the judge says (½, ½) of both.
+    """Attention (¾, ¼), p(1) = 27/28 of both texts; labels 1 and 0, P(y) = (¼, ¾), the probe predicts (½, ½) for both.
 
-    Ratios ¾ : ½ = 3/2 for label 1, ¼ : ½ = 1/2 for label 0; their mean is 1, so they stay.  The judge sees 2 · (¾, ¼).
+    Ratios ¾ : ½ = 3/2 for label 1, ¼ : ½ = 1/2 for label 0; their mean is 1, so they stay.  The probe sees 2 · (¾, ¼).
     """
-    model, judge = by_hand([(LN3, 4 * LN3), (0, 0)]), Known(0.5, 0.5)
-    terms = MaskNeutral().loss(model, texts([1, 2], [1, 2], label=(1, 0)), given(judge, 0.25, 0.75))
+    model, probe = by_hand([(LN3, 4 * LN3), (0, 0)]), Known(0.5, 0.5)
+    terms = MaskNeutral().loss(model, texts([1, 2], [1, 2], label=(1, 0)), context_of(probe, 0.25, 0.75))
     assert_close(terms["task"], torch.tensor([-1.5 * math.log(27 / 28), -0.5 * math.log(1 / 28)], dtype=torch.float64))
     assert_close(terms["mask"], torch.full((2,), math.log(2), dtype=torch.float64))
-    assert_close(judge.seen, torch.tensor([[1.5, 0.5]] * 2, dtype=torch.float64))
-    apart = MaskNeutral(weigh="downstream").loss(model, texts([1, 2], [1, 2], label=(1, 0)), given(judge, 0.25, 0.75))
-    assert_close(apart["task"], terms["task"])
-    assert_close(apart["unweighted"], -torch.tensor([27 / 28, 1 / 28], dtype=torch.float64).log())
+    assert_close(probe.seen, torch.tensor([[1.5, 0.5]] * 2, dtype=torch.float64))
+    distance = MaskNeutral(weigh="downstream").loss(
+        model, texts([1, 2], [1, 2], label=(1, 0)), context_of(probe, 0.25, 0.75)
+    )
+    assert_close(distance["task"], terms["task"])
+    assert_close(distance["unweighted"], -torch.tensor([27 / 28, 1 / 28], dtype=torch.float64).log())
 
 
 def test_three_classes_and_clipping():
-    """P(y) = ⅓ each; the judge says (0.001, 0.499, 0.5): 333 is clipped to 10, ⅔ and 0.668 stay; then mean one."""
-    model, judge = by_hand([(0, 0)], [(0, 0)] * 3), Known(0.001, 0.499, 0.5)
-    terms = MaskNeutral().loss(model, texts([1], [1], [1], label=(0, 1, 2)), given(judge, *[1 / 3] * 3))
+    """P(y) = ⅓ each; the probe predicts (0.001, 0.499, 0.5): 333 is clipped to 10, ⅔ and 0.668 stay; then mean one."""
+    model, probe = by_hand([(0, 0)], [(0, 0)] * 3), Known(0.001, 0.499, 0.5)
+    terms = MaskNeutral().loss(model, texts([1], [1], [1], label=(0, 1, 2)), context_of(probe, *[1 / 3] * 3))
     ratio = torch.tensor([10, 1 / 3 / 0.499, 2 / 3], dtype=torch.float64)
     assert_close(terms["task"], ratio / ratio.mean() * LN3)
 
 
-def test_nobody_hears_the_judge_and_the_judge_moves_nobody():
-    model, judge = by_hand([(LN3, 4 * LN3), (0, 0)]), Known(0.3, 0.7)
+def test_no_player_receives_the_gradient_of_the_probe_and_the_probe_changes_no_player():
+    model, probe = by_hand([(LN3, 4 * LN3), (0, 0)]), Known(0.3, 0.7)
     batch = texts([1, 2], [2, 1, 1], label=(1, 0))
-    terms = MaskNeutral().loss(model, batch, given(judge, 0.5, 0.5))
+    terms = MaskNeutral().loss(model, batch, context_of(probe, 0.5, 0.5))
     own = list(model.parameters())
     pulls = torch.autograd.grad(terms["mask"].sum(), own, allow_unused=True, retain_graph=True)
     assert all(pull is None for pull in pulls)
-    assert torch.autograd.grad(terms["task"].sum(), judge.probs, allow_unused=True) == (None,)
+    assert torch.autograd.grad(terms["task"].sum(), probe.probs, allow_unused=True) == (None,)
 
 
-def test_it_must_be_told_the_prior():
+def test_the_prior_is_required():
     with pytest.raises(ValueError, match="needs the class frequencies"):
         MaskNeutral().loss(by_hand([(0, 0)]), texts([1]), LossContext(modules={"probe": Known(0.5, 0.5)}))
 
@@ -144,18 +146,18 @@ def test_each_player_minimizes_its_own_terms_and_every_parameter_has_one_player(
     names += [f"modules.probe.{name}" for name, _ in technique.modules(model)["probe"].named_parameters()]
     owners = {name: [p.name for p in technique.players() if name.startswith(p.trains)] for name in names}
     assert all(len(owner) == 1 for owner in owners.values())
-    heard = {player.name: player.terms for player in technique.players()}
+    terms_of = {player.name: player.terms for player in technique.players()}
     scorer = owners["model.scorer.weigh.weight"][0]
-    assert heard[scorer] == (("task",) if weigh == "joint" else ("unweighted",))
-    assert heard[owners["model.decoder.output.weight"][0]] == ("task",)
-    assert heard["probe"] == ("mask",)
+    assert terms_of[scorer] == (("task",) if weigh == "joint" else ("unweighted",))
+    assert terms_of[owners["model.decoder.output.weight"][0]] == ("task",)
+    assert terms_of["probe"] == ("mask",)
 
 
 def test_downstream_leaves_the_scorer_the_gradient_of_vanilla():
     """One step of each player, seen through the loop: the scorer's pull is that of ℓ, the decoder's that of w ℓ."""
     technique, model = MaskNeutral(weigh="downstream"), by_hand([(LN3, 4 * LN3), (0, 0), (1.0, -2.0)])
     batch = texts([1, 2], [3, 2, 1], label=(1, 0))
-    terms = technique.loss(model, batch, given(Known(0.2, 0.8), 0.5, 0.5))
+    terms = technique.loss(model, batch, context_of(Known(0.2, 0.8), 0.5, 0.5))
     downstream, scorer, _ = technique.players()
     key, theta = model.scorer.key, model.decoder.output.weight
     plain = torch.nn.functional.cross_entropy(model(batch).logits, batch.gold)
@@ -175,7 +177,7 @@ class Listener(Recorder):
 
 
 class Settled(MaskNeutral):
-    """As if the judge had lost so much."""
+    """As if the probe had this loss."""
 
     lost = 0.0
 
@@ -183,8 +185,8 @@ class Settled(MaskNeutral):
         return super().warning_after_training({**terms, "mask": self.lost}, prior)
 
 
-@pytest.mark.parametrize(("lost", "said"), [(0.05, True), (0.08, False)])
-def test_a_mask_that_decides_is_said_when_training_is_over(lost, said):
+@pytest.mark.parametrize(("lost", "is_reported"), [(0.05, True), (0.08, False)])
+def test_a_mask_that_decides_the_label_is_reported_at_the_end_of_training(lost, is_reported):
     """A tenth of ln 2 is 0.069."""
 
     class Now(Settled):
@@ -194,19 +196,19 @@ def test_a_mask_that_decides_is_said_when_training_is_over(lost, said):
     listener = Listener()
     make_run(Now(), watcher=listener, epochs=1).execute()
     mine = [message for message in listener.warned if "mask-neutral" in message]
-    assert len(mine) == said
-    assert not said or "a loss of 0.050 of 0.693 nats" in mine[0]
+    assert len(mine) == is_reported
+    assert not is_reported or "a loss of 0.050 of 0.693 nats" in mine[0]
 
 
 def test_other_techniques_have_nothing_to_remark():
     class Silent(Technique):
-        def loss(self, model, batch, given):
+        def loss(self, model, batch, context_of):
             return {}
 
     assert Silent().warning_after_training({"mask": 0.0}, torch.tensor([0.5, 0.5])) is None
 
 
-def test_the_loop_tells_the_shares_of_the_classes():
+def test_the_loop_passes_the_shares_of_the_classes():
     data = corpus()
     data = type(data)(data.text, None, np.where(np.arange(len(data)) % 4 == 0, 0, data.label), None)
     run = make_run(MaskNeutral(), data=data, epochs=1)

@@ -13,7 +13,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.techniques.random_pretraining import RandomPretraining, RandomWeights, dirichlet
 from steadygaze.techniques.technique import LossContext
-from techniques.byhand import by_hand, heard, texts
+from techniques.byhand import by_hand, record_calls, texts
 from training.toys import Recorder, make_run, weights
 
 DOUBLE = torch.float64
@@ -47,15 +47,15 @@ def test_they_are_drawn_evenly_from_the_simplex():
     assert np.corrcoef(w[:, 0], w[:, 1])[0, 1] == pytest.approx(-0.5, abs=0.05)
 
 
-def test_the_first_stage_decodes_random_weights_and_never_asks_the_scorer():
+def test_the_first_stage_decodes_random_weights_and_never_calls_the_scorer():
     model, tiny = classifier("bilstm"), batch(split())
-    scored, decoded = heard(model, "score"), heard(model, "decode")
+    scored, decoded = record_calls(model, "score"), record_calls(model, "decode")
     RandomWeights().loss(model, tiny, LossContext(key=RandomKey(7)))
     assert not scored
     assert_close(decoded[0][1], dirichlet(RandomKey(7), tiny, DOUBLE))
 
 
-def test_the_second_stage_is_the_plain_loss_and_a_judge_that_nobody_hears():
+def test_the_second_stage_is_the_plain_loss_and_a_probe_without_effect_on_the_model():
     model, technique = by_hand([(1.0, 2.0), (0.0, -1.0)]), RandomPretraining()
     tiny = texts([1, 2], [2, 2, 1], label=(1, 0))
     modules = {"probe": technique.modules(model)["probe"].double()}
@@ -102,8 +102,8 @@ def test_uniform_attention_is_refused():
         clf.fit(["good film", "bad film"] * 10, [1, 0] * 10)
 
 
-def test_a_judge_that_knows_the_labels_is_mentioned():
+def test_a_probe_that_predicts_the_labels_is_reported():
     prior = torch.tensor([0.5, 0.5])
     assert "label can be predicted" in RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.01}, prior)
     assert RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.6}, prior) is None
-    assert RandomPretraining().warning_after_training({"task": 0.1}, prior) is None  # a stage without a judge
+    assert RandomPretraining().warning_after_training({"task": 0.1}, prior) is None  # a stage without a probe

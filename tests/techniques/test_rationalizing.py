@@ -44,7 +44,7 @@ class Skewing(Rnp):
 
 
 def looked(chances: list[float], real: list[bool], many: int = MANY) -> tuple[GeneratorOutput, Batch]:
-    """The same units in so many texts, each with chance of its own."""
+    """The same units in this number of texts, each with its own random numbers."""
     probability = torch.tensor([chances] * many, dtype=torch.float64)
     exists = torch.tensor([real] * many)
     ids = torch.ones_like(exists, dtype=torch.long)
@@ -53,26 +53,26 @@ def looked(chances: list[float], real: list[bool], many: int = MANY) -> tuple[Ge
 
 
 def assert_frequent(found: torch.Tensor, expected: list[float]) -> None:
-    for frequency, chance in zip(found.double().mean(0).tolist(), expected, strict=True):
-        assert abs(frequency - chance) <= SPREAD * math.sqrt(chance * (1 - chance) / MANY)
+    for frequency, probability in zip(found.double().mean(0).tolist(), expected, strict=True):
+        assert abs(frequency - probability) <= SPREAD * math.sqrt(probability * (1 - probability) / MANY)
 
 
 @pytest.mark.parametrize("exploration", [0.0, 0.3, 0.9])
-def test_units_are_drawn_as_often_as_their_chances_and_exploration_say_and_empty_ones_never(exploration):
+def test_units_are_drawn_with_their_probabilities_and_the_exploration_and_empty_ones_never(exploration):
     """Three real units and two empty ones: exploration is shared by the three."""
-    given, batch = looked([0.7, 0.2, 0.1, 0.0, 0.0], [True] * 3 + [False] * 2)
-    drawn = sample_selection(given, batch, RandomKey(1), exploration)
+    inputs, batch = looked([0.7, 0.2, 0.1, 0.0, 0.0], [True] * 3 + [False] * 2)
+    drawn = sample_selection(inputs, batch, RandomKey(1), exploration)
     expected = [(1 - exploration) * p + exploration / 3 for p in (0.7, 0.2, 0.1)]
     assert torch.equal(drawn.units.sum(-1), torch.ones(MANY, dtype=torch.long))
     assert_frequent(drawn.units, [*expected, 0.0, 0.0])
     assert_close(drawn.log_prob, torch.tensor(expected, dtype=torch.float64).log()[drawn.units.int().argmax(-1)])
 
 
-def test_of_a_text_without_units_none_is_drawn_and_nothing_is_said_of_its_chance():
-    given, batch = looked([0.0, 0.0], [False, False], many=3)
+def test_a_text_without_units_has_no_selection_and_no_log_probability():
+    inputs, batch = looked([0.0, 0.0], [False, False], many=3)
     for drawn in (
-        sample_selection(given, batch, RandomKey(1), 0.2),
-        sample_bernoulli(given, batch, RandomKey(1), 0.2, 0.5),
+        sample_selection(inputs, batch, RandomKey(1), 0.2),
+        sample_bernoulli(inputs, batch, RandomKey(1), 0.2, 0.5),
     ):
         assert not drawn.units.any()
         assert not drawn.log_prob.any()
@@ -80,24 +80,24 @@ def test_of_a_text_without_units_none_is_drawn_and_nothing_is_said_of_its_chance
 
 
 @pytest.mark.parametrize("share", [None, 0.1])
-def test_coins_fall_as_often_as_they_say(share):
-    given, batch = looked([0.9, 0.3, 0.0], [True, True, False])
-    drawn = sample_bernoulli(given, batch, RandomKey(2), 0.2, share)
+def test_coins_have_their_probabilities(share):
+    inputs, batch = looked([0.9, 0.3, 0.0], [True, True, False])
+    drawn = sample_bernoulli(inputs, batch, RandomKey(2), 0.2, share)
     expected = [0.8 * p + 0.2 * (share or 0.5) for p in (0.9, 0.3)]
     assert_frequent(drawn.units, [*expected, 0.0])
     p = torch.tensor(expected, dtype=torch.float64)
     assert_close(drawn.log_prob, torch.where(drawn.units[:, :2], p, 1 - p).log().sum(-1))
-    assert torch.equal((drawn.noisy > 0) & given.real, drawn.units)
+    assert torch.equal((drawn.noisy > 0) & inputs.real, drawn.units)
 
 
 def test_a_text_draws_the_same_in_any_company():
-    given, batch = looked([0.3, 0.3, 0.4], [True] * 3, many=8)
+    inputs, batch = looked([0.3, 0.3, 0.4], [True] * 3, many=8)
     alone = GeneratorOutput(
-        *(None if v is None else v[5:6] for v in (given.hidden, None, given.real, given.scores, given.probability))
+        *(None if v is None else v[5:6] for v in (inputs.hidden, None, inputs.real, inputs.scores, inputs.probability))
     )
     row = Batch(*(v[5:6] for v in (batch.ids, batch.present, batch.mask, batch.index)))
     for way in (partial(sample_selection, exploration=0.2), partial(sample_bernoulli, exploration=0.2, share=0.2)):
-        assert torch.equal(way(alone, row, RandomKey(3)).units[0], way(given, batch, RandomKey(3)).units[5])
+        assert torch.equal(way(alone, row, RandomKey(3)).units[0], way(inputs, batch, RandomKey(3)).units[5])
 
 
 def test_straight_through_is_exactly_what_was_drawn_with_the_gradient_of_the_soft():
@@ -128,9 +128,9 @@ def test_skewed_the_predictor_learns_from_the_first_sentence_alone_and_the_gener
     trained = run.execute()
     assert [record["stage"] for record in run.history] == ["skewed", "skewed"]
     torch.manual_seed(derive_seed(0, 0))
-    fresh, found = weights(make()), weights(trained)
-    assert all(found[name] == fresh[name] for name in fresh if name.startswith("generator"))
-    assert found["predictor.heads.hard.weight"] != fresh["predictor.heads.hard.weight"]
+    fresh, result = weights(make()), weights(trained)
+    assert all(result[name] == fresh[name] for name in fresh if name.startswith("generator"))
+    assert result["predictor.heads.hard.weight"] != fresh["predictor.heads.hard.weight"]
 
 
 @pytest.mark.parametrize("kind", [Rnp, ThreePlayer])
@@ -152,7 +152,7 @@ def test_skewed_words_after_the_first_sentence_change_nothing():
 
 
 @pytest.mark.parametrize("technique", [Rnp(), A2R(), Rnp(granularity="token", skewed=1)])
-def test_without_sentences_to_tell_apart_there_is_a_sentence_that_says_so(technique):
+def test_without_several_sentences_per_text_an_error_names_the_problem(technique):
     with pytest.raises(UserError, match=r"no token of the vocabulary ends a sentence .* granularity=token"):
         technique.build(table, Architecture(), 2, False, lambda: torch.zeros_like(ENDS))
 
@@ -197,11 +197,11 @@ OTHERS: dict[str, object] = {
     "lead": 0.3,
 }
 STATE = {"granularity", "estimator", "variant", "shared_encoder", "costs", "averages"}
-"""No settings, or those that tell one kind from another."""
+"""No settings, or those that distinguish one kind from another."""
 
 
 def decided(technique: RationalizingTechnique) -> Rationalizer:
-    """A model whose chances are far from even, and whose heads say this of one text and that of another."""
+    """A model with probabilities far from even, whose heads have different outputs for different texts."""
     torch.manual_seed(0)
     model = model_for(technique, "average", torch.float64, dropout=0.0).eval()
     assert isinstance(model, Rationalizer)
@@ -219,16 +219,16 @@ def does(technique: RationalizingTechnique, model: Rationalizer) -> tuple[object
     """
     rows = torch.randint(1, len(ENDS), (9, 60), generator=torch.Generator().manual_seed(0)).tolist()
     model.selection_config = technique.selection_config()
-    batch, players, found = texts(*rows, label=[0, 1, 1] * 3), technique.players(), []
+    batch, players, results = texts(*rows, label=[0, 1, 1] * 3), technique.players(), []
     for seed in range(2):
         terms = technique.loss(model, batch, LossContext(key=RandomKey(seed), progress=0.5))
-        found.append({name: values.tolist() for name, values in terms.items()})
+        results.append({name: values.tolist() for name, values in terms.items()})
         for player in players:
             loss = sum(terms[name].sum() for name in player.terms or terms)
             moved = {name: one for name, one in model.named_parameters() if f"model.{name}".startswith(player.trains)}
             pulls = torch.autograd.grad(loss, list(moved.values()), allow_unused=True, retain_graph=True)
-            found.append({name: pull.sum() for name, pull in zip(moved, pulls, strict=True) if pull is not None})
-    return players, technique.stages(0), model(batch).selected.tolist(), found
+            results.append({name: pull.sum() for name, pull in zip(moved, pulls, strict=True) if pull is not None})
+    return players, technique.stages(0), model(batch).selected.tolist(), results
 
 
 @pytest.mark.parametrize(("kind", "how"), [(kind, how) for kind, every in KINDS.items() for how in every], ids=str)
@@ -248,8 +248,8 @@ def test_just_those_settings_are_refused_that_do_nothing(kind: type[Rationalizin
             assert why.endswith(": leave it out")
 
 
-def test_a_setting_that_does_nothing_is_told_beside_what():
-    found = {
+def test_a_setting_without_effect_is_reported_with_the_reason():
+    results = {
         Rnp(
             share=0.5
         ): "share=0.5 has no effect with granularity=sentence (it applies to granularity=token): leave it out",
@@ -261,7 +261,7 @@ def test_a_setting_that_does_nothing_is_told_beside_what():
             "exploration=0.5 has no effect with a2r and granularity=token: leave it out"
         ),
     }
-    for technique, sentence in found.items():
+    for technique, sentence in results.items():
         assert technique.validate(Architecture(), 2) == sentence
 
 
@@ -277,10 +277,10 @@ HALVED = [Rnp(), Rnp(granularity="token"), A2R(), ThreePlayer(), ThreePlayer(gra
 
 
 @pytest.mark.parametrize("technique", HALVED, ids=lambda one: f"{type(one).__name__} {one.granularity}")
-def test_in_mixed_precision_chances_and_what_the_generator_hears_are_in_full_precision(
+def test_in_mixed_precision_probabilities_and_the_terms_of_the_generator_are_in_full_precision(
     technique: RationalizingTechnique,
 ):
-    """In half of it chances are multiples of 1/256 near 1, and costs that differ by less than that are the same."""
+    """In half precision, probabilities near 1 are multiples of 1/256, and costs that differ by less are the same."""
     model = model_for(technique, "average", dropout=0.0)
     assert isinstance(model, Rationalizer)
     batch = texts([3, 4, 6, 5, 8, 13, 9], [3, 6, 2], label=[0, 1])

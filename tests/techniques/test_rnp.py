@@ -1,4 +1,4 @@
-"""RNP: each estimator pulls as it says; REINFORCE without bias, by going through all that could be drawn."""
+"""RNP: each estimator has its documented gradient; REINFORCE is unbiased, by enumeration of all selections."""
 
 import dataclasses
 from functools import partial
@@ -15,8 +15,7 @@ from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.rationalizing import BASELINE_BATCHES, sample_selection, task_loss
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext
-from techniques.byhand import heard as hear
-from techniques.byhand import texts
+from techniques.byhand import record_calls, texts
 from training.toys import Recorder, make_run, model_for, outcome
 
 THREE = texts([3, 4, 6, 5, 8, 13, 9, 2, 7], label=[0])
@@ -29,7 +28,7 @@ def model_of(technique: Rnp) -> Rationalizer:
     torch.manual_seed(5)
     model = model_for(technique, "bigru", torch.float64, dropout=0.0, hidden=6)
     assert isinstance(model, Rationalizer)
-    with torch.no_grad():  # so that chances are far from even, and selections from alike
+    with torch.no_grad():  # so that probabilities are far from even, and selections differ
         model.generator.scorer.weigh.weight.mul_(4)
         for value in model.predictor.parameters():
             value.mul_(3)
@@ -42,7 +41,7 @@ def generator_pull(loss: Tensor, model: Rationalizer) -> list[Tensor]:
 
 def drawn_loss(technique: Rnp, model: Rationalizer, batch: Batch, seed: int) -> tuple[Terms, Tensor]:
     """The terms, and the selection that was read for them."""
-    calls = hear(model, "read")
+    calls = record_calls(model, "read")
     terms = technique.loss(model, batch, LossContext(key=RandomKey(seed)))
     return terms, calls[-1][1]
 
@@ -56,7 +55,7 @@ def selections(model: Rationalizer, batch: Batch) -> list[Tensor]:
     return [torch.tensor([[bool(code >> t & 1) for t in range(many)]]) for code in range(2**many)]
 
 
-def chances(technique: Rnp, model: Rationalizer, batch: Batch) -> list[Tensor]:
+def selection_probabilities(technique: Rnp, model: Rationalizer, batch: Batch) -> list[Tensor]:
     """q of each of them, with its gradient, as the paper and no code of ours has it."""
     p = model.generate(batch).probability[0]
     if model.selection_config.granularity == "sentence":
@@ -66,13 +65,13 @@ def chances(technique: Rnp, model: Rationalizer, batch: Batch) -> list[Tensor]:
 
 
 def cost(technique: Rnp, model: Rationalizer, batch: Batch, chosen: Tensor) -> Tensor:
-    found = task_loss(model.read(batch, chosen), batch)[0].tanh()
+    result = task_loss(model.read(batch, chosen), batch)[0].tanh()
     if model.selection_config.granularity == "sentence":
-        return found
+        return result
     z, n = chosen[0].double(), batch.ids.shape[1]
     changes = sum(abs(z[t] - z[t + 1]) for t in range(n - 1))
     pieces = max(0, float(changes) - 2 * technique.spans) / n
-    return found + technique.sparsity * abs(z.sum() / n - technique.share) + technique.continuity * pieces
+    return result + technique.sparsity * abs(z.sum() / n - technique.share) + technique.continuity * pieces
 
 
 @pytest.mark.sweep(strength=2)
@@ -85,7 +84,7 @@ def test_reinforce_is_unbiased_for_the_cost_of_a_selection_as_it_is_drawn(batch,
     technique = Rnp(granularity=granularity, costs=costs, exploration=exploration, share=0.4, spans=1, sparsity=0.7)
     technique = dataclasses.replace(technique, continuity=2.0)
     model = model_of(technique)
-    every, drawn = selections(model, batch), chances(technique, model, batch)
+    every, drawn = selections(model, batch), selection_probabilities(technique, model, batch)
     assert_close(sum(drawn).detach(), torch.tensor(1.0, dtype=torch.float64))
     charged = [cost(technique, model, batch, one).detach() for one in every]
     assert max(charged) - min(charged) > 0.05, "or nothing is to be learned"
@@ -109,7 +108,8 @@ def test_exploration_shortens_the_gradient_for_sentences_and_turns_it_nowhere():
     charged = [cost(technique, model, THREE, one).detach() for one in selections(model, THREE)]
     pulls = [
         generator_pull(
-            sum(q * c for q, c in zip(chances(Rnp(exploration=e), model, THREE), charged, strict=True)), model
+            sum(q * c for q, c in zip(selection_probabilities(Rnp(exploration=e), model, THREE), charged, strict=True)),
+            model,
         )
         for e in (0.0, 0.2)
     ]
@@ -118,7 +118,7 @@ def test_exploration_shortens_the_gradient_for_sentences_and_turns_it_nowhere():
 
 
 @pytest.mark.parametrize("granularity", ["sentence", "token"])
-def test_by_reinforce_the_generator_hears_the_policy_alone_and_the_predictor_the_task(granularity):
+def test_with_reinforce_the_generator_minimizes_the_policy_loss_and_the_predictor_the_task_loss(granularity):
     technique = Rnp(granularity=granularity)
     model = model_of(technique)
     terms = technique.loss(model, THREE, LossContext(key=RandomKey(1)))
@@ -126,8 +126,8 @@ def test_by_reinforce_the_generator_hears_the_policy_alone_and_the_predictor_the
     assert all(
         g is None for g in torch.autograd.grad(terms["task"].sum(), parameters, allow_unused=True, retain_graph=True)
     )
-    heard = torch.autograd.grad(terms["policy"].sum(), list(model.predictor.parameters()), allow_unused=True)
-    assert all(pull is None for pull in heard)
+    gradients = torch.autograd.grad(terms["policy"].sum(), list(model.predictor.parameters()), allow_unused=True)
+    assert all(pull is None for pull in gradients)
     assert {player.name: player.terms for player in technique.players()} == {
         "predictor": ("task",),
         "generator": ("policy",),
@@ -150,17 +150,17 @@ def test_whatever_the_estimator_what_is_read_is_a_selection_and_nothing_in_betwe
                 assert int(chosen.sum()) <= 0.4 * 9
 
 
-def test_straight_through_pulls_as_if_the_chances_were_the_selection():
+def test_straight_through_has_the_gradient_of_the_probabilities():
     """∂ℓ/∂z at what was drawn, times ∂π/∂θ."""
     technique = Rnp(estimator="straight-through")
     model = model_of(technique)
-    found = generator_pull(technique.loss(model, THREE, LossContext(key=RandomKey(2)))["task"].sum(), model)
+    result = generator_pull(technique.loss(model, THREE, LossContext(key=RandomKey(2)))["task"].sum(), model)
     looked = model.generate(THREE)
     units = sample_selection(looked, THREE, RandomKey(2), technique.exploration).units
     z = looked.spread(units).double().requires_grad_()
     (slope,) = torch.autograd.grad(task_loss(model.read(THREE, z), THREE).sum(), z)
     expected = generator_pull((looked.spread(looked.probability) * slope).sum(), model)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(result, expected, strict=True):
         assert_close(one, other)
 
 
@@ -172,7 +172,7 @@ def test_gumbel_draws_as_reinforce_does_and_pulls_through_what_is_softer_the_hig
     technique = Rnp(estimator="gumbel", temperature=temperature, granularity=granularity, share=None, sparsity=0.0)
     technique = dataclasses.replace(technique, continuity=0.0)
     model = model_of(technique)
-    found = generator_pull(technique.loss(model, batch, LossContext(key=RandomKey(2)))["task"].sum(), model)
+    result = generator_pull(technique.loss(model, batch, LossContext(key=RandomKey(2)))["task"].sum(), model)
     looked = model.generate(batch)
     p, u = looked.probability, RandomKey(2).uniform(batch.index, looked.real.shape[1], dtype=torch.float64)
     if batch is THREE:
@@ -186,7 +186,7 @@ def test_gumbel_draws_as_reinforce_does_and_pulls_through_what_is_softer_the_hig
     (slope,) = torch.autograd.grad(task_loss(model.read(batch, z), batch).sum(), z)
     expected = generator_pull((looked.spread(soft) * slope).sum(), model)
     assert any(pull.abs().max() > 1e-6 for pull in expected), "or nothing is compared"
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(result, expected, strict=True):
         assert_close(one, other)
 
 

@@ -10,7 +10,7 @@ from contract.tiny import assert_close
 from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.techniques.seat import Seat
 from steadygaze.techniques.technique import CachedTargets
-from techniques.byhand import assert_gradient, by_hand, handed, heard, loss, real_model, texts
+from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, record_calls, texts
 from training.toys import make_model, make_run, weights
 
 LN3 = math.log(3)
@@ -19,7 +19,7 @@ WORDS = [(LN3, 4 * LN3), (0, 0)]
 
 
 def even(model):
-    """The same model with a scorer that says nothing."""
+    """The same model with a constant scorer."""
     other = copy.deepcopy(model)
     with torch.no_grad():
         for parameter in other.scorer.parameters():
@@ -44,9 +44,9 @@ def test_the_terms_by_hand(variant, solver):
     technique = Seat(variant=variant, radius=0.25, solver=solver, stability=3.0, overlap=8.0)
     terms = loss(technique, even(reference), batch, models={"reference": frozen(reference)})
     close = -27 / 28 * math.log(0.9) - 1 / 28 * math.log(0.1)
-    steady = -0.9 * math.log(0.75) - 0.1 * math.log(0.25)
-    found = {name: value.item() for name, value in terms.items()}
-    assert found == pytest.approx({"task": close, "top-k": 8 * 0.25, "stable": 3 * steady}, abs=1e-12)
+    stable = -0.9 * math.log(0.75) - 0.1 * math.log(0.25)
+    results = {name: value.item() for name, value in terms.items()}
+    assert results == pytest.approx({"task": close, "top-k": 8 * 0.25, "stable": 3 * stable}, abs=1e-12)
 
 
 @pytest.mark.parametrize("variant", ["paper", "joint"])
@@ -66,7 +66,7 @@ def test_at_strength_zero_it_is_plain_distillation(variant):
     assert_gradient(model, terms["task"].sum(), expected.sum())
 
 
-def test_a_model_like_its_reference_has_no_pull_but_the_wish_to_be_steady():
+def test_a_model_equal_to_its_reference_has_only_the_gradient_of_the_stability_term():
     reference, batch = real_model()
     terms = loss(Seat(), reference, batch, models={"reference": frozen(reference)})
     assert (terms["top-k"] == 0).all()
@@ -76,11 +76,11 @@ def test_a_model_like_its_reference_has_no_pull_but_the_wish_to_be_steady():
 
 def test_hidden_states_come_from_memory_and_are_the_encoders():
     reference, batch = real_model()
-    given = handed(Seat(), reference, batch, models={"reference": frozen(reference)})
-    assert_close(given.cached_targets.tokens["hidden"], reference.encode(batch).hidden.detach())
+    inputs = handed(Seat(), reference, batch, models={"reference": frozen(reference)})
+    assert_close(inputs.cached_targets.tokens["hidden"], reference.encode(batch).hidden.detach())
     model = even(reference)
-    calls = heard(model, "encode")
-    Seat().loss(model, batch, given)
+    calls = record_calls(model, "encode")
+    Seat().loss(model, batch, inputs)
     assert not calls
     joint = Seat(variant="joint")
     assert "hidden" not in joint.cache_targets({"reference": frozen(reference)}, batch).tokens
@@ -93,12 +93,13 @@ def test_hidden_states_come_from_memory_and_are_the_encoders():
 def test_what_was_too_large_to_be_kept_is_made_anew(variant, lost):
     reference, batch = real_model()
     technique, model = Seat(variant=variant), even(reference)
-    given = handed(technique, model, batch, models={"reference": frozen(reference)})
+    inputs = handed(technique, model, batch, models={"reference": frozen(reference)})
     less = CachedTargets(
-        given.cached_targets.texts, {name: v for name, v in given.cached_targets.tokens.items() if name not in lost}
+        inputs.cached_targets.texts, {name: v for name, v in inputs.cached_targets.tokens.items() if name not in lost}
     )
     kept, anew = (
-        technique.loss(model, batch, type(given)(given.models, cached_targets=m)) for m in (given.cached_targets, less)
+        technique.loss(model, batch, type(inputs)(inputs.models, cached_targets=m))
+        for m in (inputs.cached_targets, less)
     )
     assert_close(anew, kept)
 
@@ -110,7 +111,7 @@ def changed(before, after) -> set[str]:
 
 
 @pytest.mark.parametrize(("variant", "parts"), [("paper", {"scorer"}), ("joint", {"scorer", "encoder", "decoder"})])
-def test_what_trains_is_what_the_variant_says(variant, parts):
+def test_the_variant_determines_what_is_trained(variant, parts):
     run = make_run(Seat(variant=variant), epochs=2)
     model = run.execute()
     assert changed(run.models["reference"], model) == parts
@@ -136,16 +137,16 @@ def test_released_by_hand():
     """
     model, batch = by_hand([(0, 4 * LN3), (0, 0)]), texts([1, 2])
     technique = Seat(variant="released", embedding_radius=LN3 / 2, stability=3.0, overlap=8.0)
-    found = {name: value.item() for name, value in loss(technique, model, batch).items()}
+    results = {name: value.item() for name, value in loss(technique, model, batch).items()}
     expected = {"task": math.log(10 / 9), "adversarial": 3 * math.log(1 + 3**-0.5), "top-k": 2.0}
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert results == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("clamp", [False, True])
 def test_released_keeps_to_its_ball_and_only_the_clamp_leaves_it(clamp):
     """Pressed into [0, 1], every negative entry moves by more than the radius: what the released code does."""
     model, batch = real_model()
-    calls = heard(model, "encode")
+    calls = record_calls(model, "encode")
     loss(Seat(variant="released", embedding_radius=0.05, clamp=clamp), model, batch)
     own, perturbed = model.embed(batch).detach(), calls[-2][1].detach()
     r = perturbed - own
@@ -159,16 +160,16 @@ def test_released_keeps_to_its_ball_and_only_the_clamp_leaves_it(clamp):
         assert (r[batch.mask] != 0).all()
 
 
-def test_released_rewards_an_attention_that_says_nothing():
+def test_released_rewards_uninformative_attention():
     """Its top-k term is exactly 0 for one, and not for an ordinary one; the paper's is the other way round."""
     model, batch = real_model()
     several = batch.mask.sum(-1) > 1
     released = Seat(variant="released", embedding_radius=0.1)
     assert (loss(released, even(model), batch)["top-k"] == 0).all()
     assert (loss(released, model, batch)["top-k"][several] > 0).all()
-    given = {"models": {"reference": frozen(model)}}
-    assert (loss(Seat(), even(model), batch, **given)["top-k"][several] > 0).all()
-    assert (loss(Seat(), model, batch, **given)["top-k"] == 0).all()
+    arguments = {"models": {"reference": frozen(model)}}
+    assert (loss(Seat(), even(model), batch, **arguments)["top-k"][several] > 0).all()
+    assert (loss(Seat(), model, batch, **arguments)["top-k"] == 0).all()
 
 
 def test_released_needs_no_reference():

@@ -35,8 +35,10 @@ def binary(encoder: str = "bilstm"):
 
 
 def worst(model, batch, key: RandomKey | None = None, **ball) -> Tensor:
-    said = model(batch)
-    return worst_change(model, said.encoded, said.weights, said.logits, batch, WeightBall(**ball), key or RandomKey(5))
+    output = model(batch)
+    return worst_change(
+        model, output.encoded, output.weights, output.logits, batch, WeightBall(**ball), key or RandomKey(5)
+    )
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, 0.4), (2, 0.25), (3, 0.2), (4, 0.25), (9, 0.25)])
@@ -68,9 +70,9 @@ def test_a_tie_goes_to_the_earlier_word():
 def test_padding_is_not_counted_and_a_text_without_words_is_at_no_distance():
     mask = torch.tensor([[True, True, False, False], [False] * 4])
     w, own = torch.cat([W, W]), torch.cat([OWN, OWN]).requires_grad_()
-    found = top_k_distance(w, own, mask, 7)
-    assert_close(found, torch.tensor([0.25, 0], dtype=torch.float64))  # (.5 + .5)/4
-    (gradient,) = torch.autograd.grad(found.sum(), own)
+    result = top_k_distance(w, own, mask, 7)
+    assert_close(result, torch.tensor([0.25, 0], dtype=torch.float64))  # (.5 + .5)/4
+    (gradient,) = torch.autograd.grad(result.sum(), own)
     assert (gradient[~mask] == 0).all()
 
 
@@ -90,8 +92,8 @@ def test_the_worst_change_by_hand():
     with torch.no_grad():
         model.decoder.output.bias.copy_(-model(batch).logits[0])
     for solver in ("pairs", "exact", "pgd"):
-        found = worst(model, batch, radius=LN3 / 4, solver=solver)
-        assert found.item() == pytest.approx(math.log(16 / 3) / 2, abs=1e-12)
+        result = worst(model, batch, radius=LN3 / 4, solver=solver)
+        assert result.item() == pytest.approx(math.log(16 / 3) / 2, abs=1e-12)
 
 
 @pytest.mark.sweep
@@ -99,17 +101,17 @@ def test_the_worst_change_by_hand():
 @pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0])
 def test_for_two_classes_pairs_and_exact_are_the_highest_of_all_corners(encoder, radius):
     model, batch = binary(encoder)
-    found = worst(model, batch, radius=radius)
-    assert torch.equal(found, worst(model, batch, radius=radius, solver="exact"))
-    said = model(batch)
+    result = worst(model, batch, radius=radius)
+    assert torch.equal(result, worst(model, batch, radius=radius, solver="exact"))
+    output = model(batch)
     places = batch.mask.any(0).nonzero().flatten()
-    highest = torch.full_like(found, -torch.inf)
+    highest = torch.full_like(result, -torch.inf)
     for signs in product((-radius, radius), repeat=len(places)):
-        delta = torch.zeros_like(said.weights)
+        delta = torch.zeros_like(output.weights)
         delta[:, places] = torch.tensor(signs, dtype=torch.float64)
-        moved = model.decode(said.encoded, said.weights + delta.masked_fill(~batch.mask, 0.0))
-        highest = torch.maximum(highest, cross_entropy(said.logits.softmax(-1), moved))
-    assert_close(found, highest)
+        moved = model.decode(output.encoded, output.weights + delta.masked_fill(~batch.mask, 0.0))
+        highest = torch.maximum(highest, cross_entropy(output.logits.softmax(-1), moved))
+    assert_close(result, highest)
 
 
 @pytest.mark.slow
@@ -119,7 +121,7 @@ def test_a_search_never_finds_more_for_two_classes_and_comes_near(norm):
     for radius in (1e-3, 0.1, 1.0):
         exact = worst(model, batch, radius=radius, norm=norm)
         tried = [worst(model, batch, RandomKey().child(i), radius=radius, norm=norm, solver="pgd") for i in range(12)]
-        assert all((found <= exact * (1 + 1e-9)).all() for found in tried)
+        assert all((result <= exact * (1 + 1e-9)).all() for result in tried)
         entropy = cross_entropy(model(batch).logits.softmax(-1), model(batch).logits)
         gain, most = torch.stack(tried).amax(0) - entropy, exact - entropy
         assert (gain >= 0.9 * most - 1e-12).all()
@@ -128,8 +130,8 @@ def test_a_search_never_finds_more_for_two_classes_and_comes_near(norm):
 @pytest.mark.parametrize("solver", ["pairs", "pgd"])
 def test_it_is_never_below_the_entropy_of_the_prediction_and_grows_with_the_radius(solver):
     model, batch = real_model()
-    said = model(batch)
-    entropy = cross_entropy(said.logits.softmax(-1), said.logits)
+    output = model(batch)
+    entropy = cross_entropy(output.logits.softmax(-1), output.logits)
     values = [worst(model, batch, radius=radius, solver=solver) for radius in (1e-6, 0.01, 0.1, 1.0)]
     torch.testing.assert_close(values[0], entropy, rtol=0, atol=1e-5)
     words = batch.mask.any(-1)
@@ -142,21 +144,21 @@ def test_it_is_never_below_the_entropy_of_the_prediction_and_grows_with_the_radi
 @pytest.mark.parametrize("make", [binary, real_model])
 def test_its_gradient_is_that_of_the_loss_at_the_worst_change_held_fast(make):
     model, batch = make()
-    said = model(batch)
-    reach = model.decoder.reach(said.encoded)
-    delta = best_pair(reach, said.logits, said.logits.softmax(-1), batch.mask, 0.2, "linf", False).detach()
-    fixed = cross_entropy(said.logits.softmax(-1), model.decode(said.encoded, said.weights + delta))
-    found = worst(model, batch, radius=0.2)
-    assert_close(found, fixed)
+    output = model(batch)
+    reach = model.decoder.reach(output.encoded)
+    delta = best_pair(reach, output.logits, output.logits.softmax(-1), batch.mask, 0.2, "linf", False).detach()
+    fixed = cross_entropy(output.logits.softmax(-1), model.decode(output.encoded, output.weights + delta))
+    result = worst(model, batch, radius=0.2)
+    assert_close(result, fixed)
     parameters = list(model.parameters())
-    for one, other in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (found, fixed)), strict=True):
+    for one, other in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (result, fixed)), strict=True):
         assert_close(one, other)
 
 
 def gradient(value: Tensor, model: Classifier) -> Tensor:
     """Of the sum, with respect to all parameters, as one vector."""
-    found = torch.autograd.grad(value.sum(), list(model.parameters()), retain_graph=True, allow_unused=True)
-    pairs = zip(found, model.parameters(), strict=True)
+    result = torch.autograd.grad(value.sum(), list(model.parameters()), retain_graph=True, allow_unused=True)
+    pairs = zip(result, model.parameters(), strict=True)
     return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
 
 
@@ -167,9 +169,9 @@ def entropy_of(model, batch) -> Tensor:
 
 def written_out_kl(model, batch, delta: Tensor) -> Tensor:
     """Σ p (ln p − ln q), p at the model's own weights and q at those plus a fixed δ; both live."""
-    said = model(batch)
-    log_p = said.logits.log_softmax(-1)
-    log_q = model.decode(said.encoded, said.weights + delta).log_softmax(-1)
+    output = model(batch)
+    log_p = output.logits.log_softmax(-1)
+    log_q = model.decode(output.encoded, output.weights + delta).log_softmax(-1)
     return (log_p.exp() * (log_p - log_q)).sum(-1)
 
 
@@ -206,14 +208,14 @@ def test_kl_is_cross_entropy_minus_the_entropy_for_every_solver(make, solver, ra
 @pytest.mark.parametrize("make", [binary, real_model])
 def test_the_gradient_of_kl_is_that_of_kl_written_out(make):
     model, batch = make()
-    said = model(batch)
-    problem = (said.logits, said.logits.softmax(-1), batch.mask, 0.2, "linf", False)
-    delta = best_pair(model.decoder.reach(said.encoded), *problem).detach()
+    output = model(batch)
+    problem = (output.logits, output.logits.softmax(-1), batch.mask, 0.2, "linf", False)
+    delta = best_pair(model.decoder.reach(output.encoded), *problem).detach()
     expected = written_out_kl(model, batch, delta)
     for solver in ("pairs", "exact") if make is binary else ("pairs",):
-        found = worst(model, batch, radius=0.2, solver=solver, divergence="kl")
-        assert_close(found, expected)
-        assert_close(gradient(found, model), gradient(expected, model))
+        result = worst(model, batch, radius=0.2, solver=solver, divergence="kl")
+        assert_close(result, expected)
+        assert_close(gradient(result, model), gradient(expected, model))
 
 
 def test_kl_by_hand():
@@ -222,8 +224,8 @@ def test_kl_by_hand():
     with torch.no_grad():
         model.decoder.output.bias.copy_(-model(batch).logits[0])
     for solver in ("pairs", "exact", "pgd"):
-        found = worst(model, batch, radius=LN3 / 4, solver=solver, divergence="kl")
-        assert found.item() == pytest.approx(math.log(4 / 3) / 2, abs=1e-12)
+        result = worst(model, batch, radius=LN3 / 4, solver=solver, divergence="kl")
+        assert result.item() == pytest.approx(math.log(4 / 3) / 2, abs=1e-12)
 
 
 @pytest.mark.parametrize(("make", "solver"), SETUPS)
@@ -245,12 +247,12 @@ def test_a_search_never_finds_a_higher_kl_than_the_closed_form_for_two_classes(n
     model, batch = binary()
     for radius in (1e-3, 0.1, 1.0):
         exact = worst(model, batch, radius=radius, norm=norm, divergence="kl")
-        found = [
+        results = [
             worst(model, batch, RandomKey().child(i), radius=radius, norm=norm, solver="pgd", divergence="kl")
             for i in range(12)
         ]
-        assert all((one <= exact * (1 + 1e-9) + 1e-15).all() for one in found)
-        assert (torch.stack(found).amax(0) >= 0.9 * exact - 1e-12).all()
+        assert all((one <= exact * (1 + 1e-9) + 1e-15).all() for one in results)
+        assert (torch.stack(results).amax(0) >= 0.9 * exact - 1e-12).all()
 
 
 def test_a_decoder_that_is_not_linear_has_kl_by_search():
@@ -265,7 +267,7 @@ def test_seat_is_read_as_printed_and_our_own_techniques_use_kl():
     assert Anchored().divergence == Consensus().divergence == "kl"
 
 
-def test_what_a_solver_cannot_do_is_said():
+def test_an_unsupported_combination_of_a_solver_is_an_error():
     straight, bent_shape = Architecture(), Architecture(decoder="mlp")
     assert WeightBall(solver="exact").validate(straight, 3) == (
         "solver=exact is for two classes, found 3: use solver=pairs, or pgd"

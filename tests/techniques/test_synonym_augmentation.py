@@ -23,21 +23,21 @@ def test_the_terms_by_hand() -> None:
     Word 3, the synonym of 1, is (0, 4 ln 3): w = (1/2, 1/2), p = 9/10.  The label is 1.
     """
     model, batch = by_hand([(LN3, 4 * LN3), (0, 0), (0, 4 * LN3)]), texts([1, 2])
-    found = loss(SynonymAugmentation(weight=0.5, share=1), model, batch, synonyms=synonyms(4, {1: 3}))
-    values = {name: value.item() for name, value in found.items()}
+    result = loss(SynonymAugmentation(weight=0.5, share=1), model, batch, synonyms=synonyms(4, {1: 3}))
+    values = {name: value.item() for name, value in result.items()}
     assert values == pytest.approx({"task": math.log(28 / 27), "synonyms": 0.5 * math.log(10 / 9)}, abs=1e-12)
 
 
 def test_each_word_is_replaced_at_the_rate_of_anchoring() -> None:
     model, batch = real_model()
     technique, known = SynonymAugmentation(share=0.5), synonyms()
-    given = handed(technique, model, batch, synonyms=known)
-    found = technique.loss(model, batch, given)["synonyms"]
+    inputs = handed(technique, model, batch, synonyms=known)
+    result = technique.loss(model, batch, inputs)["synonyms"]
     ids = substitute_words(batch.ids, batch.mask, known, RandomKey(3), batch.index, share=0.5)
     assert not torch.equal(ids, batch.ids), "or nothing is compared"
     expected = task(model, replace(batch, ids=ids))
-    assert_close(found, expected)
-    assert_gradient(model, found.sum(), expected.sum())
+    assert_close(result, expected)
+    assert_gradient(model, result.sum(), expected.sum())
 
 
 @pytest.mark.parametrize("settings", [{"share": 0.0}, {"weight": 0.0}])

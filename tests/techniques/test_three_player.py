@@ -1,4 +1,4 @@
-"""3PLAYER: what a selection costs, its gradient against all outcomes, and why the rest must tell nothing."""
+"""3PLAYER: the cost of a selection, its gradient against all outcomes, and why the rest must be uninformative."""
 
 import dataclasses
 import itertools
@@ -19,7 +19,7 @@ from techniques.byhand import Identity, texts
 from training.toys import corpus, make_run, model_for
 
 STOP = 6  # ends a sentence of the toys
-WORD, TELLS = 1, 3
+WORD, LABEL_WORDS = 1, 3
 
 
 def made(technique: ThreePlayer, encoder: str = "average") -> Rationalizer:
@@ -30,15 +30,15 @@ def made(technique: ThreePlayer, encoder: str = "average") -> Rationalizer:
 
 
 def always(model: Rationalizer, head: str, label: int) -> None:
-    """A head that says one label whatever it reads."""
+    """A head that predicts one label for every input."""
     layer = model.predictor.heads[head]
     torch.nn.init.zeros_(layer.weight)
     with torch.no_grad():
         layer.bias.copy_(torch.nn.functional.one_hot(torch.tensor(label), 2))
 
 
-def reader(technique: ThreePlayer) -> Rationalizer:
-    """Word vectors are hidden states, and both heads say 1 just where a telling word is read."""
+def rationalizer_of(technique: ThreePlayer) -> Rationalizer:
+    """Word vectors are hidden states, and both heads predict 1 just if a decisive word is read."""
     vectors = torch.tensor([[0.0], [0.1], [0.1], [1.0]], dtype=torch.float64)
     model = technique.build(
         lambda: Identity(vectors.clone()), Architecture(score="dot"), 2, False, lambda: torch.zeros(4, dtype=torch.bool)
@@ -59,18 +59,18 @@ def selections(tokens: int) -> Tensor:
 def cost(technique: ThreePlayer, model: Rationalizer, ids: list[int], selected: Tensor, label: int) -> Tensor:
     """c of each selection of one text, from its definition.  (M,T) -> (M,)"""
     batch = texts(*[ids] * len(selected), label=[label] * len(selected))
-    hit, found = (
+    hit, result = (
         (model.read(batch, part, head).argmax(-1) == label).double()
         for part, head in ((selected, "hard"), (~selected, "rest"))
     )
     chosen = selected.double()
     penalties = technique.sparsity * share_penalty(chosen, batch.mask, technique.share)
     penalties = penalties + technique.continuity * continuity_penalty(chosen, batch.mask, technique.spans)
-    return -technique.right * hit - technique.lead * (hit - found) + penalties
+    return -technique.right * hit - technique.lead * (hit - result) + penalties
 
 
 def test_the_cost_by_hand():
-    """The predictor always says 1, the complement always 0.  Label 1: −.1 − 1.2 = −1.3; label 0: 0 + 1.2."""
+    """The predictor always predicts 1, the complement always 0.  Label 1: −.1 − 1.2 = −1.3; label 0: 0 + 1.2."""
     technique = ThreePlayer(granularity="sentence")
     model = made(technique)
     always(model, "hard", 1)
@@ -95,20 +95,20 @@ def test_penalties_are_part_of_the_cost_where_tokens_are_drawn():
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_only_a_selection_that_leaves_nothing_telling_is_best(label):
-    """Three words, two of which tell label 1: without the lead one of them is enough; with it none may be left.
+    """Three words, two of which show label 1: without the lead one of them is enough; with it none may be left.
 
     Of label 0 they are no reason, and no selection but those that hide both is right.
     """
-    ids, all_ = [TELLS, WORD, TELLS], selections(3)
+    ids, all_ = [LABEL_WORDS, WORD, LABEL_WORDS], selections(3)
     for lead, enough in ((0.0, 1), (1.2, 2)):
         technique = ThreePlayer(lead=lead, sparsity=0.0, continuity=0.0)
-        costs = cost(technique, reader(technique), ids, all_, label)
+        costs = cost(technique, rationalizer_of(technique), ids, all_, label)
         best = all_[costs == costs.min()]
-        telling = best[:, [0, 2]].sum(-1)
+        informative = best[:, [0, 2]].sum(-1)
         if label == 1:
-            assert telling.min() == enough
+            assert informative.min() == enough
         else:
-            assert telling.max() == 0
+            assert informative.max() == 0
 
 
 def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
@@ -121,21 +121,21 @@ def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
         costs = cost(technique, model, ids, all_, 1)
     assert len(costs.unique()) > 2, "or nothing is compared"
     q = 0.4 * model.generate(texts(ids)).probability + 0.6 * 0.4
-    chances = torch.where(all_, q, 1 - q).prod(-1)
-    assert_close(chances.sum().detach(), torch.tensor(1.0, dtype=torch.float64))
-    (expected,) = torch.autograd.grad((chances * costs).sum(), weights)
-    found = []
+    probabilities = torch.where(all_, q, 1 - q).prod(-1)
+    assert_close(probabilities.sum().detach(), torch.tensor(1.0, dtype=torch.float64))
+    (expected,) = torch.autograd.grad((probabilities * costs).sum(), weights)
+    results = []
     for turn in range(40):
         terms = technique.loss(model, texts(*[ids] * 2000), LossContext(key=RandomKey(turn)))
-        found.append(torch.autograd.grad(terms["policy"].mean(), weights)[0])
-    pulls = torch.stack(found)
-    error = pulls.std(0) / len(found) ** 0.5
+        results.append(torch.autograd.grad(terms["policy"].mean(), weights)[0])
+    pulls = torch.stack(results)
+    error = pulls.std(0) / len(results) ** 0.5
     assert ((pulls.mean(0) - expected).abs() < 4 * error).all()
     assert (expected.abs() > 8 * error).any(), "or nothing is compared"
 
 
 @pytest.mark.parametrize("granularity", ["token", "sentence"])
-def test_each_player_hears_its_own_terms_alone(granularity):
+def test_each_player_minimizes_its_own_terms_only(granularity):
     technique = ThreePlayer(granularity=granularity)
     model = made(technique, "bigru")
     terms = technique.loss(model, texts([3, STOP, 4, 5], [7, 8, STOP, 9]), LossContext(key=RandomKey(1)))
@@ -146,14 +146,14 @@ def test_each_player_hears_its_own_terms_alone(granularity):
         "hard": list(heads["hard"].parameters()),
         "rest": list(heads["rest"].parameters()),
     }
-    hears = {"task": {"encoder", "hard"}, "rest": {"encoder", "rest"}, "policy": {"generator"}}
-    for name, expected in hears.items():
+    minimizes = {"task": {"encoder", "hard"}, "rest": {"encoder", "rest"}, "policy": {"generator"}}
+    for name, expected in minimizes.items():
         pulls = {
             part: torch.autograd.grad(terms[name].sum(), parameters, retain_graph=True, allow_unused=True)
             for part, parameters in parts.items()
         }
-        heard = {part for part, each in pulls.items() if any(p is not None and p.abs().max() > 0 for p in each)}
-        assert heard == expected, name
+        changed_parts = {part for part, each in pulls.items() if any(p is not None and p.abs().max() > 0 for p in each)}
+        assert changed_parts == expected, name
     players = {player.name: (player.trains, player.terms) for player in technique.players()}
     assert players["predictor"] == (("model.predictor",), ("task", "rest"))
     assert players["generator"] == (("model.generator",), ("policy",))
@@ -165,14 +165,14 @@ def test_the_complement_reads_what_is_left_and_nothing_else(encoder):
     model, batch = made(technique, encoder), texts([3, 4, 5, 7])
     selected = torch.tensor([[True, False, True, False]])
     rest = batch.mask & ~selected
-    said = model.read(batch, selected), model.read(batch, rest, "rest")
+    message = model.read(batch, selected), model.read(batch, rest, "rest")
     for place in range(4):
         ids = batch.ids.clone()
         ids[0, place] = 11
         changed = dataclasses.replace(batch, ids=ids)
         same = [
             torch.equal(model.read(changed, part, head), before)
-            for part, head, before in zip((selected, rest), ("hard", "rest"), said, strict=True)
+            for part, head, before in zip((selected, rest), ("hard", "rest"), message, strict=True)
         ]
         assert same == [not selected[0, place], bool(selected[0, place])]
 
@@ -180,9 +180,9 @@ def test_the_complement_reads_what_is_left_and_nothing_else(encoder):
 def test_evaluation_draws_nothing_and_keeps_the_share():
     technique = ThreePlayer(share=0.5, spans=1)
     model, batch = made(technique, "bigru"), texts([3, 4, 5, 7, 8, 9], [3])
-    said = model(batch)
-    assert said.selected.sum(-1).tolist() == [3, 1]
-    assert torch.equal(model(batch).logits, said.logits)
+    output = model(batch)
+    assert output.selected.sum(-1).tolist() == [3, 1]
+    assert torch.equal(model(batch).logits, output.logits)
     half = ThreePlayer(share=None)
     coins = made(half, "bigru")(batch)
     assert torch.equal(coins.selected, coins.probability > 0.5)
@@ -198,7 +198,7 @@ def test_the_baseline_is_the_mean_cost_of_the_last_two_hundred_batches():
 
 
 @pytest.mark.slow
-def test_it_learns_the_labels_and_leaves_the_rest_nothing_to_tell():
+def test_it_learns_the_labels_and_leaves_no_information_in_the_rest():
     """Whether word 1 is among a text's words; half of the words may be read.  Guessing costs ln 2 = .69."""
     technique = ThreePlayer(share=0.5, spans=None, generator_learning_rate=0.01)
     held = corpus(80, seed=1)
@@ -215,5 +215,5 @@ def test_it_learns_the_labels_and_leaves_the_rest_nothing_to_tell():
     assert run.history[-1]["terms"]["rest"] > 0.6 > 0.4 > run.history[-1]["terms"]["task"]
     read = inference.split_outputs(model, held)
     selected = read.weights > 0
-    telling = (read.ids == 1) & read.mask
-    assert selected[telling].double().mean() > 0.8 > 0.5 > selected[read.mask].double().mean()
+    informative = (read.ids == 1) & read.mask
+    assert selected[informative].double().mean() > 0.8 > 0.5 > selected[read.mask].double().mean()

@@ -14,7 +14,7 @@ from steadygaze.techniques.vanilla import Vanilla
 
 @dataclass
 class Fixed:
-    """A model that always says the same."""
+    """A model with a constant prediction."""
 
     logits: Tensor
 
@@ -32,7 +32,7 @@ def test_the_loss_of_each_text_is_minus_the_log_of_its_labels_probability() -> N
     assert terms["task"].tolist() == pytest.approx([math.log(4), math.log(4 / 3), math.log(2)], abs=1e-12)
 
 
-def test_vanilla_asks_the_loop_for_nothing() -> None:
+def test_vanilla_needs_nothing_from_the_loop() -> None:
     technique = Vanilla()
     assert technique.stages(0) == (Stage("train"),)
     assert technique.players() == (Player(),)

@@ -16,7 +16,7 @@ LN3 = math.log(3)
 def test_one_word_by_hand():
     """The word (0, 2 ln 3) alone: weight 1, z = (0, 2 ln 3), ℓ = ln(10/9); g points along (0, −1).
 
-    The mean length of a word vector is 2 ln 3 (vectors of zeros are nobody's), so that ε = ½ makes r = (0, −ln 3):
+    The mean length of a word vector is 2 ln 3 (vectors of zeros do not count), so that ε = ½ makes r = (0, −ln 3):
     z = (0, ln 3), ℓ = ln(4/3).  As a length itself, ε = ½ ends in z = 2 ln 3 − ½.
     """
     model, batch = by_hand([(0, 2 * LN3), (0, 0)]), texts([1])

@@ -85,17 +85,19 @@ def test_special_tokens_are_never_neighbors():
     vectors = [(1, 0.01), (1, 0.02), (1, 0), (0.5, 1), (0, 1)]
     names = ["<pad>", "<unk>", "[CLS]", "good", "fine", "film"]
     model, known = by_hand(vectors), vocabulary_lexicon(names, "words")
-    told = without_synonyms(6, *map(torch.from_numpy, (known.continues, known.words, known.special)))
+    excluded = without_synonyms(6, *map(torch.from_numpy, (known.continues, known.words, known.special)))
     assert WordIAT(neighbors=2).on_epoch_start(model, None)["nearest"][3].tolist() == [1, 2]
-    assert WordIAT(neighbors=2).on_epoch_start(model, told)["nearest"][3].tolist() == [4, 5]
-    every = WordIAT().on_epoch_start(model, told)["nearest"]
+    assert WordIAT(neighbors=2).on_epoch_start(model, excluded)["nearest"][3].tolist() == [4, 5]
+    every = WordIAT().on_epoch_start(model, excluded)["nearest"]
     assert every.shape == (6, 2)
     assert set(every.flatten().tolist()) == {3, 4, 5}
 
 
 def test_vectors_beyond_the_vocabulary_are_never_neighbors():
-    told = without_synonyms(3, torch.zeros(3, dtype=torch.bool), torch.ones(3, dtype=torch.bool), torch.zeros(3).bool())
-    assert WordIAT().on_epoch_start(by_hand(WORDS), told)["nearest"][1:].flatten().tolist() == [2, 1, 2]
+    excluded = without_synonyms(
+        3, torch.zeros(3, dtype=torch.bool), torch.ones(3, dtype=torch.bool), torch.zeros(3).bool()
+    )
+    assert WordIAT().on_epoch_start(by_hand(WORDS), excluded)["nearest"][1:].flatten().tolist() == [2, 1, 2]
 
 
 def test_it_lies_where_other_words_are():
@@ -114,7 +116,7 @@ def test_it_lies_where_other_words_are():
 
 @pytest.mark.parametrize("words", [1, 2, 3])
 def test_a_vocabulary_of_fewer_words_than_neighbors_has_those_it_has(words):
-    """Padding is nobody's neighbor, and nobody is one's own."""
+    """Padding is never a neighbor, and no word is its own."""
     model, batch = by_hand(WORDS[:words]), texts([1])
     technique = WordIAT(epsilon=LN3, relative=False)
     nearest = technique.on_epoch_start(model, None)["nearest"]
@@ -125,7 +127,7 @@ def test_a_vocabulary_of_fewer_words_than_neighbors_has_those_it_has(words):
     assert loss(technique, model, batch)["adversarial"].item() == pytest.approx(math.log(expected), abs=1e-12)
 
 
-def test_neighbors_are_looked_up_anew_when_the_loop_asks():
+def test_neighbors_are_updated_when_the_loop_calls_for_it():
     model, batch = by_hand(WORDS), texts([1])
     technique = WordIAT(neighbors=1)
     before = handed(technique, model, batch)

@@ -48,11 +48,11 @@ def test_several_processes_are_refused_before_they_wait_for_one_another(
 
 
 def test_two_runs_of_different_precision_follow_each_other_in_one_process() -> None:
-    found = []
+    results = []
     for precision in ("no", "bf16", "no"):
         with accelerator("cpu", precision) as accelerate:
-            found.append(accelerate.mixed_precision)
-    assert found == ["no", "bf16", "no"]
+            results.append(accelerate.mixed_precision)
+    assert results == ["no", "bf16", "no"]
 
 
 def states() -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""A user's first file has few rows.  It is read often enough to be learned, and if it is not, that is said aloud."""
+"""Few texts: they train for enough epochs to be learned; if the model learns nothing, a warning reports it."""
 
 import json
 from pathlib import Path
@@ -15,17 +15,17 @@ from steadygaze.training.technique_loop import constant_label
 from training.toys import TOYS, Recorder, corpus, make_run
 
 FILLING = ["the", "a", "was", "and", "it", "that", "of", "we", "saw", "very", "film", "plot", "cast", "music", "story"]
-TELLING = {"good": ["superb", "lovely", "witty", "fine"], "bad": ["dull", "awful", "poor", "weak"]}
+DECISIVE_WORDS = {"good": ["superb", "lovely", "witty", "fine"], "bad": ["dull", "awful", "poor", "weak"]}
 SMALL = {"hidden": 16, "dimension": 16, "learning_rate": 0.003}
 
 
 def easy(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """One word of each text says its label; the others are drawn from the same few for both."""
+    """One word of each text decides its label; the others are drawn from the same few for both."""
     random, texts, labels = np.random.default_rng(seed), [], []
     for row in range(count):
         label = ("good", "bad")[row % 2]
         words = random.choice(FILLING, random.integers(6, 14)).tolist()
-        words[random.integers(len(words))] = random.choice(TELLING[label])
+        words[random.integers(len(words))] = random.choice(DECISIVE_WORDS[label])
         texts.append(" ".join(words))
         labels.append(label)
     return texts, labels
@@ -48,12 +48,12 @@ def test_a_first_file_of_150_rows_is_learned_with_the_settings_that_nobody_chose
     assert "same label" not in ended.out + ended.err
     texts, labels = easy(200, seed=1)
     new = write(tmp_path / "new.csv", texts, labels)
-    said = [
+    message = [
         json.loads(line)["label"]
         for line in run(capsys, "predict", tmp_path / "m", "--file", new, "--json").out.split("\n")
         if line
     ]
-    assert np.mean(np.asarray(said) == np.asarray(labels)) > 0.95
+    assert np.mean(np.asarray(message) == np.asarray(labels)) > 0.95
 
 
 @pytest.mark.slow
@@ -76,25 +76,25 @@ def test_where_8_epochs_make_too_few_steps_there_are_more_and_patience_grows_ali
     assert training.longest(steps) * steps >= STEPS
 
 
-def test_whoever_says_how_many_epochs_gets_as_many() -> None:
+def test_a_requested_number_of_epochs_is_used() -> None:
     training = Training(epochs=4, patience=2)
     assert (training.longest(1), training.patient(1)) == (4, 2)
 
 
-class Heard(Recorder):
+class MessageRecorder(Recorder):
     def say(self, message: str) -> None:
-        self.said = message
+        self.latest = message
 
 
 @pytest.mark.parametrize(
-    ("epochs", "said"), [(2, None), (None, "44 texts are 1 step per epoch: training runs up to 300")]
+    ("epochs", "expected"), [(2, None), (None, "44 texts are 1 step per epoch: training runs up to 300")]
 )
-def test_reading_oftener_is_said_before_it_begins(epochs: int | None, said: str | None) -> None:
-    heard = Heard(epochs=1)
+def test_more_epochs_for_few_texts_are_announced(epochs: int | None, expected: str | None) -> None:
+    watcher = MessageRecorder(epochs=1)
     with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["vanilla"], watcher=heard, data=corpus(), epochs=epochs, batch_size=44).execute()
-    assert hasattr(heard, "said") == (said is not None)
-    assert said is None or heard.said.startswith(said)
+        make_run(TOYS["vanilla"], watcher=watcher, data=corpus(), epochs=epochs, batch_size=44).execute()
+    assert hasattr(watcher, "latest") == (expected is not None)
+    assert expected is None or watcher.latest.startswith(expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
@@ -123,7 +123,7 @@ def hopeless(tmp_path: Path) -> Path:
     return write(tmp_path / "same.csv", ["a text like any other"] * 40, ["good", "bad"] * 20)
 
 
-def test_a_model_that_gives_every_text_the_same_label_says_so_on_the_command_line(
+def test_a_model_with_a_constant_label_is_reported_on_the_command_line(
     capsys: pytest.CaptureFixture[str], hopeless: Path, tmp_path: Path
 ) -> None:
     command: list[Any] = ["train", hopeless, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]

@@ -1,4 +1,4 @@
-"""The guard in training: every epoch says whether attention tells anything, and a run that ends in nothing warns."""
+"""The guard in training: every epoch records whether attention is informative, and a run that ends without warns."""
 
 import json
 import warnings
@@ -114,24 +114,24 @@ def test_every_record_carries_what_its_attention_looks_like(name: str) -> None:
     run = make_run(TOYS[name])
     run.execute()
     for record in (*run.history, run.best_epoch):
-        found = record["attention"]
-        assert list(found) == KEYS
-        assert 0 <= found["normalized_entropy"] <= 1
-        assert 0 <= found["distance_to_uniform"] <= np.log(2)
-        assert 0 <= found["distance_to_positional_mean"] <= np.log(2)
-        assert found["collapsed"] == (found["uniform"] or found["constant"]) == bool(found["reason"])
+        result = record["attention"]
+        assert list(result) == KEYS
+        assert 0 <= result["normalized_entropy"] <= 1
+        assert 0 <= result["distance_to_uniform"] <= np.log(2)
+        assert 0 <= result["distance_to_positional_mean"] <= np.log(2)
+        assert result["collapsed"] == (result["uniform"] or result["constant"]) == bool(result["reason"])
     assert json.loads(json.dumps(run.history, allow_nan=False)) == run.history
 
 
-def test_it_is_what_judge_says_of_the_validation_texts_at_the_epoch_that_is_kept() -> None:
+def test_it_is_the_collapse_test_of_the_validation_texts_at_the_selected_epoch() -> None:
     run = make_run(Vanilla(), sharp, epochs=4, learning_rate=0.05)
     read = inference.split_outputs(run.execute(), run.job.validation)
     expected = detect_collapse(read.weights, read.mask, ids=read.ids)
-    found = run.best_epoch["attention"]
-    assert run.history[run.best_epoch["epoch"] - 1]["attention"] == found
+    result = run.best_epoch["attention"]
+    assert run.history[run.best_epoch["epoch"] - 1]["attention"] == result
     for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean"):
-        assert found[name] == pytest.approx(getattr(expected, name), rel=1e-6)
-    assert (found["uniform"], found["constant"], found["overlap"]) == (expected.uniform, expected.constant, None)
+        assert result[name] == pytest.approx(getattr(expected, name), rel=1e-6)
+    assert (result["uniform"], result["constant"], result["overlap"]) == (expected.uniform, expected.constant, None)
     assert len({record["attention"]["distance_to_uniform"] for record in run.history}) == 4  # each epoch its own
 
 
@@ -156,7 +156,7 @@ def test_overlap_is_there_only_where_the_stage_has_finished_models_beside_it(
 
 def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     validation = corpus(16, seed=1)
-    run = make_run(Committee(), sharp, seed=1, data=corpus(), validation=validation)  # not all seeds tell them apart
+    run = make_run(Committee(), sharp, seed=1, data=corpus(), validation=validation)  # not all seeds separate them
     read = run.execute()
     one, other, ours = (
         inference.split_outputs(model, validation) for model in (run.models["one"], run.models["other"], read)
@@ -176,9 +176,7 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     ],
     ids=["frozen at zero", "pulled to uniform", "by place"],
 )
-def test_a_run_that_ends_with_attention_that_says_nothing_warns_once(
-    technique: Technique, make: Any, reason: str
-) -> None:
+def test_a_run_that_ends_with_uninformative_attention_warns_once(technique: Technique, make: Any, reason: str) -> None:
     run = make_run(technique, make, data=corpus(), validation=corpus(16, seed=1), epochs=5, learning_rate=0.05)
     with pytest.warns(UserWarning, match=f"^collapsed attention: {reason}") as caught:
         run.execute()
@@ -225,7 +223,7 @@ def test_a_rationalizer_that_always_takes_the_same_sentence_is_constant(sign: in
     assert "follow the position of a sentence, not the text" in run.best_epoch["attention"]["reason"]
 
 
-def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
+def test_texts_without_two_sentences_to_choose_from_are_reported() -> None:
     undivided = texts([1, 2, 3, 6], [4, 5], [2, 2, 6], [1])  # word 6 ends a sentence
     run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=undivided)
     with pytest.warns(UserWarning, match="no validation text has two sentences: whole texts were selected"):
@@ -262,7 +260,7 @@ class Alike(nn.Module):
     [(9.0, "All or nearly all words are selected (100.0%)."), (-9.0, "No or almost no word is selected (0.0%).")],
     ids=["all", "none"],
 )
-def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float, reason: str) -> None:
+def test_a_model_that_selects_all_words_or_none_is_a_warning_in_words(score: float, reason: str) -> None:
     technique = Rnp(granularity="token", share=None, generator_learning_rate=1e-9)
 
     def make() -> Rationalizer:
@@ -286,8 +284,8 @@ def test_words_that_are_always_selected_by_their_place_are_no_attention() -> Non
         return model
 
     run = make_run(technique, make, validation=corpus(80, seed=1))
-    (said,) = warned(run)
-    assert said.startswith("an uninformative selection: The weights follow the position of a word, not the text")
+    (message,) = warned(run)
+    assert message.startswith("an uninformative selection: The weights follow the position of a word, not the text")
     assert run.best_epoch["attention"]["selected"] is None, "as many as share says: neither all nor none"
 
 
@@ -296,8 +294,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
     left = iter(collapsed)
 
     def validate(*_: Any) -> dict[str, Any]:
-        found = next(left)
-        seen = {"collapsed": found, "reason": "Why." if found else ""}
+        result = next(left)
+        seen = {"collapsed": result, "reason": "Why." if result else ""}
         return {"macro-f1": 0.5, "loss": 1.0, "accuracy": 0.5, "attention": seen}
 
     monkeypatch.setattr(technique_loop, "validation_scores", validate)
@@ -306,7 +304,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
 @pytest.mark.parametrize(
     ("technique", "collapsed", "expected"),
     [
-        (Pretrain(), [True, False, False], []),  # attention is trained last: before that it cannot say anything
+        (Pretrain(), [True, False, False], []),  # attention is trained last: before that it cannot be informative
         (Pretrain(), [False, True, False], ["collapsed attention: Why."]),  # of two equals the earlier is kept
         (Distil(), [True, True, False, False], []),  # a teacher's affair
         (Vanilla(), [False, True], []),  # another epoch than the one that is kept
@@ -345,17 +343,17 @@ def test_records_are_json_also_where_no_text_has_two_words(
     technique: Technique, validation: Data, tmp_path: Path
 ) -> None:
     run = make_run(technique, validation=validation, folder=tmp_path)
-    telling = int(validation.text.lengths.max()) > 1 and bool(validation.text.words.all())
-    found = warned(run)
+    informative = int(validation.text.lengths.max()) > 1 and bool(validation.text.words.all())
+    result = warned(run)
     assert json.loads(json.dumps([*run.history, run.best_epoch], allow_nan=False)) == [*run.history, run.best_epoch]
     for record in run.history:
         numbers = [
             record["attention"][name]
             for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean")
         ]
-        assert all((number is not None) == telling for number in numbers)
-    if not telling:  # nothing can be said, so nothing is
-        assert found == []
+        assert all((number is not None) == informative for number in numbers)
+    if not informative:  # nothing can be measured, so nothing is reported
+        assert result == []
         assert not any(record["attention"]["collapsed"] for record in run.history)
     resumed = make_run(technique, validation=validation, folder=tmp_path, resume=True)
     resumed.execute()

@@ -89,18 +89,18 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
     kept: dict[str, nn.Module] = {}
 
     @settings
-    class Kept(Duel):
+    class RecordedDuel(Duel):
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", select="last"),)
 
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            kept.update(given.modules)
-            return super().loss(model, batch, given)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            kept.update(context.modules)
+            return super().loss(model, batch, context)
 
     def make() -> Classifier:
         return make_model(dtype=torch.float64, dropout=0.0)
 
-    trained = make_run(Kept(), make, data=data, epochs=2, clip=clip, weight_decay=decay).execute()
+    trained = make_run(RecordedDuel(), make, data=data, epochs=2, clip=clip, weight_decay=decay).execute()
 
     torch.manual_seed(derive_seed(0, 0))
     model = make()
@@ -150,9 +150,9 @@ def test_a_player_moves_only_in_its_turn() -> None:
 
     @settings
     class Watched(Duel):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            seen.append(b"".join(weights(given.modules["critic"]).values()))
-            return super().loss(model, batch, given)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            seen.append(b"".join(weights(context.modules["critic"]).values()))
+            return super().loss(model, batch, context)
 
     make_run(Watched(), data=corpus(), epochs=1).execute()
     assert [now != then for then, now in pairwise(seen)] == [False, True, False, True, False]
@@ -220,8 +220,8 @@ def test_validation_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch)
         def look() -> list[object]:
             modes = [module.training for module in state.networks.modules()]
             grads = [None if p.grad is None else p.grad.numpy().tobytes() for p in state.networks.parameters()]
-            chance = torch.get_rng_state().numpy().tobytes()
-            return [weights(state.networks), modes, grads, chance, state.technique, state.step]
+            random_state = torch.get_rng_state().numpy().tobytes()
+            return [weights(state.networks), modes, grads, random_state, state.technique, state.step]
 
         before = look()
         scores = validation_scores(loop.job, state.model, loop.reference)
@@ -235,7 +235,7 @@ def test_validation_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_validation_is_macro_f1_and_accuracy_over_every_text() -> None:
-    """A model that always says 0, on 16 texts of which 8 are 0: accuracy 1/2, F1 2/3 and 0, macro 1/3.
+    """A model that always predicts 0, on 16 texts of which 8 are 0: accuracy 1/2, F1 2/3 and 0, macro 1/3.
 
     Logits 1 and 0: −ln σ(1) = .3133 where that is right, 1.3133 where it is wrong; the mean is .8133.
     """

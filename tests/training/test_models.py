@@ -91,7 +91,7 @@ def test_a_run_given_its_teacher_can_be_interrupted_and_resumed(epochs: int, tmp
     assert outcome(make_run(Distil(), models=dict(models), folder=tmp_path, resume=True)) == expected
 
 
-def test_a_given_teacher_is_neither_taken_from_the_shelf_nor_put_there(tmp_path: Path) -> None:
+def test_a_given_teacher_is_neither_read_from_the_teacher_cache_nor_written_to_it(tmp_path: Path) -> None:
     models = trained(Distil(), "teacher")
     assert outcome(make_run(Distil(), models=dict(models), teacher_cache=tmp_path)) == outcome(
         make_run(Distil(), models=dict(models))

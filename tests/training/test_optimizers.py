@@ -45,12 +45,12 @@ def transformer() -> Classifier:
 @pytest.mark.parametrize("encoder", [*ENCODERS, "transformer"])
 def test_decay_acts_on_tower_and_decoder_and_on_nothing_else(encoder: str) -> None:
     model = transformer() if encoder == "transformer" else make_model(encoder)
-    found = groups(model)
-    assert len(found) == len(list(model.parameters())) + 2
-    for name, (_, _, decay) in found.items():
+    result = groups(model)
+    assert len(result) == len(list(model.parameters())) + 2
+    for name, (_, _, decay) in result.items():
         spared = name.startswith(("model.scorer.", "modules.")) or "embedding.weight" in name or "_embeddings." in name
         assert decay == (0.0 if spared else 1e-5), name
-    assert sum(decay > 0 for _, _, decay in found.values()) >= 4  # weight and bias of a tower and of the decoder
+    assert sum(decay > 0 for _, _, decay in result.values()) >= 4  # weight and bias of a tower and of the decoder
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
@@ -71,9 +71,9 @@ def test_a_chosen_encoder_rate_wins_over_the_usual_and_a_players_own_over_both()
 
 @pytest.mark.parametrize("chosen", [None, 2e-5])
 def test_a_transformer_keeps_its_own_rate_whoever_moves_it(chosen: float | None) -> None:
-    found = groups(transformer(), Player("fast", learning_rate=0.3), encoder_learning_rate=chosen)
-    assert {rate for name, (_, rate, _) in found.items() if name.startswith("model.encoder.")} == {chosen or 5e-5}
-    assert {rate for name, (_, rate, _) in found.items() if not name.startswith("model.encoder.")} == {0.3}
+    result = groups(transformer(), Player("fast", learning_rate=0.3), encoder_learning_rate=chosen)
+    assert {rate for name, (_, rate, _) in result.items() if name.startswith("model.encoder.")} == {chosen or 5e-5}
+    assert {rate for name, (_, rate, _) in result.items() if not name.startswith("model.encoder.")} == {0.3}
 
 
 @pytest.mark.parametrize("encoder", ["bigru", "transformer"])
@@ -85,11 +85,11 @@ def test_a_rationalizer_scores_at_the_generators_rate_and_its_transformers_move_
         )
     else:
         model = model_for(technique, encoder)
-    found: dict[str, set[float]] = {}
+    certificates: dict[str, set[float]] = {}
     for name, (_, rate, _) in groups(model, *technique.players()).items():
-        found.setdefault(".".join(name.split(".")[1:3]), set()).add(rate)
+        certificates.setdefault(".".join(name.split(".")[1:3]), set()).add(rate)
     slow = encoder == "transformer"
-    assert found == {
+    assert certificates == {
         "generator.encoder": {5e-5 if slow else 0.3},
         "generator.scorer": {0.3},
         "predictor.encoder": {5e-5 if slow else 1e-3},
@@ -98,12 +98,12 @@ def test_a_rationalizer_scores_at_the_generators_rate_and_its_transformers_move_
 
 
 def test_a_part_is_known_by_what_it_is_wherever_it_stands() -> None:
-    found = groups(nn.ModuleDict({"generator": transformer(), "predictor": make_model(), "gate": nn.Linear(2, 2)}))
-    for name, (_, rate, decay) in found.items():
+    result = groups(nn.ModuleDict({"generator": transformer(), "predictor": make_model(), "gate": nn.Linear(2, 2)}))
+    for name, (_, rate, decay) in result.items():
         spared = "embedding" in name or ".scorer." in name or name.startswith("modules.")
         assert decay == (0.0 if spared and "LayerNorm" not in name else 1e-5), name
         assert rate == (5e-5 if name.startswith("model.generator.encoder.") else 1e-3), name
-    assert found["model.gate.weight"] == ("all", 1e-3, 1e-5)
+    assert result["model.gate.weight"] == ("all", 1e-3, 1e-5)
 
 
 def test_frozen_vectors_are_in_no_group() -> None:
@@ -121,11 +121,11 @@ def test_a_stage_freezes_what_it_does_not_train_and_what_nobody_moves() -> None:
 def test_the_step_size_falls_linearly_to_zero_over_a_stage() -> None:
     parameter = nn.Parameter(torch.ones(1))
     adam = torch.optim.Adam([{"params": [parameter], "lr": 0.4, "rate": 0.4}])
-    found = []
+    results = []
     for step in range(5):
         optimizers.set_rates(adam, "linear", step / 4)
-        found.append(adam.param_groups[0]["lr"])
-    assert found == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0])
+        results.append(adam.param_groups[0]["lr"])
+    assert results == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0])
     optimizers.set_rates(adam, "constant", 0.5)
     assert adam.param_groups[0]["lr"] == 0.0  # a constant step size is never written
 

@@ -31,7 +31,7 @@ def test_every_epoch_leaves_a_line_with_its_terms_and_its_score() -> None:
     assert all(re.fullmatch(pattern, line.removesuffix(NOTHING).strip()) for line in lines)
 
 
-def test_an_epoch_whose_attention_has_collapsed_says_so_in_its_line_and_no_other_does() -> None:
+def test_the_line_of_an_epoch_with_collapsed_attention_and_no_other_is_marked() -> None:
     screen, _, run = shown("lens")
     lines = [line for line in screen.splitlines() if "macro-F1" in line]
     assert [line.endswith(NOTHING) for line in lines] == [record["attention"]["collapsed"] for record in run.history]
@@ -44,7 +44,7 @@ def test_an_epoch_whose_attention_has_collapsed_says_so_in_its_line_and_no_other
     assert NOTHING not in quiet.getvalue()
 
 
-def test_a_run_that_ends_with_collapsed_attention_says_so_at_the_end() -> None:
+def test_a_run_that_ends_with_collapsed_attention_is_reported_at_the_end() -> None:
     screen, _, run = shown("vanilla")
     assert screen.splitlines()[-1] == f"collapsed attention: {run.best_epoch['attention']['reason']}"
 

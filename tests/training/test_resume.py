@@ -1,4 +1,4 @@
-"""Interrupted and resumed equals uninterrupted, bit for bit, whatever a technique asks for and wherever it stopped."""
+"""Interrupted and resumed equals uninterrupted, bit for bit, for all needs of a technique and any interruption."""
 
 import contextlib
 import json

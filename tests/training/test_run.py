@@ -1,4 +1,4 @@
-"""Stages: what is trained, from which start, what moves, what is kept; and that chance is the run's own."""
+"""Stages: what is trained, from which start, what changes, what is kept; and that the run has its own random state."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,11 +62,11 @@ def test_a_model_given_to_a_later_stage_is_frozen_and_reads_without_dropout() ->
 
     @settings
     class Look(Distil):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            teacher = given.models["teacher"]
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            teacher = context.models["teacher"]
             moving = [parameter for parameter in teacher.parameters() if parameter.requires_grad]
             seen.add((teacher.training, bool(moving), *(part.training for part in model.children())))
-            return super().loss(model, batch, given)
+            return super().loss(model, batch, context)
 
     make_run(Look(), epochs=1).execute()
     encoder = decoder = False  # frozen in this stage, so read as they will be read later
@@ -79,9 +79,9 @@ def test_the_same_model_is_continued_by_a_later_stage() -> None:
 
     @settings
     class Watched(Pretrain):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
             held.append(weights(model))
-            return super().loss(model, batch, given)
+            return super().loss(model, batch, context)
 
     model = weights(make_run(Watched()).execute())
     first, second = held[0], held[3]  # three steps of one epoch come first
@@ -118,7 +118,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_gives_others(name: str) -
 
 
 @pytest.mark.parametrize("name", ["vanilla", "anneal"])
-def test_training_neither_reads_nor_moves_the_callers_chance(name: str) -> None:
+def test_training_neither_reads_nor_changes_the_callers_random_state(name: str) -> None:
     expected = outcome(make_run(TOYS[name], epochs=1))
     torch.manual_seed(99)
     before, numpy_before = torch.get_rng_state(), np.random.get_state()
@@ -127,7 +127,7 @@ def test_training_neither_reads_nor_moves_the_callers_chance(name: str) -> None:
     assert all(np.array_equal(now, then) for now, then in zip(np.random.get_state(), numpy_before, strict=True))
 
 
-def test_the_callers_chance_is_given_back_after_an_interruption_too() -> None:
+def test_the_callers_random_state_is_restored_after_an_interruption() -> None:
     before = torch.get_rng_state()
     with pytest.raises(KeyboardInterrupt):
         make_run(Vanilla(), watcher=Recorder(steps=1)).execute()
@@ -156,9 +156,9 @@ def test_state_is_moved_by_next_once_a_step_and_starts_afresh_in_every_run() -> 
 
     @settings
     class Watched(Anneal):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
             sizes.append(self.size)
-            return super().loss(model, batch, given)
+            return super().loss(model, batch, context)
 
     recorder = Recorder()
     run = make_run(Watched(), watcher=recorder)
@@ -174,9 +174,9 @@ def test_progress_rises_from_step_to_step_toward_one() -> None:
 
     @settings
     class Watched(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            shares.append(given.progress)
-            return super().loss(model, batch, given)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            shares.append(context.progress)
+            return super().loss(model, batch, context)
 
     make_run(Watched()).execute()
     assert shares == [step / 6 for step in range(6)]
@@ -302,9 +302,9 @@ def test_an_auxiliary_network_goes_on_where_the_earlier_stage_kept_it_and_can_be
 
     @settings
     class Watched(Lens):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            held.append(weights(given.modules["lens"]))
-            return super().loss(model, batch, given)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            held.append(weights(context.modules["lens"]))
+            return super().loss(model, batch, context)
 
     scripted(monkeypatch, [0.9, 0.5, 0.3, 0.4, 0.6])  # of the first stage the first epoch is kept, with its lens
     run = make_run(Watched())
@@ -322,9 +322,9 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return Stage("one", epochs=1), Stage("two", epochs=1)
 
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            held.append(weights(given.modules["lens"]))
-            return super().loss(model, batch, given)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            held.append(weights(context.modules["lens"]))
+            return super().loss(model, batch, context)
 
     run = make_run(Again())
     run.execute()
@@ -337,8 +337,8 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
 def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:
     @settings
     class Astray(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            return {"task": super().loss(model, batch, given)["task"] * float("nan")}
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            return {"task": super().loss(model, batch, context)["task"] * float("nan")}
 
     with pytest.raises(UserError, match=r"training diverged: the task loss is nan in epoch 1.*learning_rate"):
         make_run(Astray()).execute()

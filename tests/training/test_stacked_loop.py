@@ -269,7 +269,7 @@ def test_a_diverged_teacher_is_left_out(monkeypatch):
     assert sorted(run.models) == ["model", "teacher-1", "teacher-2"]
 
 
-def test_a_technique_that_cannot_be_stacked_says_why_once():
+def test_a_technique_that_cannot_be_stacked_is_reported_once_with_the_reason():
     class Talkative(Recorder):
         def detail(self, message: str) -> None:
             messages.append(message)
@@ -281,7 +281,7 @@ def test_a_technique_that_cannot_be_stacked_says_why_once():
     assert messages == ["Anneal trains without a CUDA graph: its settings change with every step"]
 
 
-def test_a_driver_without_graphs_trains_without_them_and_says_so_once(monkeypatch):
+def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeypatch):
     """On a CPU, torch cannot capture a graph."""
     messages: list[str] = []
     static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))

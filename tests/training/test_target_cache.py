@@ -52,10 +52,10 @@ class Facts(Vanilla):
 
 @settings
 class Recall(Distil):
-    """Distil that looks up what its teacher says, and asks it where that was not kept."""
+    """Distil that looks up the output of its teacher, and computes it if it is not cached."""
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
-        if not models:  # nobody has been taught yet
+        if not models:  # no model has been trained yet
             return CachedTargets()
         out = models["teacher"](batch)
         return CachedTargets({"logits": out.logits}, {"weights": out.weights, "hidden": out.encoded.hidden})
@@ -63,8 +63,8 @@ class Recall(Distil):
     def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         if "weights" not in given.cached_targets.tokens:
             return super().loss(model, batch, given)
-        apart = (model(batch).weights - given.cached_targets.tokens["weights"]).square().sum(-1)
-        return {**Vanilla().loss(model, batch, given), "apart": self.strength * apart}
+        distance = (model(batch).weights - given.cached_targets.tokens["weights"]).square().sum(-1)
+        return {**Vanilla().loss(model, batch, given), "apart": self.strength * distance}
 
 
 def same(found: CachedTargets, expected: CachedTargets) -> bool:
@@ -94,26 +94,26 @@ def test_padding_is_zero_even_where_the_technique_left_something_there() -> None
     store, whole = TargetCache(DATA, CPU), batch(DATA)
     ones = torch.ones(*whole.ids.shape, 2)
     store.put(whole, CachedTargets(tokens={"ones": ones}))
-    found = store.get(widened(whole, 3)).tokens["ones"]
+    result = store.get(widened(whole, 3)).tokens["ones"]
     present = widened(whole, 3).present
-    assert (found[present] == 1).all()
-    assert (found[~present] == 0).all()
+    assert (result[present] == 1).all()
+    assert (result[~present] == 0).all()
     assert (~present).any()
 
 
 @pytest.mark.parametrize("extra", [0, 4])
-def test_what_a_finished_model_says_of_a_text_comes_back_as_it_would_say_it(extra: int) -> None:
+def test_the_cached_output_of_a_finished_model_equals_its_output(extra: int) -> None:
     teacher = classifier()
     store = cache_targets(Recall(), {"teacher": teacher}, DATA, CPU)
     for rows in ([0], [16, 3, 3, 5], list(range(17))):
         wanted = widened(batch(DATA, rows), extra)
         with torch.no_grad():
             expected = Recall().cache_targets({"teacher": teacher}, wanted)
-        found = store.get(wanted)
-        torch.testing.assert_close(found.texts["logits"], expected.texts["logits"], **ROUNDING)
-        torch.testing.assert_close(found.tokens["weights"], expected.tokens["weights"], **ROUNDING)
+        result = store.get(wanted)
+        torch.testing.assert_close(result.texts["logits"], expected.texts["logits"], **ROUNDING)
+        torch.testing.assert_close(result.tokens["weights"], expected.tokens["weights"], **ROUNDING)
         hidden = expected.tokens["hidden"].masked_fill(~wanted.present.unsqueeze(-1), 0.0)
-        torch.testing.assert_close(found.tokens["hidden"], hidden, **ROUNDING)
+        torch.testing.assert_close(result.tokens["hidden"], hidden, **ROUNDING)
 
 
 def test_what_is_too_large_is_left_out_and_what_just_fits_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,9 +121,9 @@ def test_what_is_too_large_is_left_out_and_what_just_fits_is_kept(monkeypatch: p
     whole = batch(DATA)
     for room, names in ((8 * TOKENS, {"id", "word", "wide"}), (8 * TOKENS - 1, {"word"}), (0, set())):
         monkeypatch.setattr(remembering, "ROOM", room)
-        found = cache_targets(Facts(), {}, DATA, CPU).get(whole)
-        assert set(found.tokens) == names
-        assert same(found, CachedTargets(facts(whole).texts, {name: facts(whole).tokens[name] for name in names}))
+        result = cache_targets(Facts(), {}, DATA, CPU).get(whole)
+        assert set(result.tokens) == names
+        assert same(result, CachedTargets(facts(whole).texts, {name: facts(whole).tokens[name] for name in names}))
 
 
 def test_a_technique_that_remembers_nothing_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,26 +136,26 @@ def test_a_technique_that_remembers_nothing_costs_nothing(monkeypatch: pytest.Mo
     assert store.get(batch(DATA)) == CachedTargets()
 
 
-def test_every_text_is_asked_for_once_in_evaluation_mode_without_gradients_and_modes_are_given_back(
+def test_every_text_is_evaluated_once_in_evaluation_mode_without_gradients_and_modes_are_restored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[int] = []
+    calls: list[int] = []
     teacher = classifier().train()
 
     @settings
-    class Asked(Recall):
+    class CountedRecall(Recall):
         def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
-            asked.extend(batch.index.tolist())
+            calls.extend(batch.index.tolist())
             assert not any(module.training for module in models["teacher"].modules())
             assert not torch.is_grad_enabled()
             return super().cache_targets(models, batch)
 
     monkeypatch.setattr(remembering, "BATCH", 4)
-    store = cache_targets(Asked(), {"teacher": teacher}, DATA, CPU)
-    assert sorted(asked) == list(range(17))
+    store = cache_targets(CountedRecall(), {"teacher": teacher}, DATA, CPU)
+    assert sorted(calls) == list(range(17))
     assert all(module.training for module in teacher.modules())
-    found = store.get(batch(DATA))
-    assert not any(value.requires_grad for value in (*found.texts.values(), *found.tokens.values()))
+    result = store.get(batch(DATA))
+    assert not any(value.requires_grad for value in (*result.texts.values(), *result.tokens.values()))
 
 
 def test_each_step_is_handed_what_its_batch_has_in_memory_and_only_in_the_stage_that_remembers() -> None:
@@ -214,7 +214,7 @@ def test_tables_are_made_once_an_epoch_from_the_model_as_it_stands_and_handed_to
     assert all(handed is synonyms for _, handed in made)
 
 
-def test_a_job_without_synonyms_says_so() -> None:
+def test_a_job_without_synonyms_is_an_error() -> None:
     @settings
     class Nobody(Vanilla):
         def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
@@ -224,7 +224,7 @@ def test_a_job_without_synonyms_says_so() -> None:
     make_run(Nobody(), epochs=1).execute()
 
 
-def test_chance_is_another_in_every_step_and_each_texts_numbers_are_its_own() -> None:
+def test_random_numbers_differ_in_every_step_and_belong_to_each_text() -> None:
     drawn: dict[int, list[float]] = {}
     keys: list[int] = []
 

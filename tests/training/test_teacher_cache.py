@@ -47,7 +47,7 @@ def distil(**changed: Any) -> Technique:
 
 
 @pytest.mark.parametrize("name", EPOCHS)
-def test_a_run_with_a_shelf_ends_in_the_bytes_of_one_without_the_first_time_and_the_second(
+def test_a_run_with_a_teacher_cache_ends_in_the_bytes_of_one_without_the_first_time_and_the_second(
     name: str, tmp_path: Path
 ) -> None:
     without = alone(name)
@@ -65,7 +65,7 @@ def test_nothing_is_put_there_that_a_run_of_its_own_would_not_end_in(name: str, 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_teacher_on_the_shelf_is_its_technique_run_alone_with_its_seed(tmp_path: Path) -> None:
+def test_a_cached_teacher_is_its_technique_run_alone_with_its_seed(tmp_path: Path) -> None:
     make_run(Distil(), seed=4, teacher_cache=tmp_path).execute()
     (file,) = tmp_path.iterdir()
     alone = make_run(Vanilla(), seed=7)  # the stage adds 3
@@ -122,7 +122,7 @@ def test_other_data_or_settings_are_another_entry(changed: dict[str, Any], tmp_p
     assert TeacherCache(tmp_path, identity).get({"seed": 1}) is None
 
 
-def test_a_run_on_other_data_takes_nothing_from_the_shelf(tmp_path: Path) -> None:
+def test_a_run_on_other_data_reads_nothing_from_the_teacher_cache(tmp_path: Path) -> None:
     make_run(Distil(), teacher_cache=tmp_path).execute()
     other, recorder = corpus(30, seed=9), Recorder()
     run = make_run(Distil(), teacher_cache=tmp_path, data=other, watcher=recorder)
@@ -133,9 +133,9 @@ def test_a_run_on_other_data_takes_nothing_from_the_shelf(tmp_path: Path) -> Non
 
 def test_settings_come_back_in_any_order(tmp_path: Path) -> None:
     TeacherCache(tmp_path, {"a": 1, "b": 2}).put({"c": 3, "d": 4}, {"x": torch.ones(2)}, [{"epoch": 1}])
-    found = TeacherCache(tmp_path, {"b": 2, "a": 1}).get({"d": 4, "c": 3})
-    assert found is not None
-    assert found[1] == [{"epoch": 1}]
+    result = TeacherCache(tmp_path, {"b": 2, "a": 1}).get({"d": 4, "c": 3})
+    assert result is not None
+    assert result[1] == [{"epoch": 1}]
 
 
 def test_a_teacher_that_another_technique_made_bears_the_name_of_this_ones_stage(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_torn_file_is_trained_anew_and_made_whole(
     recorder = Recorder()
     assert outcome(make_run(Distil(), teacher_cache=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 0
-    assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole.read_bytes()]
+    assert [result.read_bytes() for result in tmp_path.iterdir()] == [whole.read_bytes()]
 
 
 def test_threads_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_threads_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) 
     for thread in threads:
         thread.join()
     assert len(seen) == 60
-    assert all(found is not None and found[1] == history and found[0]["x"].equal(tensors["x"]) for found in seen)
+    assert all(result is not None and result[1] == history and result[0]["x"].equal(tensors["x"]) for result in seen)
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -267,12 +267,12 @@ def test_processes_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in both:
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+        _, message = process.communicate(timeout=60)
+        assert process.returncode == 0, message
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_shelf_that_cannot_be_written_is_named_in_a_sentence(tmp_path: Path) -> None:
+def test_a_teacher_cache_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.warns(UserWarning, match=r"cannot write a finished model to the teacher cache .*file"):
         made = outcome(make_run(Distil(), teacher_cache=tmp_path / "file"))
@@ -303,7 +303,7 @@ STOPS = {"never": (2, 6, 7, 12, 13, 16), "in between": (2, 6, 7, 10, 13, 16), "b
 
 @pytest.mark.sweep(keep=("never-2", "never-7", "in between-6", "in between-13", "before-4"))
 @pytest.mark.parametrize(("filled", "steps"), [(filled, steps) for filled, all_ in STOPS.items() for steps in all_])
-def test_a_run_with_a_shelf_interrupted_anywhere_and_resumed_ends_in_the_same_bytes(
+def test_a_run_with_a_teacher_cache_interrupted_anywhere_and_resumed_ends_in_the_same_bytes(
     filled: str, steps: int, others: Path, tmp_path: Path
 ) -> None:
     teacher_cache, folder = tmp_path / "teacher_cache", tmp_path / "run"
@@ -316,7 +316,7 @@ def test_a_run_with_a_shelf_interrupted_anywhere_and_resumed_ends_in_the_same_by
     assert outcome(make_run(Committee(), folder=folder, teacher_cache=teacher_cache, resume=True)) == alone("committee")
 
 
-def test_the_shelf_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Path) -> None:
+def test_the_teacher_cache_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Path) -> None:
     teacher_cache = copytree(others, tmp_path / "teacher_cache")
     with pytest.raises(KeyboardInterrupt):
         make_run(
@@ -326,7 +326,7 @@ def test_the_shelf_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("place", ["link", "model"])
-def test_a_shelf_writes_into_nothing_but_a_shelf(place: str, tmp_path: Path) -> None:
+def test_a_teacher_cache_writes_only_into_a_teacher_cache(place: str, tmp_path: Path) -> None:
     """The default folder is not checked beforehand: the teacher is not cached, and the run continues."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")

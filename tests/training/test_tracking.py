@@ -21,14 +21,14 @@ def events(folder: Path) -> list:
     """All events of TensorBoard's files: length, checksum, record, checksum."""
     from tensorboardX.proto.event_pb2 import Event
 
-    found = []
+    results = []
     for file in sorted(folder.rglob("events*")):
         content = file.read_bytes()
         while content:
             (length,) = struct.unpack("<Q", content[:8])
-            found.append(Event.FromString(content[12 : 12 + length]))
+            results.append(Event.FromString(content[12 : 12 + length]))
             content = content[16 + length :]
-    return found
+    return results
 
 
 def test_every_epoch_is_an_event_of_tensorboard(tmp_path):

@@ -1,4 +1,4 @@
-"""A toy corpus, a toy model and toy techniques that ask the loop for everything a technique may ask for."""
+"""A toy corpus, a toy model and toy techniques that use all that a technique can need from the loop."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ ENDS = torch.arange(WORDS) % 7 == 6
 
 
 def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
-    """Texts of 1 to 9 words; the label says whether word 1 is among them."""
+    """Texts of 1 to 9 words; the label is whether word 1 is among them."""
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 10, count)
     starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -114,8 +114,8 @@ class Distil(Technique):
         out = model(batch)
         with torch.no_grad():
             aim = given.models["teacher"](batch).weights
-        apart = (out.weights - aim).square().sum(-1)
-        return {"task": _task(out.logits, batch), "apart": self.strength * apart}
+        distance = (out.weights - aim).square().sum(-1)
+        return {"task": _task(out.logits, batch), "apart": self.strength * distance}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         teach = Stage("teach", technique=Vanilla(), model="teacher", seed=seed + 3)
@@ -205,7 +205,7 @@ class Duel(Technique):
 
 @settings
 class Anneal(Technique):
-    """State, chance and progress: noise whose size `next` moves."""
+    """State, random numbers and progress: noise whose size `next` changes."""
 
     size: float = 1.0
 
@@ -231,7 +231,7 @@ TOYS: dict[str, Technique] = {
 
 
 class Recorder(SilentWatcher):
-    """Keeps what it is told; raises KeyboardInterrupt after so many steps or epochs."""
+    """Records its calls; raises KeyboardInterrupt after a number of steps or epochs."""
 
     def __init__(self, steps: int | None = None, epochs: int | None = None) -> None:
         self.most_steps, self.most_epochs = steps, epochs

@@ -195,30 +195,30 @@ class FitRun:
     batch_size: int = BATCH
     """Texts per query."""
 
-    def texts(self, subject: ModelAdapter, config: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
-        subject.check_classes()
-        subject = subject.for_pairs(parts[0][1] is not None)
-        check_removal(subject, config.removal)
-        tokens = subject.tokens
-        data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
+    def texts(self, adapter: ModelAdapter, config: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
+        adapter.check_classes()
+        adapter = adapter.for_pairs(parts[0][1] is not None)
+        check_removal(adapter, config.removal)
+        tokens = adapter.tokens
+        data = [adapter.data(tokens.place(texts), questions) for texts, questions in parts]
         _warn_short(words_of(data[0], tokens), config.k)
         names = zip(("train", "held-out"), parts, data, strict=True)
-        train, held_out = (self._query(subject, *part) for part in names)
+        train, held_out = (self._query(adapter, *part) for part in names)
         context = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.on_progress)
-        learned = context.learn(config, subject.model, train, held_out)
-        fitted = TextExplainer(method_name(config), subject, learned, facts=self.facts(*parts[0]))
-        measures = measure_selection(subject.model, fitted.explainer, held_out.data)
+        learned = context.learn(config, adapter.model, train, held_out)
+        fitted = TextExplainer(method_name(config), adapter, learned, facts=self.facts(*parts[0]))
+        measures = measure_selection(adapter.model, fitted.explainer, held_out.data)
         rows = fitted.to_rows(measures, digest_values(*parts[1]), removal="delete")
         return replace(fitted, rows=noted(rows, held_out.probs))
 
     def facts(self, *inputs: object) -> dict[str, Any]:
         return {"seed": self.seed, "fitted-to": digest_values(*inputs)[:12]}
 
-    def _query(self, subject: ModelAdapter, name: str, part: Texts, data: Data) -> QueriedTexts:
+    def _query(self, adapter: ModelAdapter, name: str, part: Texts, data: Data) -> QueriedTexts:
         """Query the black box for these texts."""
-        identity = {"texts": digest_values(*part), "model": subject.fingerprint or subject.name}
+        identity = {"texts": digest_values(*part), "model": adapter.fingerprint or adapter.name}
         cache = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
-        return QueriedTexts(data, query(subject.model, data, cache, self.on_progress, self.batch_size), cache)
+        return QueriedTexts(data, query(adapter.model, data, cache, self.on_progress, self.batch_size), cache)
 
 
 def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:

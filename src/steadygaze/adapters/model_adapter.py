@@ -211,17 +211,17 @@ class ModelAdapter:
         from steadygaze.estimator.explain_texts import explain_request, explain_texts
         from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
 
-        subject, label = self, target
+        adapter, label = self, target
         if target is not None:
             label = {str(name): name for name in self.classes}.get(str(target), target)
         if self.task != "classification":
-            subject = self.for_output(target)
+            adapter = self.for_output(target)
             method = resolve_explainer(default_explainer(self.model) if explainer is None else explainer)[1]
-            label = subject.classes[1] if method.class_specific else None
+            label = adapter.classes[1] if method.class_specific else None
             output = "logit" if self.task == "regression" and method.class_specific else output
         request = explain_request(
-            subject.model,
-            subject.classes,
+            adapter.model,
+            adapter.classes,
             explainer,
             label,
             granularity,
@@ -233,9 +233,9 @@ class ModelAdapter:
 
         def explain(inputs: Any, batch_size: int) -> "list[Explanation]":
             texts, questions = read_texts(inputs)
-            reader = subject.for_pairs(questions is not None)
+            text_adapter = adapter.for_pairs(questions is not None)
             explanations = explain_texts(
-                reader.model, reader.tokens, reader.classes, texts, questions, request, batch_size
+                text_adapter.model, text_adapter.tokens, text_adapter.classes, texts, questions, request, batch_size
             )
             if self.task != "regression":
                 return explanations
@@ -251,14 +251,14 @@ class ModelAdapter:
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
         """Probabilities or values (N,C), and the coverage of the texts by the vocabulary."""
         texts, questions = read_texts(X)
-        subject = self.for_pairs(questions is not None)
-        data = subject.data(subject.tokens.place(texts), questions)
-        logits = inference.logits(subject.model, data, batch_size).double()
+        adapter = self.for_pairs(questions is not None)
+        data = adapter.data(adapter.tokens.place(texts), questions)
+        logits = inference.logits(adapter.model, data, batch_size).double()
         if self.task == "classification":
             logits = logits.softmax(-1)
         elif self.task == "multi-label":
             logits = logits.sigmoid()
-        return logits.numpy(), coverage(subject.tokens, data.text)
+        return logits.numpy(), coverage(adapter.tokens, data.text)
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
         """This adapter, for single texts or for pairs."""

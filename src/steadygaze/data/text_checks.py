@@ -28,7 +28,7 @@ Locate = Callable[[int], str]
 
 
 class BooleanLabel(int):
-    """0 or 1 from a boolean in the data.  Only `subject.labels` distinguishes it from an integer."""
+    """0 or 1 from a boolean in the data.  Only `ModelAdapter.label_codes` distinguishes it from an integer."""
 
 
 def check_texts(texts: Iterable[object], *, location: Locate = "texts[{}]".format) -> list[str]:

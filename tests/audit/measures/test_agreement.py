@@ -25,8 +25,8 @@ def test_opposite_saliencies_disagree_wholly(measure):
 
 
 @pytest.mark.parametrize("measure", [pearson, kendall])
-def test_what_says_nothing_is_no_number_and_can_be_counted(measure):
-    """Uniform attention; a text of two words; a text of none; and one that does say something."""
+def test_constant_weights_give_nan_and_can_be_counted(measure):
+    """Uniform attention; a text of two words; a text of none; and an informative one."""
     x = torch.tensor([[0.25] * 4, [0.5, 0.5, 0, 0], [0.0] * 4, [0.4, 0.3, 0.2, 0.1]])
     mask = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4, [True] * 4])
     assert measure(x, torch.rand(4, 4), mask).isnan().tolist() == [True, True, True, False]

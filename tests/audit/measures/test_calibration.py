@@ -26,8 +26,8 @@ def test_too_sure_in_one_bin_is_not_excused_by_too_unsure_in_another():
 def test_a_bin_holds_its_upper_edge():
     """3/5 = 9/15 belongs with 0.59, not with 0.61: (0.59 wrong, 0.6 right) make one bin, |0.5 − 0.595|."""
     assert expected_calibration_error(binary([0.59, 0.6]), torch.tensor([0, 1])) == pytest.approx(0.095)
-    apart = (0.61 + 0.4) / 2
-    assert expected_calibration_error(binary([0.61, 0.6]), torch.tensor([0, 1])) == pytest.approx(apart)
+    distance = (0.61 + 0.4) / 2
+    assert expected_calibration_error(binary([0.61, 0.6]), torch.tensor([0, 1])) == pytest.approx(distance)
 
 
 def test_sure_and_right_is_calibrated_and_sure_and_wrong_is_not_at_all():

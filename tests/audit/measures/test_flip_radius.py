@@ -17,7 +17,7 @@ def test_the_area_under_the_radii_is_divided_by_its_width():
     assert flip_radius(radii).tolist() == pytest.approx([1.875, 3.0])
 
 
-def test_below_chance_is_less_far_than_words_drawn_at_random():
+def test_below_random_is_a_smaller_radius_than_random_words():
     radii, drawn = torch.tensor([[2.0, 2, 2]]), torch.tensor([[5.0, 5, 5]])
     assert flip_radius_above_random(radii, drawn).item() == pytest.approx(-3)
 

@@ -25,8 +25,8 @@ def test_infidelity_is_captums_on_the_same_sets_of_words(scale):
         f, lambda x: (gone.double(), x - gone.double()), whole, weights, n_perturb_samples=S, normalize=True
     )
     lost = f(whole) - f(whole - gone.double())
-    found = infidelity((gone * weights).sum(-1)[None], lost[None])
-    torch.testing.assert_close(found, theirs.double(), rtol=0, atol=1e-12)
+    result = infidelity((gone * weights).sum(-1)[None], lost[None])
+    torch.testing.assert_close(result, theirs.double(), rtol=0, atol=1e-12)
 
 
 def test_weights_that_add_up_to_what_is_lost_have_none_at_any_scale():

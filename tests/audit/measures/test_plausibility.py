@@ -36,8 +36,8 @@ ALL = tokens("xxxxxx")
 def test_precision_recall_and_f1_of_one_text():
     """Chosen {0, 1, 2}, marked {1, 2, 3, 4}: two shared.  P = 2/3, R = 2/4, F1 = 4/7."""
     chosen, rationales = tokens("xxx..."), tokens(".xxxx.")
-    found = [measure(chosen, rationales, ALL).item() for measure in SELECTIONS[:3]]
-    assert found == pytest.approx([2 / 3, 1 / 2, 4 / 7])
+    results = [measure(chosen, rationales, ALL).item() for measure in SELECTIONS[:3]]
+    assert results == pytest.approx([2 / 3, 1 / 2, 4 / 7])
 
 
 @pytest.mark.parametrize("measure", SELECTIONS)
@@ -81,7 +81,7 @@ def test_a_token_that_is_not_read_does_not_break_a_run():
     assert iou_f1(tokens("xx.x.."), tokens("xx.xxx"), read).item() == 1  # 3 of 5 read words
 
 
-def test_the_evidence_mass_is_the_weight_on_marked_words():
+def test_the_rationale_mass_is_the_weight_on_annotated_words():
     """0.5 + 0.2 of 1.  Saliencies count by size and need not sum to one: (2 + 1) / (2 + 1 + 1)."""
     weights = torch.tensor([[0.5, 0.2, 0.3, 0, 0, 0], [2.0, -1.0, -1.0, 0, 0, 0], [0.0] * 6])
     rationales = tokens("xx....").expand(3, 6)
@@ -97,12 +97,12 @@ def test_average_precision_by_hand():
 def test_average_precision_is_scikit_learns_with_ties_and_negative_weights():
     mask = torch.rand(80, 15) < 0.8
     weights, rationales = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
-    told = rationales.any(-1)
+    annotated = rationales.any(-1)
     expected = [
         sklearn.metrics.average_precision_score(marked[real].numpy(), row[real].numpy())
-        for row, marked, real in zip(weights[told], rationales[told], mask[told], strict=True)
+        for row, marked, real in zip(weights[annotated], rationales[annotated], mask[annotated], strict=True)
     ]
-    assert average_precision(weights, rationales, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
+    assert average_precision(weights, rationales, mask)[annotated].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_area_under_precision_and_recall_by_hand():
@@ -111,20 +111,20 @@ def test_the_area_under_precision_and_recall_by_hand():
     By trapezoids ½ (0 + ½) / 2 + ½ (½ + ⅔) / 2 = 5/12, where average precision is ½ (½ + ⅔) = 7/12.
     """
     weights = torch.tensor([[0.4, 0.3, 0.2, 0.1, 0, 0]], dtype=torch.float64)
-    given = weights, tokens(".xx..."), tokens("xxxx..")
-    assert auprc(*given).item() == pytest.approx(5 / 12)
-    assert average_precision(*given).item() == pytest.approx(7 / 12)
+    inputs = weights, tokens(".xx..."), tokens("xxxx..")
+    assert auprc(*inputs).item() == pytest.approx(5 / 12)
+    assert average_precision(*inputs).item() == pytest.approx(7 / 12)
 
 
 def test_the_area_is_that_of_scikit_learns_curve_with_ties_and_negative_weights():
     mask = torch.rand(80, 15) < 0.8
     weights, rationales = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
-    told = rationales.any(-1)
+    annotated = rationales.any(-1)
     expected = []
-    for row, marked, real in zip(weights[told], rationales[told], mask[told], strict=True):
+    for row, marked, real in zip(weights[annotated], rationales[annotated], mask[annotated], strict=True):
         precision, recall, _ = sklearn.metrics.precision_recall_curve(marked[real].numpy(), row[real].numpy())
         expected.append(sklearn.metrics.auc(recall, precision))
-    assert auprc(weights, rationales, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
+    assert auprc(weights, rationales, mask)[annotated].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_worth_of_a_random_order_is_the_mean_over_all_orders():
@@ -146,23 +146,23 @@ def test_the_worth_of_a_random_order_by_enumeration(marked, words):
 def test_above_a_random_order_are_the_marked_words_first_and_below_it_last_or_all_alike():
     """Of four words one is marked: 1 and 1/4 against H_4/4 = 25/48; all alike bring each other along: 1/4."""
     weights = torch.tensor([[4.0, 3, 2, 1], [1.0, 2, 3, 4], [1.0, 1, 1, 1]], dtype=torch.float64)
-    found = average_precision_above_random(weights, tokens("x...").expand(3, 4), tokens("xxxx").expand(3, 4))
-    assert found.tolist() == pytest.approx([23 / 48, -13 / 48, -13 / 48])
+    result = average_precision_above_random(weights, tokens("x...").expand(3, 4), tokens("xxxx").expand(3, 4))
+    assert result.tolist() == pytest.approx([23 / 48, -13 / 48, -13 / 48])
 
 
 def test_of_all_texts_together_a_long_one_counts_for_more():
     """Chosen 1 of 1 marked; then 0 of 3 chosen are among 2 marked: P = 1/4, R = 1/3, F1 = 2/7, not the mean of 1 and 0.
 
-    In the third text nobody marked anything: what is chosen there is neither right nor wrong.
+    The third text has no annotation: its selection is neither right nor wrong.
     """
     chosen, rationales = tokens("x.....", "xxx...", "xxxxxx"), tokens("x.....", "...xx.", "......")
-    given = chosen, rationales, ALL.expand(3, 6)
-    assert plausibility_measures.micro(plausibility_measures.tally(*given)) == pytest.approx((1 / 4, 1 / 3, 2 / 7))
-    assert plausibility_measures.token_f1(*given)[:2].tolist() == [1, 0]
-    assert plausibility_measures.token_recall_micro(*given) == pytest.approx(1 / 3)
+    inputs = chosen, rationales, ALL.expand(3, 6)
+    assert plausibility_measures.micro(plausibility_measures.tally(*inputs)) == pytest.approx((1 / 4, 1 / 3, 2 / 7))
+    assert plausibility_measures.token_f1(*inputs)[:2].tolist() == [1, 0]
+    assert plausibility_measures.token_recall_micro(*inputs) == pytest.approx(1 / 3)
 
 
-def test_of_texts_nobody_marked_there_is_nothing_to_say():
+def test_texts_without_annotations_have_no_value():
     with pytest.raises(ValueError, match="no human rationales"):
         plausibility_measures.token_f1_micro(ALL, ~ALL, ALL)
 

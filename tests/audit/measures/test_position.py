@@ -54,11 +54,11 @@ def test_a_profile_by_hand():
     Four words in ten parts: an edge every 0.4 words.  The sum up to 0.4, 0.8, 1.2, … words: 0.04, 0.08, 0.1 + 0.2·0.2 …
     """
     weights, mask = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
-    found = profile(weights, mask)[0]
-    assert found[:END_WORDS].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0])
-    assert found[END_WORDS : 2 * END_WORDS].tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0])
+    result = profile(weights, mask)[0]
+    assert result[:END_WORDS].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0])
+    assert result[END_WORDS : 2 * END_WORDS].tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0])
     tenths = [0.04, 0.04, 0.06, 0.08, 0.08, 0.12, 0.12, 0.14, 0.16, 0.16]
-    assert found[2 * END_WORDS :].tolist() == pytest.approx(tenths)
+    assert result[2 * END_WORDS :].tolist() == pytest.approx(tenths)
 
 
 @pytest.mark.parametrize("words", [1, 3, 7, 10, 23, 100])
@@ -91,17 +91,17 @@ def test_three_classes_leave_two_thirds_to_leak():
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["nothing", "word", "length"])
 def test_weights_at_places_that_have_nothing_to_do_with_the_label_leak_nothing(kind):
-    """Not even where the length of a text tells its label: that is no doing of the weights.
+    """Not even if the length of a text predicts its label: the weights do not cause that.
 
     One set of 300 texts is off by 0.008; the mean of six by 0.003.
     """
-    found = [position_leak(*texts(kind, seed=seed)) for seed in range(6)]
-    assert max(map(abs, found)) < 0.03
-    assert abs(np.mean(found)) < 0.01
+    results = [position_leak(*texts(kind, seed=seed)) for seed in range(6)]
+    assert max(map(abs, results)) < 0.03
+    assert abs(np.mean(results)) < 0.01
 
 
 def test_a_rare_class_counts_as_much_as_a_frequent_one():
-    """One text in ten: whoever always says the frequent class is right in 90 % of the texts and tells nothing."""
+    """One text in ten: a constant prediction of the frequent class is right in 90 % of the texts and shows nothing."""
     assert abs(position_leak(*texts("word", 600, one_in=10))) < 0.03
     assert position_leak(*texts("coded", 600, one_in=10)) > 0.4
 
@@ -125,34 +125,34 @@ def test_the_order_of_the_texts_and_padding_do_not_matter_to_any_of_them():
     assert leaks(wide(weights, (0, 5)), label, wide(mask, (0, 5)), key).equal(each)
 
 
-def test_labels_that_mean_the_same_are_told_alike_whatever_they_are_called():
+def test_label_names_do_not_change_the_result():
     weights, label, mask, key = texts("coded", 120)
     assert leaks(weights, label * 7 + 2, mask, key).equal(leaks(weights, label, mask, key))
 
 
 @pytest.mark.slow
 def test_texts_that_are_there_five_times_leak_nothing_that_they_would_not_leak_once():
-    """Eighty texts with weights that say nothing: a set is off by 0.02, the mean of eight by 0.01.
+    """Eighty texts with uninformative weights: a set is off by 0.02, the mean of eight by 0.01.
 
     In folds apart, equal texts would give each other away: 0.05 to 0.11, and 0.07 in the mean.
     """
-    found, apart = [], []
+    results, distance = [], []
     for seed in range(8):
         weights, label, mask, key = often(texts("nothing", 80, seed), 5)
-        found.append(position_leak(weights, label, mask, key))
-        apart.append(
+        results.append(position_leak(weights, label, mask, key))
+        distance.append(
             position_leak(weights, label, mask, torch.from_numpy(np.random.default_rng(seed).permutation(400)))
         )
-    assert found == pytest.approx([position_leak(*texts("nothing", 80, seed)) for seed in range(8)], abs=1e-12)
-    assert max(map(abs, found)) < 0.05
-    assert abs(np.mean(found)) < 0.02
-    assert np.mean(apart) > 0.05  # so that this could fail
+    assert results == pytest.approx([position_leak(*texts("nothing", 80, seed)) for seed in range(8)], abs=1e-12)
+    assert max(map(abs, results)) < 0.05
+    assert abs(np.mean(results)) < 0.02
+    assert np.mean(distance) > 0.05  # so that this could fail
 
 
 def test_a_text_counts_once_however_often_it_is_there():
     """The first ten of sixty texts come a hundred times more: copies share the weight of their text."""
-    given = texts("coded", 60)
-    once, more = leaks(*given), [torch.cat([one, *[one[:10]] * 100]) for one in given]
+    batch = texts("coded", 60)
+    once, more = leaks(*batch), [torch.cat([one, *[one[:10]] * 100]) for one in batch]
     each = leaks(*more)
     assert each.mean().item() == pytest.approx(once.mean().item(), abs=1e-12)
     many = torch.tensor([101.0] * 10 + [1.0] * 50)
@@ -160,7 +160,7 @@ def test_a_text_counts_once_however_often_it_is_there():
     torch.testing.assert_close(each[60:], each[:10].repeat(100), rtol=0, atol=1e-12)
 
 
-# --- what cannot be told
+# --- too few texts
 
 
 def test_a_class_of_nineteen_texts_and_a_text_without_a_word_are_left_out():
@@ -182,11 +182,11 @@ def test_a_class_of_twenty_is_enough_and_its_texts_must_differ():
     assert label_predictable(label, worded, key).equal(torch.arange(90) >= FEWEST)
 
 
-def test_thirty_texts_five_times_over_are_thirty_texts_and_tell_nothing():
-    """Fifteen of each class, though 75 rows: before copies were counted once, weights that say nothing leaked 0.11."""
-    given = often(texts("nothing", 30), 5)
-    assert not label_predictable(given[1], given[2].any(-1), given[3]).any()
-    assert leaks(*given).isnan().all()
+def test_thirty_texts_repeated_five_times_are_thirty_texts_and_show_nothing():
+    """Fifteen of each class, though 75 rows: before copies were counted once, uninformative weights leaked 0.11."""
+    inputs = often(texts("nothing", 30), 5)
+    assert not label_predictable(inputs[1], inputs[2].any(-1), inputs[3]).any()
+    assert leaks(*inputs).isnan().all()
 
 
 def test_leakage_of_a_single_class_is_undefined():

@@ -37,9 +37,9 @@ def test_everything_a_protocol_finds_is_in_the_catalog_and_within_its_bounds(hea
     for finding in findings:
         low, high = measure_of(finding.measure).bounds
         if finding.values is not None:
-            told = finding.values[~finding.values.isnan()]
+            numbers = finding.values[~finding.values.isnan()]
             assert finding.values.shape == (16,), finding.measure
-            assert told.numel() == 0 or low - 1e-9 <= told.mean() <= high + 1e-9, finding.measure
+            assert numbers.numel() == 0 or low - 1e-9 <= numbers.mean() <= high + 1e-9, finding.measure
         assert finding.value is None or low <= finding.value <= high, finding.measure
 
 
@@ -93,7 +93,7 @@ def test_every_name_is_listed_with_what_it_is():
     assert rows["accuracy"] == MEASURES["accuracy"].sentence
 
 
-def test_a_number_with_facts_of_its_own_is_not_described_by_what_it_was_asked_of():
+def test_a_number_with_its_own_facts_is_not_described_by_its_probe():
     assert measure_of("average-precision/above-random").bounds == (-1, 1)
     assert measure_of("average-precision").bounds == (0, 1)
     assert measure_of("jensen-shannon/noise") is MEASURES["jensen-shannon"]

@@ -31,7 +31,7 @@ def test_the_first_sentence_is_taken_where_any_word_of_it_is():
     assert first_sentence(chosen, first.expand(4, 6), mask.expand(4, 6)).tolist() == [1, 1, 0, 0]
 
 
-def test_a_text_of_one_sentence_or_of_unknown_ones_says_nothing():
+def test_a_text_of_one_sentence_or_of_unknown_sentences_has_no_value():
     chosen, mask = tokens("xx....", "xx....", "......"), tokens("xxx...", "xxxxxx", "......")
     first = tokens("xxxxxx", "......", "......")
     assert first_sentence(chosen, first, mask).isnan().all()
@@ -55,7 +55,7 @@ def test_nothing_depends_on_padding_or_on_other_texts():
 
 
 def test_precision_recall_and_f1_of_selections_typed_in():
-    """Marked 3 of 6 in each, the last nobody marked.
+    """Annotated 3 of 6 in each, the last has no annotation.
 
     two right of four selected    P 2/4  R 2/3  F1 4/7        all right         1 1 1
     none right of two             0 0 0                        nothing selected  0 0 0

@@ -30,7 +30,7 @@ def test_the_distance_of_all_weight_on_one_word_grows_to_ln_2_with_the_text():
     assert 0.999 * math.log(2) < distance < math.log(2)
 
 
-def test_they_are_the_ones_that_judge_collapse():
+def test_they_are_the_numbers_that_detect_collapse():
     assert (stability_measures.normalized_entropy, stability_measures.distance_to_uniform) == (
         collapse.normalized_entropy,
         collapse.distance_to_uniform,
@@ -38,7 +38,7 @@ def test_they_are_the_ones_that_judge_collapse():
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("even", 1.0), ("first", 1.0), ("last", 1.0), ("free", 0.0)])
-def test_weights_that_say_the_same_of_every_text_have_collapsed(kind, expected):
+def test_weights_that_do_not_depend_on_the_text_have_collapsed(kind, expected):
     """Twelve texts of two to thirteen words: all alike, all on the first word, all on the last, or as it comes."""
     mask = torch.arange(13) < torch.arange(2, 14).unsqueeze(-1)
     scores = torch.zeros(12, 13, dtype=torch.float64) if kind != "free" else 3 * torch.randn(12, 13).double()

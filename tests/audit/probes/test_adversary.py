@@ -61,21 +61,21 @@ def test_two_words_by_hand():
     All on the second: p = 81/82, within ε, and JSD((½, ½), (0, 1)) = ¼ ln 2 + ¼ ln ⅔ + ½ ln 4/3 = 0.216.  That is more
     than JSD((½, ½), (¾, ¼)) = 0.034.
     """
-    found = even_pair(0.15)
-    assert found.weights.tolist() == [[0.0, 1.0]]
+    result = even_pair(0.15)
+    assert result.weights.tolist() == [[0.0, 1.0]]
     expected = 0.25 * math.log(2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(4 / 3)
-    assert found.distance.item() == pytest.approx(expected, abs=ROUNDING)
-    assert found.change.item() == pytest.approx(81 / 82 - 0.9, abs=ROUNDING)
+    assert result.distance.item() == pytest.approx(expected, abs=ROUNDING)
+    assert result.change.item() == pytest.approx(81 / 82 - 0.9, abs=ROUNDING)
 
 
-def test_two_words_by_hand_with_less_room():
+def test_two_words_by_hand_with_a_smaller_bound():
     """ε = 1/20: 81/82 is too far from 9/10.  p = 0.95 = 19/20 has m = ln 19, so 1 − λ = ln 19 / (4 ln 3) = 0.670;
     p = 0.85 = 17/20 has m = ln 17/3, 1 − λ = 0.395.  The first is farther from ½."""
-    found = even_pair(0.05)
+    result = even_pair(0.05)
     second = math.log(19) / (4 * LN3)
-    assert found.weights[0].tolist() == pytest.approx([1 - second, second], abs=ROUNDING)
-    assert found.distance.item() == pytest.approx(jensenshannon([0.5, 0.5], [1 - second, second]) ** 2, abs=ROUNDING)
-    assert found.change.item() == pytest.approx(0.05, abs=ROUNDING)
+    assert result.weights[0].tolist() == pytest.approx([1 - second, second], abs=ROUNDING)
+    assert result.distance.item() == pytest.approx(jensenshannon([0.5, 0.5], [1 - second, second]) ** 2, abs=ROUNDING)
+    assert result.change.item() == pytest.approx(0.05, abs=ROUNDING)
 
 
 @pytest.mark.usefixtures("two_classes")
@@ -83,77 +83,77 @@ def test_two_words_by_hand_with_less_room():
 def test_no_attention_of_a_fine_grid_is_farther_and_some_come_near(seed):
     """Every attention in steps of 1/60 over four words, decoded by the model itself, and SciPy's distance."""
     torch.manual_seed(seed)
-    model, given = opinionated(), batch(split(["swwwws"]))
+    model, inputs = opinionated(), batch(split(["swwwws"]))
     torch.nn.init.normal_(model.decoder.output.weight, std=4.0)
-    found, held = adversarial_attention(model, given, KEY), hidden_states(model, given)
+    result, held = adversarial_attention(model, inputs, KEY), hidden_states(model, inputs)
     steps = np.array([(i, j, k, 60 - i - j - k) for i in range(61) for j in range(61 - i) for k in range(61 - i - j)])
     other = torch.from_numpy(steps / 60)
     wide = torch.zeros(len(other), 6, dtype=torch.float64)
-    wide[:, given.mask[0]] = other
+    wide[:, inputs.mask[0]] = other
     with torch.no_grad():
-        encoded = model.encode(given)
+        encoded = model.encode(inputs)
         many = replace(encoded, hidden=encoded.hidden.expand(len(other), -1, -1))
         probs = model.decode(many, wide).softmax(-1)
     change = (probs - held.logits.softmax(-1)).abs().sum(-1) / 2
-    own = held.weights[0, given.mask[0]].numpy()
-    apart = jensenshannon(np.broadcast_to(own, other.shape), other.numpy(), axis=1) ** 2
-    highest = np.where(change.numpy() <= MAX_CHANGE, apart, 0).max()
-    assert found.distance.item() >= highest - ROUNDING
-    assert found.distance.item() <= highest + 0.05
+    own = held.weights[0, inputs.mask[0]].numpy()
+    distance = jensenshannon(np.broadcast_to(own, other.shape), other.numpy(), axis=1) ** 2
+    highest = np.where(change.numpy() <= MAX_CHANGE, distance, 0).max()
+    assert result.distance.item() >= highest - ROUNDING
+    assert result.distance.item() <= highest + 0.05
 
 
 @pytest.mark.usefixtures("two_classes")
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
-def test_what_is_said_of_the_attention_found_is_true_of_it_and_no_search_exceeds_it(encoder):
-    model, given = opinionated(encoder), batch(split(PATTERNS))
-    held, found = hidden_states(model, given), adversarial_attention(model, given, KEY)
+def test_the_reported_divergence_of_the_attention_is_correct_and_no_search_exceeds_it(encoder):
+    model, inputs = opinionated(encoder), batch(split(PATTERNS))
+    held, result = hidden_states(model, inputs), adversarial_attention(model, inputs, KEY)
     own = held.weights.numpy()
-    for row in range(len(given)):
-        if given.mask[row].any():
-            real = given.mask[row].numpy()
-            apart = jensenshannon(own[row, real], found.weights[row].numpy()[real]) ** 2
-            assert found.distance[row].item() == pytest.approx(apart, abs=1e-9)
+    for row in range(len(inputs)):
+        if inputs.mask[row].any():
+            real = inputs.mask[row].numpy()
+            distance = jensenshannon(own[row, real], result.weights[row].numpy()[real]) ** 2
+            assert result.distance[row].item() == pytest.approx(distance, abs=1e-9)
     with torch.no_grad():
-        probs = model.decode(model.encode(given), found.weights).softmax(-1)
+        probs = model.decode(model.encode(inputs), result.weights).softmax(-1)
     change = (probs - held.logits.softmax(-1)).abs().sum(-1) / 2
-    torch.testing.assert_close(found.change, change, rtol=0, atol=1e-10)
-    assert (found.change <= MAX_CHANGE + ROUNDING).all()
-    assert not found.weights[~given.mask].any()
-    torch.testing.assert_close(found.weights.sum(-1), given.mask.any(-1).double())
-    near = search_attention(held, given, KEY, restarts=3, steps=80)
-    assert (near.distance <= found.distance + ROUNDING).all()
-    assert (near.distance >= 0.2 * found.distance).all()
-    assert (found.distance[given.mask.sum(-1) < 2] == 0).all()
+    torch.testing.assert_close(result.change, change, rtol=0, atol=1e-10)
+    assert (result.change <= MAX_CHANGE + ROUNDING).all()
+    assert not result.weights[~inputs.mask].any()
+    torch.testing.assert_close(result.weights.sum(-1), inputs.mask.any(-1).double())
+    near = search_attention(held, inputs, KEY, restarts=3, steps=80)
+    assert (near.distance <= result.distance + ROUNDING).all()
+    assert (near.distance >= 0.2 * result.distance).all()
+    assert (result.distance[inputs.mask.sum(-1) < 2] == 0).all()
 
 
 @pytest.mark.usefixtures("two_classes")
-def test_tokens_the_decoder_cannot_tell_apart_leave_attention_free():
+def test_tokens_with_equal_decoder_outputs_leave_attention_free():
     """All words one word: any attention decodes alike, and the farthest is all on the lightest."""
-    model, given = by_hand([(1.0, 2.0), (0.0, 2.0)]), texts([1, 1, 1, 2])
-    own = hidden_states(model, given).weights[0]
-    found = adversarial_attention(model, given, KEY)
-    assert found.weights[0].tolist() == one_hot(own.argmin(), 4).tolist()
-    assert found.distance.item() == pytest.approx(jensenshannon(own.numpy(), found.weights[0].numpy()) ** 2, abs=1e-9)
+    model, inputs = by_hand([(1.0, 2.0), (0.0, 2.0)]), texts([1, 1, 1, 2])
+    own = hidden_states(model, inputs).weights[0]
+    result = adversarial_attention(model, inputs, KEY)
+    assert result.weights[0].tolist() == one_hot(own.argmin(), 4).tolist()
+    assert result.distance.item() == pytest.approx(jensenshannon(own.numpy(), result.weights[0].numpy()) ** 2, abs=1e-9)
 
 
 @pytest.mark.usefixtures("two_classes")
 def test_a_sure_prediction_may_become_surer_without_end():
     """p = 1 to the last digit: any margin above that of 0.95 will do."""
-    model, given = opinionated(), batch(split(["swwwws"]))
+    model, inputs = opinionated(), batch(split(["swwwws"]))
     model.decoder.output.bias.data += torch.tensor([0.0, 60.0])
-    assert hidden_states(model, given).logits.softmax(-1)[0, 1] == 1
-    found = adversarial_attention(model, given, KEY)
-    lightest = hidden_states(model, given).weights.masked_fill(~given.mask, 2.0).argmin()
-    assert found.weights[0].argmax() == lightest
-    assert found.weights.max() == 1
+    assert hidden_states(model, inputs).logits.softmax(-1)[0, 1] == 1
+    result = adversarial_attention(model, inputs, KEY)
+    lightest = hidden_states(model, inputs).weights.masked_fill(~inputs.mask, 2.0).argmin()
+    assert result.weights[0].argmax() == lightest
+    assert result.weights.max() == 1
 
 
 @pytest.mark.usefixtures("two_classes")
 def test_pairs_in_parts_are_the_same(monkeypatch):
-    model, given = opinionated(), batch(split(PATTERNS))
-    whole = adversarial_attention(model, given, KEY)
+    model, inputs = opinionated(), batch(split(PATTERNS))
+    whole = adversarial_attention(model, inputs, KEY)
     monkeypatch.setattr(exact, "MAX_PAIRS", 1)
-    parts = adversarial_attention(model, given, KEY)
+    parts = adversarial_attention(model, inputs, KEY)
     assert parts.distance.equal(whole.distance)
     assert parts.weights.equal(whole.weights)
 
@@ -162,30 +162,30 @@ def test_pairs_in_parts_are_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize(("decoder", "encoder"), [("linear", "transformer"), ("mlp", "bilstm")])
-def test_a_search_stays_within_what_is_allowed_and_is_told_rightly(decoder, encoder):
-    model, given = opinionated(encoder, decoder=decoder), batch(split(PATTERNS))
-    held = hidden_states(model, given)
-    found = search_attention(held, given, KEY, restarts=2, steps=100)
-    assert (found.change <= MAX_CHANGE).all()
+def test_a_search_stays_within_the_bound_and_is_reported_correctly(decoder, encoder):
+    model, inputs = opinionated(encoder, decoder=decoder), batch(split(PATTERNS))
+    held = hidden_states(model, inputs)
+    result = search_attention(held, inputs, KEY, restarts=2, steps=100)
+    assert (result.change <= MAX_CHANGE).all()
     with torch.no_grad():
-        encoded = model.encode(given)
-        probs = model.decode(encoded, found.weights).softmax(-1)
+        encoded = model.encode(inputs)
+        probs = model.decode(encoded, result.weights).softmax(-1)
     change = (probs - held.logits.softmax(-1)).abs().sum(-1) / 2
-    torch.testing.assert_close(found.change, change, rtol=0, atol=1e-10)
-    several = given.mask.sum(-1) > 2
-    assert (found.distance[several] > 0.05).all()
-    assert (found.distance[given.mask.sum(-1) < 2] < ROUNDING).all()
+    torch.testing.assert_close(result.change, change, rtol=0, atol=1e-10)
+    several = inputs.mask.sum(-1) > 2
+    assert (result.distance[several] > 0.05).all()
+    assert (result.distance[inputs.mask.sum(-1) < 2] < ROUNDING).all()
     for row in several.nonzero().squeeze(-1).tolist():
-        real = given.mask[row].numpy()
-        apart = jensenshannon(held.weights[row].numpy()[real], found.weights[row].numpy()[real]) ** 2
-        assert found.distance[row].item() == pytest.approx(apart, abs=1e-9)
+        real = inputs.mask[row].numpy()
+        distance = jensenshannon(held.weights[row].numpy()[real], result.weights[row].numpy()[real]) ** 2
+        assert result.distance[row].item() == pytest.approx(distance, abs=1e-9)
 
 
 def test_more_starts_and_more_steps_find_no_less():
-    model, given = opinionated(), batch(split(PATTERNS))
-    held = hidden_states(model, given)
+    model, inputs = opinionated(), batch(split(PATTERNS))
+    held = hidden_states(model, inputs)
     few, long, many = (
-        search_attention(held, given, KEY, restarts=r, steps=s).distance for r, s in ((1, 20), (1, 60), (3, 20))
+        search_attention(held, inputs, KEY, restarts=r, steps=s).distance for r, s in ((1, 20), (1, 60), (3, 20))
     )
     assert (long >= few).all()
     assert (many >= few).all()
@@ -193,21 +193,21 @@ def test_more_starts_and_more_steps_find_no_less():
 
 
 def test_where_any_attention_will_do_every_step_leads_away_from_the_models_own():
-    model, given = opinionated(), batch(split(PATTERNS))
+    model, inputs = opinionated(), batch(split(PATTERNS))
     model.decoder.output.weight.data.zero_()
-    held = hidden_states(model, given)
-    start, way, end = (search_attention(held, given, KEY, restarts=1, steps=s).distance for s in (0, 50, 100))
-    several = given.mask.sum(-1) > 1
+    held = hidden_states(model, inputs)
+    start, way, end = (search_attention(held, inputs, KEY, restarts=1, steps=s).distance for s in (0, 50, 100))
+    several = inputs.mask.sum(-1) > 1
     assert (way > start)[several].all()
     assert (end > way)[several].all()
 
 
 def test_an_attention_that_matters_to_every_word_cannot_be_moved():
     """Hidden states far apart: any other attention is another prediction, and the search comes back to its own."""
-    model, given = by_hand([(0.0, 400.0), (0.0, -400.0)], ((0, 0), (0, 1), (1, 0))), texts([1, 2])
-    found = search_attention(hidden_states(model, given), given, KEY, restarts=2, steps=30)
-    assert found.distance.item() < 1e-4
-    assert (found.weights - 0.5).abs().max() < 0.01
+    model, inputs = by_hand([(0.0, 400.0), (0.0, -400.0)], ((0, 0), (0, 1), (1, 0))), texts([1, 2])
+    result = search_attention(hidden_states(model, inputs), inputs, KEY, restarts=2, steps=30)
+    assert result.distance.item() < 1e-4
+    assert (result.weights - 0.5).abs().max() < 0.01
 
 
 @pytest.mark.sweep
@@ -217,8 +217,8 @@ def test_a_text_gets_the_same_attention_in_any_batch(decoder, dtype):
     data = split(PATTERNS)
     model = opinionated(decoder=decoder).to(dtype)
 
-    def found(given):
-        return search_attention(hidden_states(model, given), given, KEY, restarts=2, steps=60)
+    def found(inputs):
+        return search_attention(hidden_states(model, inputs), inputs, KEY, restarts=2, steps=60)
 
     whole = found(batch(data))
     for other, rows in ((littered(widened(batch(data), 4)), range(7)), (batch(data, [6, 1, 4]), [6, 1, 4])):

@@ -1,4 +1,4 @@
-"""The heaviest words erased: exactly ⌈q·n⌉ of each text, whatever its batch, and the text closes up behind them.
+"""The top words are erased: exactly ⌈q·n⌉ of each text, in any batch, and the text closes up behind them.
 
 The oracle is `slowly`: one text at a time, its tokens as Python lists, one forward pass for each size.
 """
@@ -40,12 +40,12 @@ def heavy(texts: Batch) -> Tensor:
     return (texts.ids * 12.9898 + place * 78.233).sin().masked_fill(~texts.mask, 9.0)
 
 
-def asked(model: Model, texts: Batch, **how: Any) -> tuple[Tensor, Tensor]:
+def erased_output(model: Model, texts: Batch, **how: Any) -> tuple[Tensor, Tensor]:
     return erase_words(model, texts, observe(model, texts).probs, heavy(texts), Erasure(**how))
 
 
 def ordered(texts: Batch, row: int) -> list[int]:
-    """Places of a text's words, the heaviest first."""
+    """Positions of a text's words, the largest weight first."""
     words = texts.mask[row].nonzero().flatten()
     return words[heavy(texts)[row, words].argsort(descending=True)].tolist()
 
@@ -61,7 +61,7 @@ def slowly(model: Model, texts: Batch, removal: str, shares: Sequence[float]) ->
 
 
 def one(model: Model, texts: Batch, row: int, gone: list[int], removal: str) -> Tensor:
-    """What a model says of one text without these places.  (C,)"""
+    """The prediction of a model for one text without these positions.  (C,)"""
     places = texts.present[row].nonzero().flatten().tolist()
     if removal == "delete":
         places = [place for place in places if place not in gone]
@@ -71,17 +71,17 @@ def one(model: Model, texts: Batch, row: int, gone: list[int], removal: str) -> 
     names = ("index", "question_ids", "question_present")
     own = {name: getattr(texts, name) for name in names}
     own = {name: None if value is None else value[row : row + 1] for name, value in own.items()}
-    given = Batch(ids, there, words, **own)
+    inputs = Batch(ids, there, words, **own)
     if removal == "pad":
-        given.ids[0, gone] = model.padding
-    embedded = model.embed(given).detach().clone()
+        inputs.ids[0, gone] = model.padding
+    embedded = model.embed(inputs).detach().clone()
     if removal == "zero":
         embedded[0, gone] = 0.0
-    return observe(model, given, embedded if removal == "zero" else None).probs[0]
+    return observe(model, inputs, embedded if removal == "zero" else None).probs[0]
 
 
 def distinct_words(lengths: list[int]) -> Batch:
-    """Texts in which no word comes twice, so that ids tell which went."""
+    """Texts in which no word occurs twice, so that ids show which were erased."""
     width = max(lengths)
     ids = torch.stack([torch.from_numpy(np.random.default_rng(n).permutation(width)) + 2 for n in lengths])
     there = torch.arange(width) < torch.tensor(lengths).unsqueeze(-1)
@@ -89,7 +89,7 @@ def distinct_words(lengths: list[int]) -> Batch:
 
 
 class Counting(Model):
-    """Its logits are how often each id comes, id 0 being padding: what it says tells what it was shown."""
+    """Its logits are the counts of each id, id 0 being padding: the output shows the input."""
 
     capabilities: frozenset = frozenset({"embeddings"})
 
@@ -121,10 +121,10 @@ def shown(probs: Tensor) -> set[int]:
 @pytest.mark.sweep
 @pytest.mark.parametrize("shares", [SHARES, OTHERS], ids=["eraser", "others"])
 @REMOVAL
-def test_exactly_so_many_of_the_heaviest_words_of_each_text(removal, shares):
+def test_the_exact_number_of_top_words_of_each_text_is_erased(removal, shares):
     """⌈q·n⌉ by fractions.  In singles 0.3·50 is 15.000001, in doubles 0.07·100 is 7.000000000000001: one too many."""
     texts = distinct_words([*range(1, 61), 100, 200])
-    without, alone = asked(Counting(202), texts, removal=removal, shares=shares)
+    without, alone = erased_output(Counting(202), texts, removal=removal, shares=shares)
     assert without.shape == alone.shape == (len(texts), len(shares), 202)
     for row in range(len(texts)):
         words = texts.ids[row, ordered(texts, row)].tolist()
@@ -135,7 +135,7 @@ def test_exactly_so_many_of_the_heaviest_words_of_each_text(removal, shares):
 
 
 @pytest.mark.parametrize("level", [0.0, -5.0, -torch.inf])
-def test_of_equals_chance_takes_one_and_what_is_no_word_never(level):
+def test_ties_are_broken_at_random_and_only_words_are_erased(level):
     """In 1,000 texts of five words each place is taken 200 times, give or take 5 standard deviations."""
     ids = torch.from_numpy(np.random.default_rng(0).integers(3, 10**6, (1000, 6)))
     present = torch.ones_like(ids, dtype=torch.bool)
@@ -168,20 +168,22 @@ def test_of_equals_the_lot_belongs_to_the_text_and_weight_comes_first():
 @REMOVAL
 @PAIR
 @MODEL
-def test_it_is_what_erasing_one_text_at_a_time_says(encoder, pair, removal):
+def test_the_result_equals_erasing_one_text_at_a_time(encoder, pair, removal):
     model, texts = cached_classifier(encoder, pair), batch(split([*PATTERNS, "w", "ww"], pair))
     expected = slowly(model, texts, removal, (0.0, *SHARES[1:], 1.0))
     for most in (20, 1 << 13):
-        found = asked(model, widened(texts, 2), removal=removal, shares=(0.0, *SHARES[1:], 1.0), max_tokens=most)
-        for one_found, one_expected in zip(found, expected, strict=True):
-            assert_close(one_found, one_expected)
+        result = erased_output(
+            model, widened(texts, 2), removal=removal, shares=(0.0, *SHARES[1:], 1.0), max_tokens=most
+        )
+        for result_of_one, one_expected in zip(result, expected, strict=True):
+            assert_close(result_of_one, one_expected)
 
 
 @MODEL
 def test_in_single_precision_too(encoder):
     model, texts = classifier(encoder, dtype=torch.float32), batch(split(PATTERNS))
-    for found, expected in zip(asked(model, texts), slowly(model, texts, "delete", SHARES), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    for result, expected in zip(erased_output(model, texts), slowly(model, texts, "delete", SHARES), strict=True):
+        torch.testing.assert_close(result, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.sweep
@@ -189,20 +191,20 @@ def test_in_single_precision_too(encoder):
 @PAIR
 def test_neither_the_other_texts_nor_their_order_nor_padding_matter(removal, pair):
     model, data = cached_classifier("bilstm", pair), split(PATTERNS, pair)
-    together = asked(model, batch(data), removal=removal)
-    turned = asked(model, batch(data, [*range(len(data))][::-1]), removal=removal)
+    together = erased_output(model, batch(data), removal=removal)
+    turned = erased_output(model, batch(data, [*range(len(data))][::-1]), removal=removal)
     for row in range(len(data)):
-        alone = asked(model, widened(batch(data, [row]), 2), removal=removal)
+        alone = erased_output(model, widened(batch(data, [row]), 2), removal=removal)
         for i in range(2):
             assert_close(alone[i][0], together[i][row])
             assert_close(turned[i][len(data) - 1 - row], together[i][row])
 
 
-def test_shares_come_in_the_order_asked_for_each_as_if_asked_alone():
+def test_shares_come_in_the_requested_order_each_as_if_it_were_alone():
     model, texts = cached_classifier(), batch(split(PATTERNS))
-    found = asked(model, texts, shares=(0.5, 0.01, 0.2))
+    result = erased_output(model, texts, shares=(0.5, 0.01, 0.2))
     for i, share in enumerate((0.5, 0.01, 0.2)):
-        for half, single in zip(found, asked(model, texts, shares=(share,)), strict=True):
+        for half, single in zip(result, erased_output(model, texts, shares=(share,)), strict=True):
             assert half.shape == (len(PATTERNS), 3, CLASSES)
             assert_close(half[:, i], single[:, 0])
     assert SHARES == (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -236,23 +238,23 @@ def test_deleted_is_the_batch_of_the_shortened_texts(encoder, pair):
     out = texts.mask & (heavy(texts) > 0)
     lost = [set(row.nonzero().flatten().tolist()) for row in out]
     assert sum(map(len, lost)) > 8
-    found, expected = remove_words(texts, out), batch(shortened(data, lost))
+    result, expected = remove_words(texts, out), batch(shortened(data, lost))
     expected = widened(expected, texts.ids.shape[1] - expected.ids.shape[1])
     for name in ("ids", "present", "mask", "index", "label"):
-        assert getattr(found, name).equal(getattr(expected, name)), name
-    assert found.question_ids is texts.question_ids
+        assert getattr(result, name).equal(getattr(expected, name)), name
+    assert result.question_ids is texts.question_ids
     model = cached_classifier(encoder, pair)
     narrow = batch(shortened(data, lost))
-    assert_close(observe(model, found).probs, observe(model, narrow).probs)
-    assert_close(observe(model, found).weights[:, : narrow.ids.shape[1]], observe(model, narrow).weights)
+    assert_close(observe(model, result).probs, observe(model, narrow).probs)
+    assert_close(observe(model, result).weights[:, : narrow.ids.shape[1]], observe(model, narrow).weights)
 
 
 def test_nothing_gone_is_the_same_batch_and_the_batch_given_is_left_alone():
     texts = widened(batch(split(PATTERNS)), 2)
     ids = texts.ids.clone()
-    found = remove_words(texts, torch.zeros_like(texts.mask))
+    result = remove_words(texts, torch.zeros_like(texts.mask))
     for name in ("ids", "present", "mask"):
-        assert getattr(found, name).equal(getattr(texts, name))
+        assert getattr(result, name).equal(getattr(texts, name))
     remove_words(texts, texts.mask)
     assert texts.ids.equal(ids)
 
@@ -261,7 +263,7 @@ def test_nothing_gone_is_the_same_batch_and_the_batch_given_is_left_alone():
 def test_erased_everything_leaves_the_special_tokens_and_kept_everything_leaves_the_text(encoder):
     model, data = cached_classifier(encoder), split(PATTERNS)
     texts = batch(data)
-    without, alone = asked(model, texts, shares=(1.0,))
+    without, alone = erased_output(model, texts, shares=(1.0,))
     bare = shortened(data, [set(row.nonzero().flatten().tolist()) for row in texts.mask])
     assert_close(without[:, 0], observe(model, batch(bare)).probs)
     assert alone[:, 0].equal(observe(model, texts).probs)
@@ -270,7 +272,7 @@ def test_erased_everything_leaves_the_special_tokens_and_kept_everything_leaves_
 @pytest.mark.parametrize("encoder", ["rnn", "gru", "bilstm", "cnn", "average"])
 def test_a_text_of_which_nothing_is_left_is_predicted_by_the_bias(encoder):
     model, texts = cached_classifier(encoder), batch(split(["www", "w"]))
-    without, _ = asked(model, texts, shares=(1.0,))
+    without, _ = erased_output(model, texts, shares=(1.0,))
     bias = model.decoder.output.bias.detach().softmax(-1)
     assert_close(without[:, 0], bias.expand(2, -1))
 
@@ -287,20 +289,22 @@ def test_pad_and_zero_keep_the_places(encoder):
         half[row, words[: ceil(len(words) / 2)]] = True
     pad = observe(model, replace(texts, ids=texts.ids.masked_fill(half, 0))).probs
     zero = observe(model, texts, model.embed(texts).detach() * ~half.unsqueeze(-1)).probs
-    found = {how: asked(model, texts, shares=(0.5,), removal=how)[0][:, 0] for how in ("delete", "pad", "zero")}
-    assert_close(found["pad"], pad)
-    assert_close(found["zero"], zero)
+    results = {
+        how: erased_output(model, texts, shares=(0.5,), removal=how)[0][:, 0] for how in ("delete", "pad", "zero")
+    }
+    assert_close(results["pad"], pad)
+    assert_close(results["zero"], zero)
     assert torch.allclose(pad, zero) == (encoder != "transformer")
-    assert not torch.allclose(zero, found["delete"])
+    assert not torch.allclose(zero, results["delete"])
 
 
-def test_padding_is_what_the_model_says_it_is():
+def test_padding_is_the_models_own_padding():
     model, texts = classifier("bilstm"), batch(split(PATTERNS))
     model.padding = 1
     expected = slowly(model, texts, "pad", (0.5,))
-    assert_close(asked(model, texts, shares=(0.5,), removal="pad")[0], expected[0])
+    assert_close(erased_output(model, texts, shares=(0.5,), removal="pad")[0], expected[0])
     model.padding = 0
-    assert not torch.allclose(asked(model, texts, shares=(0.5,), removal="pad")[0], expected[0])
+    assert not torch.allclose(erased_output(model, texts, shares=(0.5,), removal="pad")[0], expected[0])
 
 
 # --- no more than is needed
@@ -310,14 +314,16 @@ def read_by(model: Classifier, work: Callable[[], object]) -> list[tuple[list[in
     """Every text that the model reads, as the ids of its tokens and of its question's."""
     with spied(model) as seen:
         work()
-    found = []
-    for given, _ in seen:
-        rows = [row[there].tolist() for row, there in zip(given.ids, given.present, strict=True)]
+    results = []
+    for inputs, _ in seen:
+        rows = [row[there].tolist() for row, there in zip(inputs.ids, inputs.present, strict=True)]
         asks = [[] for _ in rows]
-        if given.question_ids is not None and given.question_present is not None:
-            asks = [row[there].tolist() for row, there in zip(given.question_ids, given.question_present, strict=True)]
-        found.extend(zip(rows, asks, strict=True))
-    return found
+        if inputs.question_ids is not None and inputs.question_present is not None:
+            asks = [
+                row[there].tolist() for row, there in zip(inputs.question_ids, inputs.question_present, strict=True)
+            ]
+        results.extend(zip(rows, asks, strict=True))
+    return results
 
 
 def test_sizes_that_come_to_the_same_are_read_once_and_the_whole_text_never():
@@ -336,10 +342,10 @@ def test_what_reads_the_same_is_read_once_whichever_text_it_comes_from(pair):
     texts = Batch(ids, ids > 0, ids > 0, torch.arange(3), **(question if pair else {}))
     weights = torch.tensor([[2.0, 1, 0, 0], [1, 2, 0, 0], [4, 1, 3, 2]])
     clean = observe(model, texts).probs
-    found = read_by(model, lambda: erase_words(model, texts, clean, weights, Erasure((0.5,))))
+    result = read_by(model, lambda: erase_words(model, texts, clean, weights, Erasure((0.5,))))
     pairs = [([5], [7]), ([6], [7]), ([5], [8]), ([6], [8]), ([5, 5], [7]), ([6, 6], [7])]
     expected = pairs if pair else [(text, []) for text in ([5], [6], [5, 5], [6, 6])]
-    assert sorted(found) == sorted(expected)
+    assert sorted(result) == sorted(expected)
 
 
 def test_a_special_token_is_another_than_the_word_of_its_id():
@@ -351,7 +357,7 @@ def test_a_special_token_is_another_than_the_word_of_its_id():
     assert first[kind].tolist() == [0, 1, 2, 0, 4, 5]
 
 
-def test_nothing_touched_is_what_was_said_before_and_nothing_is_read():
+def test_without_erasure_the_earlier_output_is_used_and_no_pass_runs():
     model, texts = cached_classifier(), batch(split(PATTERNS))
     clean = torch.rand(len(texts), CLASSES, dtype=torch.float64)
     with spied(model) as seen:
@@ -359,7 +365,7 @@ def test_nothing_touched_is_what_was_said_before_and_nothing_is_read():
         _, alone = erase_words(model, texts, clean, heavy(texts), Erasure((1.0,)))
     assert without[:, 0].equal(clean)
     assert alone[:, 0].equal(clean)
-    calls = [given for given, _ in seen]
+    calls = [inputs for inputs, _ in seen]
     nothing_left = {tuple(row[there].tolist()) for b in calls for row, there in zip(b.ids, b.mask, strict=True)}
     assert nothing_left == {()}
 
@@ -374,10 +380,10 @@ def test_no_forward_pass_has_more_tokens_than_allowed_or_is_mostly_padding(pair)
     for most in (longest, 2 * longest, 1 << 13):
         with spied(model) as seen:
             erase_words(model, texts, clean, heavy(texts), Erasure(max_tokens=most))
-        for given, _ in seen:
-            width = given.ids.shape[1] + asks
-            assert len(given) * width <= most
-            lengths = given.present.sum(-1).clamp_min(1) + asks
+        for inputs, _ in seen:
+            width = inputs.ids.shape[1] + asks
+            assert len(inputs) * width <= most
+            lengths = inputs.present.sum(-1).clamp_min(1) + asks
             assert lengths.max() == width
             assert lengths.min() >= MIN_LENGTH_RATIO * width
         many.append(len(seen))
@@ -389,8 +395,8 @@ def test_each_text_that_is_read_names_the_row_it_comes_from():
     clean = observe(model, texts).probs
     with spied(model) as seen:
         erase_words(model, texts, clean, heavy(texts))
-    for given, _ in seen:
-        for row, there, index in zip(given.ids, given.present, given.index, strict=True):
+    for inputs, _ in seen:
+        for row, there, index in zip(inputs.ids, inputs.present, inputs.index, strict=True):
             source = texts.ids[texts.index == index][0].tolist()
             assert set(row[there].tolist()) <= set(source)
 
@@ -398,7 +404,7 @@ def test_each_text_that_is_read_names_the_row_it_comes_from():
 # --- any model, and none but sensible wishes
 
 
-def test_a_model_without_vectors_can_be_asked_too():
+def test_a_model_without_embeddings_can_be_probed():
     class Closed(Counting):
         capabilities: frozenset = frozenset()
 
@@ -411,22 +417,24 @@ def test_a_model_without_vectors_can_be_asked_too():
 
     texts = distinct_words([4, 9])
     for removal in ("delete", "pad"):
-        for found, expected in zip(
-            asked(Closed(11), texts, removal=removal), asked(Counting(11), texts, removal=removal), strict=True
+        for result, expected in zip(
+            erased_output(Closed(11), texts, removal=removal),
+            erased_output(Counting(11), texts, removal=removal),
+            strict=True,
         ):
-            assert found.equal(expected)
+            assert result.equal(expected)
 
 
 @pytest.mark.parametrize(
-    ("wish", "said"),
+    ("wish", "message"),
     [
         ({"shares": (0.1, 1.2)}, r"1\.2"),
         ({"shares": (-0.1,)}, "between 0 and 1"),
         ({"max_tokens": 0}, "max_tokens is 0"),
     ],
 )
-def test_an_erasure_that_makes_no_sense_is_refused(wish, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_erasure_that_makes_no_sense_is_refused(wish, message):
+    with pytest.raises(ValueError, match=message):
         Erasure(**wish)
 
 

@@ -18,7 +18,7 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
 
 def two_words(third: float = 0.0) -> Classifier:
-    """Two hidden units, hidden = ReLU(x + b), b = (−1, 0); logits = hidden; a score nobody can tell apart."""
+    """Two hidden units, hidden = ReLU(x + b), b = (−1, 0); logits = hidden; equal scores for all words."""
     shape = Architecture(hidden=2, dimension=2)
     model = Classifier(word_encoder("average", shape, 4, False), shape, 2, False).double().eval()
     values = {
@@ -48,8 +48,8 @@ def test_two_words_by_hand(detach):
     Weights that are always even have no slope of their own.
     """
     p = 1 / (1 + np.exp(-0.5))
-    found = gradient(two_words(), texts([[1, 2, 0]]), detach_attention=detach)
-    assert found[0].tolist() == pytest.approx([p * (1 - p) / 2, p * (1 - p), 0], abs=1e-15)
+    result = gradient(two_words(), texts([[1, 2, 0]]), detach_attention=detach)
+    assert result[0].tolist() == pytest.approx([p * (1 - p) / 2, p * (1 - p), 0], abs=1e-15)
 
 
 def test_of_classes_alike_the_first_is_the_predicted_one():
@@ -92,13 +92,13 @@ def closed_form(model: Classifier, batch: Batch, detach: bool) -> list[list[floa
 
 @DETACH
 def test_the_closed_form_of_words_without_context(detach):
-    model, given = classifier("average"), batch(split(PATTERNS))
+    model, inputs = classifier("average"), batch(split(PATTERNS))
     for parameter in (model.scorer.weigh.weight, model.decoder.output.weight):
         parameter.data *= 4
-    found = gradient(model, given, detach_attention=detach)
-    for row, expected in zip(found.tolist(), closed_form(model, given, detach), strict=True):
+    result = gradient(model, inputs, detach_attention=detach)
+    for row, expected in zip(result.tolist(), closed_form(model, inputs, detach), strict=True):
         assert row == pytest.approx(expected, abs=1e-14)
-    assert float(found.max()) > 0.01
+    assert float(result.max()) > 0.01
 
 
 def by_steps(model: Classifier, batch: Batch, detach: bool, step: float = 1e-5) -> Tensor:
@@ -124,25 +124,25 @@ def by_steps(model: Classifier, batch: Batch, detach: bool, step: float = 1e-5) 
 @pytest.mark.parametrize(("encoder", "pair"), list(product(["bilstm", "cnn", "average", "transformer"], [False, True])))
 @DETACH
 def test_the_gradient_is_what_small_steps_find(detach, encoder, pair):
-    model, given = cached_classifier(encoder, pair), batch(split(PATTERNS, pair))
-    found = gradient(model, given, detach_attention=detach)
-    torch.testing.assert_close(found, by_steps(model, given, detach), rtol=1e-6, atol=1e-9)
-    assert (found[given.mask] > 0).double().mean() > 0.9
+    model, inputs = cached_classifier(encoder, pair), batch(split(PATTERNS, pair))
+    result = gradient(model, inputs, detach_attention=detach)
+    torch.testing.assert_close(result, by_steps(model, inputs, detach), rtol=1e-6, atol=1e-9)
+    assert (result[inputs.mask] > 0).double().mean() > 0.9
 
 
 def test_weights_held_fixed_give_another_gradient_than_weights_that_move():
-    model, given = cached_classifier("bilstm"), batch(split(PATTERNS))
-    fixed, free = gradient(model, given), gradient(model, given, detach_attention=False)
-    assert (fixed - free)[given.mask.sum(-1) > 1].abs().amax(-1).min() > 1e-6
+    model, inputs = cached_classifier("bilstm"), batch(split(PATTERNS))
+    fixed, free = gradient(model, inputs), gradient(model, inputs, detach_attention=False)
+    assert (fixed - free)[inputs.mask.sum(-1) > 1].abs().amax(-1).min() > 1e-6
     assert torch.allclose(fixed[2], free[2], rtol=0, atol=1e-15)  # the one weight of one word is 1, come what may
 
 
 def test_a_sure_prediction_has_a_gradient_in_single_precision_too():
     """Logits 20 and more apart: a single rounds p to 1, and the slope of a constant is 0."""
-    model, given = classifier("bilstm", dtype=torch.float32), batch(split(PATTERNS))
+    model, inputs = classifier("bilstm", dtype=torch.float32), batch(split(PATTERNS))
     model.decoder.output.weight.data *= 10
     model.decoder.output.bias.data[0] += 30
-    assert (model(given).logits.softmax(-1).amax(-1) == 1).all()
-    found = gradient(model, given)[given.mask]
-    assert (found > 0).all()
-    torch.testing.assert_close(found, gradient(model.double(), given)[given.mask], rtol=1e-2, atol=0)
+    assert (model(inputs).logits.softmax(-1).amax(-1) == 1).all()
+    result = gradient(model, inputs)[inputs.mask]
+    assert (result > 0).all()
+    torch.testing.assert_close(result, gradient(model.double(), inputs)[inputs.mask], rtol=1e-2, atol=0)

@@ -29,7 +29,7 @@ def test_every_tensor_keeps_its_numbers_and_the_model_keeps_everything(encoder):
     assert not any(parameter.requires_grad for parameter in other.parameters())
 
 
-def test_the_copy_depends_on_its_chance_alone():
+def test_the_copy_depends_only_on_its_random_key():
     model, texts = cached_classifier(), batch(split())
     first, again, other = (observe(randomized_copy(model, RandomKey(seed)), texts).probs for seed in (1, 1, 2))
     torch.rand(3)

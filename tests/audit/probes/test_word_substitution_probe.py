@@ -1,4 +1,4 @@
-"""Words exchanged for their closest synonym, as many as asked, or for each other: which ones, by chance."""
+"""A requested number of words is substituted by the closest synonym, or words are shuffled; a random key chooses."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def table() -> Synonyms:
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 100])
-def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synonym(number):
+def test_exactly_the_requested_or_possible_number_of_words_become_their_closest_synonym(number):
     texts = batch(split(PATTERNS))
     moved = substitute_synonyms(texts, table(), number, RandomKey(1))
     shown, many = moved.batch, moved.touched
@@ -42,7 +42,7 @@ def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synony
     assert moved.embedded is None
 
 
-def test_what_is_seen_is_what_the_model_makes_of_the_exchanged_text():
+def test_the_output_is_that_of_the_model_on_the_substituted_text():
     model, texts = cached_classifier(), batch(split(PATTERNS))
     everything = torch.where(table().swappable(texts.ids, texts.mask), texts.ids + 1, texts.ids)
     expected = observe(model, replace(texts, ids=everything))
@@ -52,7 +52,7 @@ def test_what_is_seen_is_what_the_model_makes_of_the_exchanged_text():
     assert seen.probs.equal(expected.probs)
 
 
-def test_which_words_depends_on_text_and_chance_alone():
+def test_the_choice_of_words_depends_only_on_text_and_random_key():
     texts = batch(split(["w" * 12] * 3))
     same = replace(texts, ids=texts.ids[:1].expand(3, -1).contiguous())
     assert len(text_key(same).unique()) == 1
@@ -62,7 +62,7 @@ def test_which_words_depends_on_text_and_chance_alone():
     assert len(choices) > 4
 
 
-def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
+def test_without_synonyms_nothing_is_substituted():
     texts = batch(split(PATTERNS))
     nobody = without_synonyms(VOCABULARY, torch.zeros(VOCABULARY).bool(), torch.ones(VOCABULARY).bool())
     moved = substitute_synonyms(texts, nobody, 3, RandomKey(0))

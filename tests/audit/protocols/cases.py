@@ -40,7 +40,7 @@ def case_of(
     return AuditCase(model, data, chosen, config or ProbeConfig(), substitutions=substitutions or {}, runtime=runtime)
 
 
-def found_by(protocol: Protocol, case: AuditCase, explainer: str = "attention") -> dict[str, Tensor]:
+def findings_by(protocol: Protocol, case: AuditCase, explainer: str = "attention") -> dict[str, Tensor]:
     """The values of one explainer and of the predictions, by measure; no measure comes twice."""
     findings = [one for one in protocol(case) if one.explainer in (None, explainer) and one.values is not None]
     values = {one.measure: one.values for one in findings if one.values is not None}
@@ -74,17 +74,17 @@ class Signed(Explainer):
 
 
 class Target(Explainer):
-    """Keeps which class it was asked about; all weight is on the first place."""
+    """Records the explained class; all weight is on the first position."""
 
     requires: ClassVar[frozenset[Capability]] = frozenset()
 
     def __init__(self) -> None:
-        self.asked: list[Tensor | None] = []
+        self.targets: list[Tensor | None] = []
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        self.asked.append(target)
+        self.targets.append(target)
         places = torch.arange(batch.ids.shape[1])
         return Saliency((places == 0) * 1.0 * batch.mask, model(batch).logits)
 
@@ -95,11 +95,11 @@ class BlackBox(Model):
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
         total = (batch.ids * batch.present).sum(-1) % 3
         logits = torch.nn.functional.one_hot(total, 3).double()
-        return type("Said", (), {"weights": None, "logits": logits})
+        return type("Output", (), {"weights": None, "logits": logits})
 
 
 class Shut(Model):
-    """A model of somebody else's: it shows weights and has vectors, but its seams are shut."""
+    """A foreign model: it shows weights and has vectors, but no extension points."""
 
     capabilities: frozenset[Capability] = frozenset({"attention", "embeddings"})
 
@@ -144,7 +144,7 @@ def opposites() -> Synonyms:
     return Synonyms(swap.unsqueeze(-1), torch.tensor([0, 0, 1, 1, 0, 0]), torch.zeros(6, dtype=torch.bool))
 
 
-def reader(looks_at: float) -> Classifier:
+def planted_classifier(looks_at: float) -> Classifier:
     """Three hidden units, of good, bad and chatter; scores `looks_at` for the first two and its opposite for chatter.
 
     Attention at good and bad alone for +20, at chatter alone for −20.  Logits ±10 by the context.

@@ -1,4 +1,4 @@
-"""Other weights, and models that have learned nothing: asked of models built to be faithful and unfaithful."""
+"""Other weights, and models that have learned nothing, with models built to be faithful and unfaithful."""
 
 import math
 from dataclasses import replace
@@ -15,8 +15,8 @@ from audit.protocols.cases import (
     Target,
     absences,
     case_of,
-    found_by,
-    reader,
+    findings_by,
+    planted_classifier,
     row_of,
     toy,
 )
@@ -53,25 +53,27 @@ def hasty(monkeypatch):
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
-def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
+def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_measured_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
-    found = found_by(attention_interventions, case_of(model, data, PLAN))
-    assert list(found) == [*REWEIGHED, *RANDOMIZED]
-    for name, values in found.items():
+    findings = findings_by(attention_interventions, case_of(model, data, PLAN))
+    assert list(findings) == [*REWEIGHED, *RANDOMIZED]
+    for name, values in findings.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
     for row in range(len(data)):
-        for name, value in found_by(attention_interventions, case_of(model, row_of(data, row), PLAN)).items():
-            torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-11, equal_nan=True, msg=name)
+        for name, value in findings_by(attention_interventions, case_of(model, row_of(data, row), PLAN)).items():
+            torch.testing.assert_close(value, findings[name][[row]], rtol=0, atol=1e-11, equal_nan=True, msg=name)
 
 
 @pytest.mark.usefixtures("hasty")
 def test_the_size_of_a_batch_does_not_matter_and_short_texts_are_left_out():
     model, data = cached_classifier(), split(VARIED)
-    found, other = (found_by(attention_interventions, case_of(model, data, PLAN, batch_size=size)) for size in (256, 5))
-    torch.testing.assert_close(other, found, rtol=0, atol=1e-11, equal_nan=True)
+    result, other = (
+        findings_by(attention_interventions, case_of(model, data, PLAN, batch_size=size)) for size in (256, 5)
+    )
+    torch.testing.assert_close(other, result, rtol=0, atol=1e-11, equal_nan=True)
     words = batch(data).mask.sum(-1)
-    for name, values in found.items():
+    for name, values in result.items():
         assert values.isnan().equal(words < (FEWEST if "kendall" in name else 2)), name
 
 
@@ -85,18 +87,18 @@ def test_the_model_is_left_as_it_was(encoder):
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_number_is_what_its_probe_and_its_measure_say():
+def test_a_number_is_the_result_of_its_probe_and_its_measure():
     model, data = cached_classifier(), split(VARIED)
-    found, texts = found_by(attention_interventions, case_of(model, data, PLAN)), batch(data)
+    findings, texts = findings_by(attention_interventions, case_of(model, data, PLAN)), batch(data)
     clean, several = observe(model, texts), texts.mask.sum(-1) >= FEWEST
     moved = (permuted_predictions(model, texts, RandomKey(4).child(8)) - clean.probs.unsqueeze(1)).abs().sum(-1) / 2
     ranked = moved.sort(-1).values
-    assert_close(found["prediction-change/permuted"][several], (ranked[:, 49:51].mean(-1))[several])
+    assert_close(findings["prediction-change/permuted"][several], (ranked[:, 49:51].mean(-1))[several])
     copies = [observe(randomized_copy(model, RandomKey(4).child(10, draw)), texts).weights for draw in range(3)]
     orders = torch.stack([kendall(clean.weights, one, texts.mask) for one in copies]).mean(0)
-    apart = torch.stack([jensen_shannon(clean.weights, one, texts.mask) for one in copies]).mean(0)
-    assert_close(found["kendall/randomized"][several], orders[several])
-    assert_close(found["jensen-shannon/randomized"][several], apart[several])
+    distance = torch.stack([jensen_shannon(clean.weights, one, texts.mask) for one in copies]).mean(0)
+    assert_close(findings["kendall/randomized"][several], orders[several])
+    assert_close(findings["jensen-shannon/randomized"][several], distance[several])
 
 
 @pytest.mark.usefixtures("hasty")
@@ -113,14 +115,14 @@ def test_a_search_is_made_of_the_sample_alone_and_what_is_exact_of_every_text(mo
 
 
 @pytest.mark.usefixtures("hasty")
-def test_the_copy_is_asked_about_the_class_that_the_model_predicts():
+def test_the_copy_explains_the_class_that_the_model_predicts():
     model, explainer = classifier(), Target()
     model.decoder.output.weight.data *= 20
     model.decoder.output.bias.data -= model(batch(split(VARIED))).logits.detach().mean(0)
     case = case_of(model, split(VARIED), PLAN, target=explainer)
-    found_by(attention_interventions, case, "target")
+    findings_by(attention_interventions, case, "target")
     assert len(case.probs.argmax(-1).unique()) > 1
-    clean, *copies = explainer.asked
+    clean, *copies = explainer.targets
     assert clean is None
     assert len(copies) == 3
     order = torch.from_numpy(next(iter(case.batches()))[0])
@@ -129,56 +131,58 @@ def test_the_copy_is_asked_about_the_class_that_the_model_predicts():
 
 
 @pytest.mark.usefixtures("hasty")
-def test_an_explanation_of_many_passes_is_asked_of_the_sample_and_random_not_at_all():
+def test_an_explanation_of_many_passes_is_measured_on_the_sample_and_random_is_not_measured():
     case = case_of(cached_classifier(), split(VARIED), replace(PLAN, sample=5), signed=Signed(), random=Signed())
     findings = [one for one in attention_interventions(case) if not one.absent]
-    assert {one.explainer for one in findings} == {"signed"}  # nor attention, which nobody asked about
-    asked = torch.zeros(12, dtype=torch.bool)
-    asked[torch.from_numpy(case.sample)] = True
+    assert {one.explainer for one in findings} == {"signed"}  # nor attention, which was not requested
+    is_measured = torch.zeros(12, dtype=torch.bool)
+    is_measured[torch.from_numpy(case.sample)] = True
     long = batch(case.data).mask.sum(-1) >= FEWEST
     values = {one.measure: one.values for one in findings}
-    assert values["kendall/randomized"].isfinite().equal(asked & long)
-    assert values["kendall/randomized"][asked & long].tolist() == [1.0] * int((asked & long).sum())
+    assert values["kendall/randomized"].isfinite().equal(is_measured & long)
+    assert values["kendall/randomized"][is_measured & long].tolist() == [1.0] * int((is_measured & long).sum())
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_copy_that_says_the_opposite_is_as_far_as_can_be():
-    """Of w and −w no word speaks for the class in both: ln 2 apart, and in the opposite order."""
+def test_a_copy_with_opposite_predictions_is_at_the_maximum_distance():
+    """With w and −w no word has a positive weight for the class in both: divergence ln 2, and the opposite order."""
 
     class Opposite(Signed):
-        def explain(self, model, *given, **more):
-            found = super().explain(model, *given, **more)
-            return found if model is original else replace(found, weights=-found.weights)
+        def explain(self, model, *inputs, **more):
+            findings = super().explain(model, *inputs, **more)
+            return findings if model is original else replace(findings, weights=-findings.weights)
 
     original = classifier()
-    found = found_by(
+    findings = findings_by(
         attention_interventions, case_of(original, split(["wwwww", "w" * 8]), PLAN, opposite=Opposite()), "opposite"
     )
-    assert found["jensen-shannon/randomized"].tolist() == pytest.approx([math.log(2)] * 2, abs=1e-12)
-    assert found["kendall/randomized"].tolist() == [-1.0] * 2
+    assert findings["jensen-shannon/randomized"].tolist() == pytest.approx([math.log(2)] * 2, abs=1e-12)
+    assert findings["kendall/randomized"].tolist() == [-1.0] * 2
 
 
-def test_without_seams_weights_cannot_be_exchanged_but_parameters_can():
+def test_without_extension_points_weights_cannot_be_replaced_but_parameters_can():
     data = split(VARIED)
     case = case_of(Shut(cached_classifier()), data, PLAN)
-    assert list(found_by(attention_interventions, case)) == list(RANDOMIZED)
+    assert list(findings_by(attention_interventions, case)) == list(RANDOMIZED)
     why = "the model does not accept other attention weights"
     assert absences(attention_interventions, case) == {(name, None): why for name in REWEIGHED}
 
 
-def test_of_a_black_box_nothing_can_be_exchanged():
+def test_weights_of_a_black_box_cannot_be_replaced():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
-    said = absences(attention_interventions, case)
-    assert not found_by(attention_interventions, case, "signed")
-    assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMIZED)}
-    assert said["kendall/randomized", None] == "the model is a black box: its parameters cannot be randomized"
-    assert said["prediction-change/permuted", None] == "the model has no attention weights"
+    reasons = absences(attention_interventions, case)
+    assert not findings_by(attention_interventions, case, "signed")
+    assert set(reasons) == {(name, None) for name in (*REWEIGHED, *RANDOMIZED)}
+    assert reasons["kendall/randomized", None] == "the model is a black box: its parameters cannot be randomized"
+    assert reasons["prediction-change/permuted", None] == "the model has no attention weights"
 
 
 def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
-    said = absences(attention_interventions, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]()))
-    assert {said[name, None] for name in REWEIGHED} == {"the attention is not among the audited explainers"}
-    assert {said[name, None] for name in RANDOMIZED} == {ONLY_RANDOM}
+    reasons = absences(
+        attention_interventions, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]())
+    )
+    assert {reasons[name, None] for name in REWEIGHED} == {"the attention is not among the audited explainers"}
+    assert {reasons[name, None] for name in RANDOMIZED} == {ONLY_RANDOM}
 
 
 # --- models of which everything is known
@@ -186,29 +190,29 @@ def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
 
 def test_shuffling_the_weights_of_a_model_that_rests_on_them_changes_its_mind():
     """The reason is one word of ten: nine permutations in ten take it away, and p falls from 1 to ½."""
-    found = found_by(attention_interventions, case_of(reader(20.0), toy()[0]))
-    assert found["prediction-change/permuted"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
+    findings = findings_by(attention_interventions, case_of(planted_classifier(20.0), toy()[0]))
+    assert findings["prediction-change/permuted"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
 
 
 def test_how_far_the_attention_of_a_model_that_rests_on_it_can_go_by_hand():
-    """All weight on the reason, margin 10·λ with λ on it: p ≥ p₀ − 0.05 asks for λ ≥ logit(p₀ − 0.05)/10.
+    """All weight on the reason, margin 10·λ with λ on it: p ≥ p₀ − 0.05 requires λ ≥ logit(p₀ − 0.05)/10.
 
     JSD((1, 0), (λ, 1 − λ)) = ½ ln(2/(1 + λ)) + ½ λ ln(2λ/(1 + λ)) + ½ (1 − λ) ln 2.
     """
-    found = found_by(attention_interventions, case_of(reader(60.0), toy()[0]))
+    findings = findings_by(attention_interventions, case_of(planted_classifier(60.0), toy()[0]))
     p = 1 / (1 + math.exp(-10)) - 0.05
     least = math.log(p / (1 - p)) / 10
     far = (math.log(2 / (1 + least)) + least * math.log(2 * least / (1 + least)) + (1 - least) * math.log(2)) / 2
-    assert found["jensen-shannon/adversarial"].tolist() == pytest.approx([far] * 20, abs=1e-6)
+    assert findings["jensen-shannon/adversarial"].tolist() == pytest.approx([far] * 20, abs=1e-6)
 
 
 @pytest.mark.usefixtures("hasty")
 def test_a_model_that_ignores_its_attention_is_found_out():
-    model = reader(-20.0)
+    model = planted_classifier(-20.0)
     model.decoder = Highest(model.decoder.output)
-    found = found_by(attention_interventions, case_of(model, toy()[0]))
-    assert found["prediction-change/permuted"].max() < 1e-12
-    assert found["jensen-shannon/adversarial"].min() > 0.3
+    findings = findings_by(attention_interventions, case_of(model, toy()[0]))
+    assert findings["prediction-change/permuted"].max() < 1e-12
+    assert findings["jensen-shannon/adversarial"].min() > 0.3
 
 
 @pytest.mark.usefixtures("hasty")
@@ -216,18 +220,20 @@ def test_an_attention_by_place_survives_random_parameters_and_one_that_was_learn
     data = split(["s" + "w" * n + "s" for n in range(5, 14)])
     learned, by_place = classifier("bilstm"), classifier("bilstm")
     by_place.attention = ByPlace()
-    found = found_by(attention_interventions, case_of(by_place, data, PLAN))
-    assert found["kendall/randomized"].tolist() == [1.0] * 9
-    assert found["jensen-shannon/randomized"].max() < 1e-15
-    found = found_by(attention_interventions, case_of(learned, data, PLAN))
-    assert abs(float(found["kendall/randomized"].mean())) < 0.3
-    assert found["jensen-shannon/randomized"].min() > 0
+    findings = findings_by(attention_interventions, case_of(by_place, data, PLAN))
+    assert findings["kendall/randomized"].tolist() == [1.0] * 9
+    assert findings["jensen-shannon/randomized"].max() < 1e-15
+    findings = findings_by(attention_interventions, case_of(learned, data, PLAN))
+    assert abs(float(findings["kendall/randomized"].mean())) < 0.3
+    assert findings["jensen-shannon/randomized"].min() > 0
 
 
 @pytest.mark.usefixtures("hasty")
 def test_even_weights_do_not_notice_a_shuffle_and_have_no_order():
     model = classifier()
     model.scorer.weigh.weight.data.zero_()
-    found = found_by(attention_interventions, case_of(model, split(["www", "wwwww"]), PLAN, attention=Attention()))
-    assert found["prediction-change/permuted"].max() < 1e-15
-    assert found["kendall/randomized"].isnan().all()
+    findings = findings_by(
+        attention_interventions, case_of(model, split(["www", "wwwww"]), PLAN, attention=Attention())
+    )
+    assert findings["prediction-change/permuted"].max() < 1e-15
+    assert findings["kendall/randomized"].isnan().all()

@@ -77,8 +77,8 @@ def test_words_are_seated_in_their_order():
     """Places 1, 3 and 4 of a text of five tokens; of a text without any, nothing."""
     weights = torch.tensor([[9.0, 0.2, 9.0, 0.5, 0.3], [9.0, 9.0, 9.0, 9.0, 9.0]])
     mask = torch.tensor([[False, True, False, True, True], [False] * 5])
-    found, kept = default_token_positions(weights, mask)
-    assert_close(found, torch.tensor([[0.2, 0.5, 0.3, *[0.0] * 6], [0.0] * 9]), torch.float32)
+    result, kept = default_token_positions(weights, mask)
+    assert_close(result, torch.tensor([[0.2, 0.5, 0.3, *[0.0] * 6], [0.0] * 9]), torch.float32)
     assert kept.tolist() == [[True] * 3 + [False] * 6, [False] * 9]
     few, _ = default_token_positions(weights, mask, 2)
     assert_close(few, torch.tensor([[0.2, 0.5], [0.0, 0.0]]), torch.float32)

@@ -27,35 +27,37 @@ def model(encoder: str = "bilstm", **changes: object) -> TextClassifier:
     return tiny(encoder, **{"epochs": 3, "batch_size": 4, "settings": HASTE, **changes})
 
 
-def found(clf: TextClassifier, split=SPLIT):
+def findings_of(clf: TextClassifier, split=SPLIT):
     return {one.measure: one for one in default_tokens(clf, split)}
 
 
 @pytest.fixture(scope="module")
-def said():
-    return found(model())
+def trained_findings():
+    return findings_of(model())
 
 
 @pytest.mark.slow
-def test_two_numbers_of_the_texts_it_was_trained_on(said):
+def test_two_numbers_of_the_texts_it_was_trained_on(trained_findings):
     """24 texts, three of them set aside."""
-    assert list(said) == ["default-mass/default-tokens", "class-gap/default-tokens"]
-    for one in said.values():
+    assert list(trained_findings) == ["default-mass/default-tokens", "class-gap/default-tokens"]
+    for one in trained_findings.values():
         assert 0 <= one.interval[0] <= one.value <= one.interval[1] <= 1
         assert (one.n, one.explainer, one.settings) == (21, "attention", {"defaults": "a b c d", "words": 5})
 
 
-def test_they_are_those_of_a_model_looked_at_by_hand(said):
+def test_they_are_those_of_a_model_looked_at_by_hand(trained_findings):
     net, data = retrain_with_default_tokens(model(), read_split(*SPLIT))
     weights, mask = default_token_attention(net, data)
     assert weights.shape == (21, PLACES)
     assert mask.all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(21).double(), rtol=0, atol=1e-6)
-    assert said["default-mass/default-tokens"].value == pytest.approx(float(weights[:, :4].sum(-1).mean()), abs=1e-6)
+    assert trained_findings["default-mass/default-tokens"].value == pytest.approx(
+        float(weights[:, :4].sum(-1).mean()), abs=1e-6
+    )
     label = torch.from_numpy(data.label)
-    apart = (weights[label == 0].mean(0) - weights[label == 1].mean(0)).abs().sum() / 2
-    assert said["class-gap/default-tokens"].value == pytest.approx(float(apart), abs=1e-6)
-    assert class_gap(weights, label, mask) == pytest.approx(float(apart), abs=1e-9)
+    distance = (weights[label == 0].mean(0) - weights[label == 1].mean(0)).abs().sum() / 2
+    assert trained_findings["class-gap/default-tokens"].value == pytest.approx(float(distance), abs=1e-6)
+    assert class_gap(weights, label, mask) == pytest.approx(float(distance), abs=1e-9)
 
 
 @pytest.mark.slow
@@ -74,20 +76,20 @@ def test_it_is_trained_as_the_model_was_with_its_seed_and_by_its_technique():
 def test_the_users_model_is_left_alone():
     clf = model().fit(*SPLIT)
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}
-    found(clf)
+    findings_of(clf)
     assert all(value.equal(before[name]) for name, value in clf.stored_.model.state_dict().items())
     assert "d" not in clf.stored_.tokenizer.vocabulary
 
 
-def test_what_mass_means_is_said_where_hidden_states_know_their_neighbors(said):
-    assert {one.note for one in said.values()} == {CONTEXTUAL}
-    assert {one.note for one in found(model("average", epochs=1)).values()} == {""}
+def test_a_note_explains_the_mass_if_hidden_states_depend_on_their_neighbors(trained_findings):
+    assert {one.note for one in trained_findings.values()} == {CONTEXTUAL}
+    assert {one.note for one in findings_of(model("average", epochs=1)).values()} == {""}
 
 
 @pytest.mark.slow
 def test_pairs_class_weights_and_pieces_too(tmp_path):
-    assert found(model(epochs=1), (PAIRS, LABELS))["class-gap/default-tokens"].n == 21
-    assert found(model(epochs=1, class_weight="balanced"))["class-gap/default-tokens"].n == 21
+    assert findings_of(model(epochs=1), (PAIRS, LABELS))["class-gap/default-tokens"].n == 21
+    assert findings_of(model(epochs=1, class_weight="balanced"))["class-gap/default-tokens"].n == 21
     folder = transformer_folder(tmp_path)
     net, data = retrain_with_default_tokens(model(f"transformer:{folder}", epochs=1), read_split(*SPLIT))
     assert (np.add.reduceat(data.text.words, data.text.starts[:-1]) == PLACES).all()

@@ -1,4 +1,4 @@
-"""How little must the heaviest words move: against models whose answer is a formula."""
+"""The smallest change of the top words that flips the label, against models whose answer is a formula."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from audit.protocols.cases import BlackBox
-from audit.protocols.written import Written
+from audit.protocols.constant_models import ConstantExplainer
 from contract.probing import PlantedError, failing, in_use, state
 from contract.tiny import TEXTS, batch, cached_classifier, ragged, split, widened
 from steadygaze.audit.audit_case import AuditCase, Finding
@@ -35,7 +35,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Sums(Model):
-    """Two classes by Σ_t u_t a·x_t + b over the words: `use` says by how much the place of a word counts."""
+    """Two classes by Σ_t u_t a·x_t + b over the words: `use` is the factor of each position."""
 
     capabilities: frozenset[Capability] = frozenset({"embeddings"})
 
@@ -57,7 +57,7 @@ class Sums(Model):
         vectors = self.embed(batch) if embedded is None else embedded
         each = (vectors @ self.slope) * self.use[: vectors.shape[1]]
         score = each.masked_fill(~batch.mask, 0.0).sum(-1) + self.bias
-        return type("Said", (), {"weights": None, "logits": torch.stack([-score / 2, score / 2], -1)})
+        return type("Output", (), {"weights": None, "logits": torch.stack([-score / 2, score / 2], -1)})
 
     def margin(self, batch: Batch) -> Tensor:
         return self(batch).logits.diff(dim=-1).abs().squeeze(-1).detach()
@@ -71,7 +71,7 @@ def smallest(model: Model, given: Batch, weights: Tensor) -> Tensor:
     return smallest_in(model, given, weights, embedding_norm(model.vectors))
 
 
-def heaviest(batch: Batch) -> Tensor:
+def top_word(batch: Batch) -> Tensor:
     """The later, the heavier."""
     return torch.arange(batch.ids.shape[1], dtype=torch.float64).expand(batch.ids.shape)
 
@@ -81,23 +81,23 @@ def heaviest(batch: Batch) -> Tensor:
 
 def test_k_words_of_a_sum_must_move_by_its_margin_over_root_k():
     """δ_t = ρ a / (‖a‖ √k) on k words adds ρ ‖a‖ √k to the sum: R = margin / (‖a‖ √k); of n words k is ⌈q·n⌉."""
-    model, given = Sums(), texts(3, 10, 7, 12, 1)
-    found = smallest(model, given, heaviest(given))
-    words = given.mask.sum(-1, keepdim=True)
+    model, inputs = Sums(), texts(3, 10, 7, 12, 1)
+    result = smallest(model, inputs, top_word(inputs))
+    words = inputs.mask.sum(-1, keepdim=True)
     many = torch.tensor([[1, 1, 2], [1, 2, 5], [1, 2, 4], [2, 3, 6], [1, 1, 1]])
     assert many.equal((words * torch.tensor(SHARES)).ceil().long().clamp_min(1))
-    exact = model.margin(given).unsqueeze(-1) / (model.slope.norm() * many.sqrt() * embedding_norm(model.vectors))
+    exact = model.margin(inputs).unsqueeze(-1) / (model.slope.norm() * many.sqrt() * embedding_norm(model.vectors))
     assert exact.max() < LARGEST
-    assert (found >= exact * (1 - 1e-9)).all()
-    assert (found <= exact * SEARCHED).all()
+    assert (result >= exact * (1 - 1e-9)).all()
+    assert (result <= exact * SEARCHED).all()
 
 
 def test_only_the_words_that_count_can_turn_the_label():
-    """All hangs on word 2: whoever points at it turns the label, whoever points elsewhere never does."""
-    model, given = Sums(use=torch.arange(12) == 2), texts(8, 6)
+    """Only word 2 decides: an explanation of word 2 flips the label, an explanation of another word never does."""
+    model, inputs = Sums(use=torch.arange(12) == 2), texts(8, 6)
     at = (torch.arange(8) == 2).double().expand(2, 8)
-    exact = model.margin(given) / (model.slope.norm() * embedding_norm(model.vectors))
-    right, wrong = smallest(model, given, at), smallest(model, given, heaviest(given))
+    exact = model.margin(inputs) / (model.slope.norm() * embedding_norm(model.vectors))
+    right, wrong = smallest(model, inputs, at), smallest(model, inputs, top_word(inputs))
     assert (right <= exact.unsqueeze(-1) * SEARCHED).all()
     assert (wrong == LARGEST).all()
 
@@ -110,39 +110,39 @@ class Snare(Sums):
         moved = (0 if embedded is None else embedded - self.embed(batch)) + 0 * self.embed(batch)
         along = moved @ self.slope / self.slope.norm()  # (B,T)
         score = 1 + along[:, 3] + 50 * along[:, 2] + 1000 * along[:, 2] ** 2
-        return type("Said", (), {"weights": None, "logits": torch.stack([-score / 2, score / 2], -1)})
+        return type("Output", (), {"weights": None, "logits": torch.stack([-score / 2, score / 2], -1)})
 
 
 def test_a_larger_set_is_never_harder_to_turn():
     """1 / mean length is far enough for the fourth word alone; a search of its own for both would be ensnared."""
-    model, given = Snare(), texts(4, 4)
-    found = smallest(model, given, heaviest(given))
-    assert (found[:, 0] <= SEARCHED / embedding_norm(model.vectors)).all()
-    assert (found.diff(dim=-1) <= 0).all()
+    model, inputs = Snare(), texts(4, 4)
+    result = smallest(model, inputs, top_word(inputs))
+    assert (result[:, 0] <= SEARCHED / embedding_norm(model.vectors)).all()
+    assert (result.diff(dim=-1) <= 0).all()
 
 
 def test_a_real_model_turns_with_more_words_sooner():
-    given = batch(split(["s" + "w" * (4 + n % 12) + "s" for n in range(12)]))
-    found = smallest(cached_classifier("transformer"), given, torch.rand(given.ids.shape))
-    assert (found.diff(dim=-1) <= 0).all()
-    assert (found.diff(dim=-1) < 0).any()
-    assert found.min() > SMALLEST
+    inputs = batch(split(["s" + "w" * (4 + n % 12) + "s" for n in range(12)]))
+    result = smallest(cached_classifier("transformer"), inputs, torch.rand(inputs.ids.shape))
+    assert (result.diff(dim=-1) <= 0).all()
+    assert (result.diff(dim=-1) < 0).any()
+    assert result.min() > SMALLEST
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_what_is_found_does_not_depend_on_padding_or_on_the_texts_beside_it():
-    model, given = cached_classifier("transformer"), batch(split(["sww", "wwwwww", "swwwwwws"]))
-    found, wide = smallest(model, given, heaviest(given)), widened(given, 3)
-    torch.testing.assert_close(smallest(model, wide, heaviest(wide)), found, rtol=1e-6, atol=0)
+    model, inputs = cached_classifier("transformer"), batch(split(["sww", "wwwwww", "swwwwwws"]))
+    result, wide = smallest(model, inputs, top_word(inputs)), widened(inputs, 3)
+    torch.testing.assert_close(smallest(model, wide, top_word(wide)), result, rtol=1e-6, atol=0)
     for row in range(3):
         alone = batch(split(["sww", "wwwwww", "swwwwwws"]), [row])
-        torch.testing.assert_close(smallest(model, alone, heaviest(alone)), found[[row]], rtol=1e-6, atol=0)
+        torch.testing.assert_close(smallest(model, alone, top_word(alone)), result[[row]], rtol=1e-6, atol=0)
 
 
 def test_a_text_without_a_word_has_no_words_to_move():
-    found = smallest(cached_classifier("cnn"), batch(split()), heaviest(batch(split())))
-    assert found.isnan().any(-1).tolist() == [pattern.count("w") == 0 for pattern in TEXTS]
+    result = smallest(cached_classifier("cnn"), batch(split()), top_word(batch(split())))
+    assert result.isnan().any(-1).tolist() == [pattern.count("w") == 0 for pattern in TEXTS]
 
 
 # --- SEAT's
@@ -150,13 +150,13 @@ def test_a_text_without_a_word_has_no_words_to_move():
 
 def test_all_words_of_a_sum_are_moved_to_the_worst_corner():
     """‖δ‖∞ ≤ r: the margin of the label falls by r ‖a‖₁ n, whatever the explanation."""
-    model, given = Sums(), replace(texts(3, 10, 7), label=torch.tensor([1, 0, 1]))
-    found = worst(model, given, RandomKey(0))
-    sign = 2 * given.gold - 1
-    clean = model(given).logits.diff(dim=-1).squeeze(-1) * sign
-    fall = torch.tensor(RADII) * model.slope.abs().sum() * given.mask.sum(-1, keepdim=True)
+    model, inputs = Sums(), replace(texts(3, 10, 7), label=torch.tensor([1, 0, 1]))
+    result = worst(model, inputs, RandomKey(0))
+    sign = 2 * inputs.gold - 1
+    clean = model(inputs).logits.diff(dim=-1).squeeze(-1) * sign
+    fall = torch.tensor(RADII) * model.slope.abs().sum() * inputs.mask.sum(-1, keepdim=True)
     expected = (clean.unsqueeze(-1) - fall).sigmoid()
-    torch.testing.assert_close(found[torch.arange(3), :, given.gold], expected.detach(), rtol=0, atol=1e-6)
+    torch.testing.assert_close(result[torch.arange(3), :, inputs.gold], expected.detach(), rtol=0, atol=1e-6)
 
 
 # --- the protocol
@@ -166,55 +166,55 @@ def case_of(
     model: Model, lengths: list[int], plan: ProbeConfig | None = None, size: int = 256, **weights: Tensor
 ) -> AuditCase:
     data = Data(ragged(["w" * n for n in lengths]), None, np.arange(len(lengths)) % 2)
-    explainers = {name: Written(w) for name, w in weights.items()}
+    explainers = {name: ConstantExplainer(w) for name, w in weights.items()}
     return AuditCase(model, data, explainers, plan or ProbeConfig(), runtime=Runtime(batch_size=size))
 
 
-def found_in(case: AuditCase) -> dict[tuple[str, str | None], Finding]:
+def findings_in(case: AuditCase) -> dict[tuple[str, str | None], Finding]:
     return {(finding.measure, finding.explainer): finding for finding in flip_radius(case)}
 
 
-def test_whoever_knows_the_word_that_counts_is_better_than_chance_and_whoever_does_not_is_worse():
+def test_an_explainer_that_knows_the_decisive_word_is_better_than_random_and_another_is_worse():
     known = (torch.arange(12) == 2).double().expand(40, 12)
-    found = found_in(case_of(Sums(use=torch.arange(12) == 2), [12] * 40, known=known, aside=1 - known))
-    above = {name: found["flip-radius/above-random", name].values.mean().item() for name in ("known", "aside")}
+    findings = findings_in(case_of(Sums(use=torch.arange(12) == 2), [12] * 40, known=known, aside=1 - known))
+    above = {name: findings["flip-radius/above-random", name].values.mean().item() for name in ("known", "aside")}
     assert above["known"] < -1
     assert above["aside"] > 0.2
-    own = found["flip-radius", "known"].values - found["flip-radius", "random"].values
-    torch.testing.assert_close(found["flip-radius/above-random", "known"].values, own)
-    assert found["flip-radius", "known"].settings == {"sizes": "10,20,50%", "largest": LARGEST}
-    assert found["flip-radius", "aside"].note.endswith("of 40 texts does not flip within 8 at every size")
+    own = findings["flip-radius", "known"].values - findings["flip-radius", "random"].values
+    torch.testing.assert_close(findings["flip-radius/above-random", "known"].values, own)
+    assert findings["flip-radius", "known"].settings == {"sizes": "10,20,50%", "largest": LARGEST}
+    assert findings["flip-radius", "aside"].note.endswith("of 40 texts does not flip within 8 at every size")
 
 
 def test_random_words_are_those_of_the_explainer_called_random_where_there_is_one():
     known = (torch.arange(12) == 2).double().expand(10, 12)
     case = case_of(Sums(use=torch.arange(12) == 2), [12] * 10, random=known, known=known)
-    found = found_in(case)
-    assert not found["flip-radius/above-random", "known"].values.any()
-    assert ("flip-radius/above-random", "random") not in found
+    findings = findings_in(case)
+    assert not findings["flip-radius/above-random", "known"].values.any()
+    assert ("flip-radius/above-random", "random") not in findings
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
-def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
+def test_it_is_measured_on_a_sample_independent_of_batch_and_order():
     weights = torch.rand(12, 12, dtype=torch.float64)
     lengths = [3, 8, 1, 5, 9, 7, 2, 12, 4, 6, 5, 3]
-    found = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7), one=weights))
-    other = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7), 2, one=weights))
-    for key, finding in found.items():
+    findings = findings_in(case_of(Sums(), lengths, ProbeConfig(sample=7), one=weights))
+    other = findings_in(case_of(Sums(), lengths, ProbeConfig(sample=7), 2, one=weights))
+    for key, finding in findings.items():
         assert (~finding.values.isnan()).sum() == 7
         torch.testing.assert_close(other[key].values, finding.values, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def test_a_black_box_has_no_vectors_to_move_and_texts_without_labels_no_wrong_answer():
     data = Data(ragged(["www"] * 3))
-    found = found_in(AuditCase(BlackBox(), data, {"one": Written(torch.rand(3, 3))}))
-    assert {finding.absent for finding in found.values()} == {
+    findings = findings_in(AuditCase(BlackBox(), data, {"one": ConstantExplainer(torch.rand(3, 3))}))
+    assert {finding.absent for finding in findings.values()} == {
         "the model is a black box: its word vectors cannot be perturbed"
     }
-    found = found_in(AuditCase(Sums(), data, {"one": Written(torch.rand(3, 3))}))
-    assert found["seat-sensitivity", None].absent == "the texts have no labels"
-    assert not found["flip-radius", "one"].absent
+    findings = findings_in(AuditCase(Sums(), data, {"one": ConstantExplainer(torch.rand(3, 3))}))
+    assert findings["seat-sensitivity", None].absent == "the texts have no labels"
+    assert not findings["flip-radius", "one"].absent
 
 
 @pytest.mark.usefixtures("few_rounds")

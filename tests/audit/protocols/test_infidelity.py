@@ -26,7 +26,7 @@ def case(**plan):
 
 def test_infidelity_by_hand():
     here, texts = case(), batch(split())
-    found = {one.explainer: one.values for one in infidelity(here)}
+    results = {one.explainer: one.values for one in infidelity(here)}
     gone = removed(units_of(texts), text_key(texts), RandomKey(0).child(13))
     weights = Attention().explain(here.model, texts).weights
     for place in (0, 2, 6):
@@ -37,8 +37,8 @@ def test_infidelity_by_hand():
         a = np.array([sum(float(own[i]) for i in some) for some in sets])
         d = np.array([value(frozenset(range(words))) - value(frozenset(range(words)) - some) for some in sets])
         line = (a * d).sum() / (a * a).sum()
-        np.testing.assert_allclose(found["attention"][place], np.mean((line * a - d) ** 2), rtol=1e-9)
-    assert found["leave-one-out"].isnan().tolist() == (~texts.mask.any(-1)).tolist()
+        np.testing.assert_allclose(results["attention"][place], np.mean((line * a - d) ** 2), rtol=1e-9)
+    assert results["leave-one-out"].isnan().tolist() == (~texts.mask.any(-1)).tolist()
 
 
 def test_random_sets_have_one_word_to_all_of_them():
@@ -50,8 +50,8 @@ def test_random_sets_have_one_word_to_all_of_them():
 
 def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
     here = case(radius=0.3)
-    found = {one.explainer: one for one in max_sensitivity(here)}
-    assert found["leave-one-out"].absent == NO_VECTORS
+    results = {one.explainer: one for one in max_sensitivity(here)}
+    assert results["leave-one-out"].absent == NO_VECTORS
     texts = batch(split())
     radius, aim = perturbation_radius(here.model, 0.3), here.model(texts).logits.argmax(-1)
     moves = [
@@ -68,9 +68,9 @@ def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
 
         own = here.model.embed(one).detach()
         theirs = sensitivity_max(explain, own, lambda *_, near=near: near, n_perturb_samples=DRAWS)
-        np.testing.assert_allclose(found["gradient"].values[place], theirs.item(), rtol=1e-6)
+        np.testing.assert_allclose(results["gradient"].values[place], theirs.item(), rtol=1e-6)
 
 
-def test_they_are_asked_by_a_thorough_audit_alone():
+def test_they_are_measured_only_in_a_thorough_audit():
     assert {infidelity, max_sensitivity} <= THOROUGH.keys()
     assert {infidelity, max_sensitivity} <= {one for several in PROTOCOLS.values() for one in several}

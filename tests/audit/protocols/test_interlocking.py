@@ -1,4 +1,4 @@
-"""Would it lock: models trained again where the first sentence is a trap, and the sentence that is said of them."""
+"""Interlocking: models retrained with a misleading first sentence, and the sentence of the report about them."""
 
 import pytest
 import torch
@@ -90,8 +90,8 @@ def test_the_users_model_is_left_alone():
 
 def test_a_technique_that_was_given_ready_made_is_skewed_too():
     clf = tiny("bigru", technique=Rnp(exploration=0.1)).fit(TEXTS, LABELS)
-    found = list(interlocking(clf, SPLIT, EXAMPLES, 1))
-    assert found[1].values is not None
+    result = list(interlocking(clf, SPLIT, EXAMPLES, 1))
+    assert result[1].values is not None
     assert clf.technique.skewed == 0
 
 
@@ -99,8 +99,8 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
     clf = fitted("a2r")
     with monkeypatch.context() as patch:
         patch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: pytest.fail("it was trained"))
-        found = list(interlocking(clf, SPLIT, [*EXAMPLES[1:], Example(TEXTS[0])], 1))
-    assert [one.absent for one in found] == [NO_LABELS] * 2
+        result = list(interlocking(clf, SPLIT, [*EXAMPLES[1:], Example(TEXTS[0])], 1))
+    assert [one.absent for one in result] == [NO_LABELS] * 2
     many = [f"class {i}" for i in range(11)] + ["class 0"]
     clf = tiny("bigru", technique="a2r").fit(TEXTS, many * 2)
     lured, _ = interlocking(clf, (TEXTS, many * 2), [Example("a b . c d .", "class 1")], 1)
@@ -109,8 +109,10 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
 
 def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
     monkeypatch.setattr("steadygaze.audit.audit.prepare_all", lambda *_: pytest.fail("it was too late"))
-    for labels, found in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
-        with pytest.raises(UserError, match=rf"training texts have the labels {found}, the model has \['neg', 'pos'\]"):
+    for labels, result in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
+        with pytest.raises(
+            UserError, match=rf"training texts have the labels {result}, the model has \['neg', 'pos'\]"
+        ):
             sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
 
 
@@ -143,7 +145,7 @@ def test_classes_that_were_named_otherwise_are_those_of_the_model():
 
 
 @pytest.mark.slow
-def test_what_cannot_lock_is_said():
+def test_a_model_that_cannot_interlock_is_reported_with_the_reason():
     assert interlocking_not_applicable(fitted("a2r").stored_.model) == ""
     assert interlocking_not_applicable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
     plain = tiny().fit(TEXTS, LABELS)
@@ -154,8 +156,8 @@ def test_what_cannot_lock_is_said():
         (fitted("rnp tokens"), "words, not sentences"),
         (plain, "not a rationalizer"),
     ):
-        found = sg.audit(model, TEXTS, LABELS, **few)
-        assert all(why in found.find(name).note for name in INTERLOCKING_MEASURES)
+        result = sg.audit(model, TEXTS, LABELS, **few)
+        assert all(why in result.find(name).note for name in INTERLOCKING_MEASURES)
     words = sg.audit(fitted("rnp tokens"), TEXTS, LABELS, train=SPLIT, **few)
     assert all("words, not sentences" in words.find(name).note for name in INTERLOCKING_MEASURES)
     assert SELECTS in words.find("accuracy/uniform").note
@@ -193,9 +195,9 @@ EVERY = torch.ones(40, dtype=torch.bool)
 )
 def test_the_whole_interval_decides(taken, answer, begins):
     """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
-    found, said = interlocking_sentence(ones(taken), ones(0.9), 0.5, (EVERY, BY_RATIONALE))
-    assert found == answer
-    assert said.startswith(begins)
+    result, sentence = interlocking_sentence(ones(taken), ones(0.9), 0.5, (EVERY, BY_RATIONALE))
+    assert result == answer
+    assert sentence.startswith(begins)
 
 
 @pytest.mark.slow
@@ -224,39 +226,39 @@ def test_more_texts_turn_a_doubt_into_an_answer():
         (0.3, 0.5, False),
     ],
 )
-def test_of_a_model_that_may_have_learned_nothing_it_is_not_said_that_it_would_not_lock(right, guessed, learned):
-    """That it would is: one that takes first sentences which say nothing can learn nothing."""
+def test_a_model_that_may_have_learned_nothing_is_not_reported_as_free_of_interlocking(right, guessed, learned):
+    """Interlocking is reported: a model that selects uninformative first sentences learns nothing."""
     for taken, answer, link in (
         (0.0, "it does not interlock" if learned else "interlocking is undecided", "but"),
         (0.5, "interlocking is undecided", "and"),
         (1.0, "it interlocks", "and"),
     ):
-        found, said = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, BY_RATIONALE))
-        assert ANSWERS[found] == answer
+        result, sentence = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, BY_RATIONALE))
+        assert ANSWERS[result] == answer
         doubt = "; " if learned else f", {link} it may have learned nothing: "
-        assert said.startswith(f"{answer}: it selects the first sentence of {taken:.0%} (")
-        assert f"{BY_RATIONALE}{doubt}its accuracy is {right:.0%} (" in said
-        assert said.endswith(f", the share of the most frequent label {guessed:.0%}")
+        assert sentence.startswith(f"{answer}: it selects the first sentence of {taken:.0%} (")
+        assert f"{BY_RATIONALE}{doubt}its accuracy is {right:.0%} (" in sentence
+        assert sentence.endswith(f", the share of the most frequent label {guessed:.0%}")
 
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
     """Of 40 it selects the first sentence of 30, and should of these: of the other 10 it takes none."""
-    _, said = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, BY_SELECTION))
-    assert said.startswith(
+    _, sentence = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, BY_SELECTION))
+    assert sentence.startswith(
         f"it does not interlock: it selects the first sentence of 0% (0% to 0%) of the 10 {BY_SELECTION}; "
     )
 
 
-def test_a_few_texts_tell_nothing():
+def test_a_few_texts_decide_nothing():
     """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
     first = ones(1.0)
     first[38:] = torch.nan
-    found, said = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, BY_RATIONALE))
-    assert found == "undecided"
-    assert said.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90%")
+    result, sentence = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, BY_RATIONALE))
+    assert result == "undecided"
+    assert sentence.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90%")
 
 
-def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
+def test_known_rationales_determine_which_texts_count(monkeypatch):
     """Where none is known, what the model itself selects does."""
     again = fitted("a2r")
     monkeypatch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: again.stored_)

@@ -24,10 +24,12 @@ def audited(fitted: TextExplainer) -> Report:
 @pytest.mark.slow
 def test_a_selection_that_carries_the_label_has_no_gap(fitted: TextExplainer) -> None:
     report = audited(fitted)
-    found = {row.measure: row for row in report.rows if row.measure in NAMES}
-    assert set(found) == set(NAMES)
-    assert found["independent-reader-accuracy"].value > 0.9 > found["independent-reader-accuracy/random-words"].value
-    assert abs(found["leakage-gap"].value) < 0.1
+    results = {row.measure: row for row in report.rows if row.measure in NAMES}
+    assert set(results) == set(NAMES)
+    assert (
+        results["independent-reader-accuracy"].value > 0.9 > results["independent-reader-accuracy/random-words"].value
+    )
+    assert abs(results["leakage-gap"].value) < 0.1
     each = [row for row in report.rows if row.measure == "independent-reader-accuracy/by-class"]
     assert sorted(row.settings["class"] for row in each) == CLASSES
     assert not any("leakage" in note for note in report.notes)
@@ -51,7 +53,7 @@ def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, 
 
 
 @pytest.mark.slow
-def test_where_nothing_selects_or_no_reader_was_trained_the_reason_is_given(fitted: TextExplainer) -> None:
+def test_without_a_selection_or_an_independent_reader_the_reason_is_reported(fitted: TextExplainer) -> None:
     report = sg.audit(fitted.black_box, texts(12, seed=3), explainers=["leave-one-out"])
     assert all("selects words" in report.find(name).note for name in NAMES)
     nets = fitted.explainer.nets

@@ -1,4 +1,4 @@
-"""Seed consistency: three models of which it is known what they say."""
+"""Seed consistency: three models with known explanations."""
 
 import math
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from audit.protocols.cases import absences, case_of, found_by, reader, toy
-from audit.protocols.written import Written
+from audit.protocols.cases import absences, case_of, findings_by, planted_classifier, toy
+from audit.protocols.constant_models import ConstantExplainer
 from contract.tiny import cached_classifier, split
 from steadygaze.audit.protocols.stability import not_comparable, seed_consistency
 from steadygaze.data.batches import Data
@@ -22,42 +22,44 @@ def _three(data, k=1):
     """w = (2, −1, 0, …) twice, then −w: of three pairs one agrees and two are opposites."""
     w = torch.zeros(len(data), int(data.text.lengths.max()), dtype=torch.float64)
     w[:, :2] = torch.tensor([2.0, -1.0])
-    first, *others = (case_of(reader(20.0), data, ProbeConfig(k=k), written=Written(one)) for one in (w, w, -w))
+    first, *others = (
+        case_of(planted_classifier(20.0), data, ProbeConfig(k=k), written=ConstantExplainer(one)) for one in (w, w, -w)
+    )
     return replace(first, others=tuple(others))
 
 
-def test_opposite_reasons_are_as_far_as_can_be_and_share_no_heaviest_word():
-    """Jensen-Shannon (0 + ln 2 + ln 2) / 3.  The heaviest word is the first, the first and the second: (1 + 0 + 0) / 3.
+def test_opposite_explanations_are_at_the_maximum_distance_and_share_no_top_word():
+    """Jensen-Shannon (0 + ln 2 + ln 2) / 3.  The top word is the first, the first and the second: (1 + 0 + 0) / 3.
 
-    By size the three would say the same.
+    By absolute value the three would be equal.
     """
-    found = found_by(seed_consistency, _three(toy()[0]), "written")
-    assert tuple(found) == MEASURES
-    assert found["jensen-shannon/seeds"].tolist() == pytest.approx([math.log(2) * 2 / 3] * 20, abs=1e-12)
-    assert found["top-k-overlap/seeds"].tolist() == pytest.approx([1 / 3] * 20, abs=1e-12)
-    assert not found["prediction-change/seeds"].any()
-    assert not found["label-flip/seeds"].any()
+    findings = findings_by(seed_consistency, _three(toy()[0]), "written")
+    assert tuple(findings) == MEASURES
+    assert findings["jensen-shannon/seeds"].tolist() == pytest.approx([math.log(2) * 2 / 3] * 20, abs=1e-12)
+    assert findings["top-k-overlap/seeds"].tolist() == pytest.approx([1 / 3] * 20, abs=1e-12)
+    assert not findings["prediction-change/seeds"].any()
+    assert not findings["label-flip/seeds"].any()
 
 
 def test_models_that_predict_the_opposite_are_apart_whatever_they_point_at():
     """p = 1/(1 + e^−10) and its opposite, between two models that look at the same word."""
     data, _ = toy()
-    one, other = reader(20.0), reader(20.0)
+    one, other = planted_classifier(20.0), planted_classifier(20.0)
     other.decoder.output.weight.data = other.decoder.output.weight.data.flip(0)
-    found = found_by(seed_consistency, replace(case_of(one, data), others=(case_of(other, data),)))
-    assert found["label-flip/seeds"].tolist() == [1.0] * 20
-    assert found["prediction-change/seeds"].tolist() == pytest.approx([math.tanh(5)] * 20, abs=1e-3)
-    assert found["jensen-shannon/seeds"].max() < 1e-12
-    assert (found["top-k-overlap/seeds"] == 1).all()
+    findings = findings_by(seed_consistency, replace(case_of(one, data), others=(case_of(other, data),)))
+    assert findings["label-flip/seeds"].tolist() == [1.0] * 20
+    assert findings["prediction-change/seeds"].tolist() == pytest.approx([math.tanh(5)] * 20, abs=1e-3)
+    assert findings["jensen-shannon/seeds"].max() < 1e-12
+    assert (findings["top-k-overlap/seeds"] == 1).all()
 
 
 def test_a_text_of_fewer_than_two_words_has_no_other_saliency():
     data = split(["s", "sw", "ww", "www"])
     data.text.ids[:] = 4  # the toy knows six words
-    found = found_by(seed_consistency, _three(data), "written")
+    findings = findings_by(seed_consistency, _three(data), "written")
     for measure in MEASURES[2:]:
-        assert found[measure].isnan().tolist() == [True, True, False, False], measure
-    assert found["label-flip/seeds"].isfinite().all()
+        assert findings[measure].isnan().tolist() == [True, True, False, False], measure
+    assert findings["label-flip/seeds"].isfinite().all()
 
 
 class Reason(Explainer):
@@ -69,19 +71,19 @@ class Reason(Explainer):
         return Saliency((places == (logits.argmax(-1) if target is None else target).unsqueeze(-1)).double(), logits)
 
 
-def test_a_reason_for_a_class_is_asked_of_every_model_for_the_class_that_the_first_one_predicts():
+def test_an_explanation_of_a_class_is_computed_for_the_class_that_the_first_model_predicts():
     """Three models, of which one predicts the opposite everywhere; the place of the weight is the class in question.
 
-    Each asked for its own class, two pairs of three would be ln 2 apart: an explanation of something else.
+    If each explained its own class, two pairs of three would have divergence ln 2: explanations of different classes.
     """
     data, _ = toy()
-    models = [reader(20.0) for _ in range(3)]
+    models = [planted_classifier(20.0) for _ in range(3)]
     models[2].decoder.output.weight.data = models[2].decoder.output.weight.data.flip(0)
     first, *others = (case_of(model, data, reason=Reason()) for model in models)
-    found = found_by(seed_consistency, replace(first, others=tuple(others)), "reason")
-    assert found["label-flip/seeds"].tolist() == pytest.approx([2 / 3] * 20)
-    assert found["jensen-shannon/seeds"].abs().max() < 1e-12
-    assert (found["top-k-overlap/seeds"] == 1).all()
+    findings = findings_by(seed_consistency, replace(first, others=tuple(others)), "reason")
+    assert findings["label-flip/seeds"].tolist() == pytest.approx([2 / 3] * 20)
+    assert findings["jensen-shannon/seeds"].abs().max() < 1e-12
+    assert (findings["top-k-overlap/seeds"] == 1).all()
 
 
 def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
@@ -90,7 +92,7 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
 
     def found(data, size):
         cases = [case_of(model, data, batch_size=size, gradient=EXPLAINERS["gradient"]()) for model in models]
-        return found_by(seed_consistency, replace(cases[0], others=(cases[1],)), "gradient")
+        return findings_by(seed_consistency, replace(cases[0], others=(cases[1],)), "gradient")
 
     whole, order = found(data, 256), [4, 2, 0, 1, 3]
     turned = found(Data(data.text.select(order), None, data.label[order]), 1)
@@ -99,18 +101,18 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
 
 
 def test_models_not_trained_alike_have_numbers_under_another_name_and_the_question_has_none():
-    given = list(seed_consistency(_three(toy()[0])))
-    found = list(not_comparable(given, "it was trained otherwise"))
-    assert [one.measure for one in found] == [name.replace("seeds", "others") for name in MEASURES] + list(MEASURES)
-    for one, other in zip(given, found[:4], strict=True):
+    inputs = list(seed_consistency(_three(toy()[0])))
+    result = list(not_comparable(inputs, "it was trained otherwise"))
+    assert [one.measure for one in result] == [name.replace("seeds", "others") for name in MEASURES] + list(MEASURES)
+    for one, other in zip(inputs, result[:4], strict=True):
         assert one.values.equal(other.values)
         assert other == replace(one, measure=other.measure, values=other.values, note="it was trained otherwise")
-    assert {one.absent for one in found[4:]} == {"it was trained otherwise"}
+    assert {one.absent for one in result[4:]} == {"it was trained otherwise"}
 
 
-def test_one_model_alone_is_said_to_be_alone():
-    said = absences(seed_consistency, case_of(reader(20.0), toy()[0]))
-    assert set(said) == {(name, None) for name in MEASURES}
-    assert set(said.values()) == {
+def test_one_model_alone_is_reported_as_alone():
+    reasons = absences(seed_consistency, case_of(planted_classifier(20.0), toy()[0]))
+    assert set(reasons) == {(name, None) for name in MEASURES}
+    assert set(reasons.values()) == {
         "only one model was passed: pass models trained with other seeds as other_seeds= (--other-seed MODEL)"
     }

@@ -1,4 +1,4 @@
-"""Texts of which nothing is selected: whatever asks about the selected words leaves them out, and says so."""
+"""Texts without selected words: measures of the selected words leave them out and report it."""
 
 import copy
 import math
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import steadygaze as sg
-from audit.protocols.written import Told, Written, laid, tokens
+from audit.protocols.constant_models import ConstantExplainer, ConstantModel, laid, tokens
 from contract.tiny import ragged
 from estimator.test_rationalizers import LABELS, TEXTS
 from estimator.tiny import SMALL, tiny
@@ -41,7 +41,7 @@ RATIONALES = [[(0, text.index(" "))] for text in TEXTS]
 OF_SELECTION = ("selected-share", "selected-spans", "first-sentence", "first-sentence/rationales")
 
 
-class Chosen(Written):
+class Chosen(ConstantExplainer):
     selects_words: bool = True
     requires: ClassVar[frozenset] = frozenset()
 
@@ -49,9 +49,9 @@ class Chosen(Written):
 def written(weights: Tensor, selects: bool = True, **known: Tensor) -> AuditCase:
     data = Data(ragged(["w" * 4, "s", "w" * 3 + "s", "w" * 4]))
     marks = {name: laid(rows, data) for name, rows in known.items()}
-    how = Chosen(weights) if selects else Written(weights)
+    how = Chosen(weights) if selects else ConstantExplainer(weights)
     return AuditCase(
-        Told(torch.zeros(4, dtype=torch.long)), data, {"chosen": how}, runtime=Runtime(batch_size=2), **marks
+        ConstantModel(torch.zeros(4, dtype=torch.long)), data, {"chosen": how}, runtime=Runtime(batch_size=2), **marks
     )
 
 
@@ -70,24 +70,24 @@ def test_which_texts_those_are():
 def test_they_are_left_out_and_counted_in_the_note():
     case, gone = written(WEIGHTS), texts_without_selection(written(WEIGHTS), "chosen")
     values = torch.tensor([0.25, torch.nan, 0.5, 1.0])
-    found = drop_texts(case, Finding("normalized-entropy", values, "chosen", note="before"), gone)
-    assert found.values.tolist() == pytest.approx([0.25, torch.nan, torch.nan, 1.0], nan_ok=True)
-    assert found.note == "before; left out: 1 of 4 texts with an empty selection"
+    result = drop_texts(case, Finding("normalized-entropy", values, "chosen", note="before"), gone)
+    assert result.values.tolist() == pytest.approx([0.25, torch.nan, torch.nan, 1.0], nan_ok=True)
+    assert result.note == "before; left out: 1 of 4 texts with an empty selection"
     kept = Finding("label-flip/noise", values)
     assert drop_texts(case, kept, texts_without_selection(case, "")) is kept
     every = written(0 * WEIGHTS)
-    assert drop_texts(every, found, texts_without_selection(every, "chosen")) == Finding(
+    assert drop_texts(every, result, texts_without_selection(every, "chosen")) == Finding(
         "normalized-entropy", explainer="chosen", absent=NONE
     )
 
 
 def test_together_with_people_only_the_texts_that_are_left_count():
-    """Word 2 of the first text and word 4 of the last are marked; the heaviest are 2 and 1: one of two."""
+    """Word 2 of the first text and word 4 of the last are marked; the top words are 2 and 1: one of two."""
     marked = tokens(".x..", "....", "x...", "...x")
-    found = {one.measure: one for one in plausibility(written(WEIGHTS, rationales=marked))}
-    assert (found["token-f1-micro"].value, found["token-f1-micro"].n) == (0.5, 2)
-    found = {one.measure: one for one in plausibility(written(WEIGHTS, selects=False, rationales=marked))}
-    assert found["token-f1-micro"].n == 3
+    results = {one.measure: one for one in plausibility(written(WEIGHTS, rationales=marked))}
+    assert (results["token-f1-micro"].value, results["token-f1-micro"].n) == (0.5, 2)
+    results = {one.measure: one for one in plausibility(written(WEIGHTS, selects=False, rationales=marked))}
+    assert results["token-f1-micro"].n == 3
 
 
 def test_some_weight_and_none_are_as_far_apart_as_can_be_and_share_no_word():
@@ -108,15 +108,17 @@ def test_the_leak_is_that_of_the_texts_that_are_left():
     weights[rows, label] = 1.0
     weights[rows % 3 == 0] = 0
     left = rows[rows % 3 > 0]
-    whole = AuditCase(Told(label), data, {"chosen": Chosen(weights)})
-    rest = AuditCase(Told(label[left]), Data(data.text.select(left.numpy())), {"chosen": Chosen(weights[left])})
-    found, expected = ({one.measure: one for one in shortcut_leakage(case)} for case in (whole, rest))
+    whole = AuditCase(ConstantModel(label), data, {"chosen": Chosen(weights)})
+    rest = AuditCase(
+        ConstantModel(label[left]), Data(data.text.select(left.numpy())), {"chosen": Chosen(weights[left])}
+    )
+    result, expected = ({one.measure: one for one in shortcut_leakage(case)} for case in (whole, rest))
     for measure in ("position-leak", "position-leak/shuffled"):
-        values = found[measure].values
+        values = result[measure].values
         assert values.isnan().equal(rows % 3 == 0)
         torch.testing.assert_close(values[left], expected[measure].values, rtol=0, atol=1e-12)
-    assert found["collapsed"].settings["n"] == 80
-    assert found["collapsed"].value == expected["collapsed"].value
+    assert result["collapsed"].settings["n"] == 80
+    assert result["collapsed"].value == expected["collapsed"].value
 
 
 # --- a model
@@ -160,7 +162,7 @@ def selecting_by(kind: type[Rationalizer], seed: int = 0) -> sg.TextClassifier:
     return clf
 
 
-def asked(kind: type[Rationalizer], which: list[int]) -> Report:
+def audit_of(kind: type[Rationalizer], which: list[int]) -> Report:
     texts, labels, rationales = ([column[i] for i in which] for column in (TEXTS, LABELS, RATIONALES))
     plan = {"sample": 24, "thorough": True}
     other = selecting_by(Rationalizer, seed=1)
@@ -186,7 +188,7 @@ def of_selection(measure: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_searches")
 def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_selected():
-    report = asked(Idle, list(range(12)))
+    report = audit_of(Idle, list(range(12)))
     rows = own(report)
     assert {
         "normalized-entropy",
@@ -211,7 +213,7 @@ def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_ot
     shown = selecting_by(Sparing).explain(TEXTS)
     left = [i for i, one in enumerate(shown) if one.rationale]
     assert 8 < len(left) < 20
-    whole, rest = own(asked(Sparing, list(range(24)))), own(asked(Sparing, left))
+    whole, rest = own(audit_of(Sparing, list(range(24)))), own(audit_of(Sparing, left))
     assert whole.keys() == rest.keys()
     compared = [measure for measure in whole if not of_selection(measure) and rest[measure].n]
     assert {"normalized-entropy", "first-sentence-share", "auprc", "flip-radius", "jensen-shannon/randomized"} <= {
@@ -240,8 +242,8 @@ def test_what_is_selected_no_more_once_a_text_is_shuffled_is_left_out_and_counte
 
     count = 240
     data = Data(ragged(["w" * (4 + i % 9) for i in range(count)]))
-    case = AuditCase(Told(torch.arange(count) % 2), data, {"chosen": Early(torch.zeros(count, 12))})
-    found = {one.measure: one for one in shortcut_leakage(case)}["position-leak/shuffled"]
-    missing = int(found.values.isnan().sum()) - int(texts_without_selection(case, "chosen").sum())
+    case = AuditCase(ConstantModel(torch.arange(count) % 2), data, {"chosen": Early(torch.zeros(count, 12))})
+    result = {one.measure: one for one in shortcut_leakage(case)}["position-leak/shuffled"]
+    missing = int(result.values.isnan().sum()) - int(texts_without_selection(case, "chosen").sum())
     assert missing > 20
-    assert found.note == f"{missing} texts have an empty selection once they are shuffled"
+    assert result.note == f"{missing} texts have an empty selection once they are shuffled"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from audit.protocols.cases import case_of as plain_case
-from audit.protocols.written import Told, Written, laid, tokens
+from audit.protocols.constant_models import ConstantExplainer, ConstantModel, laid, tokens
 from contract.tiny import cached_classifier, ragged, split
 from models.test_rationalizer import by_hand
 from steadygaze.audit.audit_case import AuditCase, Finding
@@ -38,7 +38,7 @@ MARKED = tokens("xxx...", "x.....", "x.....", "......")
 SENTENCE = tokens("xxx...", "xx....", "xxxx..", "xxx...")
 
 
-class Selected(Written):
+class Selected(ConstantExplainer):
     selects_words: bool = True
     requires: ClassVar[frozenset] = frozenset()
 
@@ -46,45 +46,45 @@ class Selected(Written):
 def case_of(rationales: Tensor | None = MARKED, first: Tensor | None = SENTENCE) -> AuditCase:
     data = Data(ragged(["w" * n for n in LENGTHS]))
     weights = CHOSEN * torch.tensor([0.7, 0.2, 0.1, 1e-30, 0.3, 0.4], dtype=torch.float64)
-    model, marks = Told(torch.zeros(4, dtype=torch.long)), laid(rationales, data)
+    model, marks = ConstantModel(torch.zeros(4, dtype=torch.long)), laid(rationales, data)
     return AuditCase(model, data, {"chosen": Selected(weights)}, ProbeConfig(), marks, laid(first, data))
 
 
-def found_by(protocol, case: AuditCase) -> dict[str, Finding]:
-    found = list(protocol(case))
-    assert len({one.measure for one in found}) == len(found)
-    return {one.measure: one for one in found}
+def findings_by(protocol, case: AuditCase) -> dict[str, Finding]:
+    result = list(protocol(case))
+    assert len({one.measure for one in result}) == len(result)
+    return {one.measure: one for one in result}
 
 
 def test_sizes_and_places_by_hand():
     """3 of 6 in two pieces, one in sentence 1; nothing; all of a text of one sentence; two words, none in sentence 1.
 
-    Rationales is in sentence 1 of the first two; the third has no other, in the fourth nobody marked a word.
+    Rationales are in sentence 1 of the first two; the third has no other, the fourth has no annotation.
     """
-    found = found_by(selection, case_of())
-    assert list(found) == [*SIZE, FIRST, FIRST_RATIONALE]
-    assert found["selected-share"].values.tolist() == pytest.approx([1 / 2, 0, 1, 1 / 3])
-    assert found["selected-spans"].values.tolist() == [2, 0, 1, 1]
+    findings = findings_by(selection, case_of())
+    assert list(findings) == [*SIZE, FIRST, FIRST_RATIONALE]
+    assert findings["selected-share"].values.tolist() == pytest.approx([1 / 2, 0, 1, 1 / 3])
+    assert findings["selected-spans"].values.tolist() == [2, 0, 1, 1]
     nan = pytest.approx(float("nan"), nan_ok=True)
-    assert found[FIRST].values.tolist() == [1, 0, nan, 0]
-    assert found[FIRST_RATIONALE].values.tolist() == [1, 1, nan, nan]
-    assert {one.explainer for one in found.values()} == {"chosen"}
+    assert findings[FIRST].values.tolist() == [1, 0, nan, 0]
+    assert findings[FIRST_RATIONALE].values.tolist() == [1, 1, nan, nan]
+    assert {one.explainer for one in findings.values()} == {"chosen"}
 
 
 def test_agreement_by_hand():
-    """Two of three selected, of three marked; nothing selected of one marked: 0; one of four, of one; nobody marked.
+    """Two of three selected, of three marked; none selected of one marked: 0; one of four, of one; no annotation.
 
     F1 2/3, 0 and 2/5.  Together: 3 of 7 selected, 3 of 5 marked.
     """
-    found = found_by(rationale_agreement, case_of())
-    assert list(found) == [*AGREEMENT, *MICRO]
+    findings = findings_by(rationale_agreement, case_of())
+    assert list(findings) == [*AGREEMENT, *MICRO]
     nan = pytest.approx(float("nan"), nan_ok=True)
-    assert found["token-precision/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 0.25, nan]
-    assert found["token-recall/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 1, nan]
-    assert found["token-f1/selected"].values.tolist() == [pytest.approx(2 / 3), 0, pytest.approx(0.4), nan]
-    assert [found[name].value for name in MICRO] == pytest.approx([3 / 7, 3 / 5, 6 / 12])
-    assert {found[name].n for name in MICRO} == {3}
-    assert found["token-f1-micro/selected"].interval is not None
+    assert findings["token-precision/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 0.25, nan]
+    assert findings["token-recall/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 1, nan]
+    assert findings["token-f1/selected"].values.tolist() == [pytest.approx(2 / 3), 0, pytest.approx(0.4), nan]
+    assert [findings[name].value for name in MICRO] == pytest.approx([3 / 7, 3 / 5, 6 / 12])
+    assert {findings[name].n for name in MICRO} == {3}
+    assert findings["token-f1-micro/selected"].interval is not None
 
 
 def test_findings_without_rationales_or_sentences_give_the_reason():
@@ -92,17 +92,17 @@ def test_findings_without_rationales_or_sentences_give_the_reason():
     for protocol in (selection, rationale_agreement):
         assert {one.absent for one in protocol(plain_case(model, data))} == {NOTHING_SELECTS}
     assert {one.absent for one in rationale_agreement(case_of(rationales=None))} == {NO_RATIONALES}
-    found = found_by(selection, case_of(rationales=None))
-    assert found[FIRST_RATIONALE].absent == NO_RATIONALES
-    found = found_by(selection, case_of(first=None))
-    assert (found[FIRST].absent, found[FIRST_RATIONALE].absent) == (NO_SENTENCES, NO_SENTENCES)
-    assert found["selected-share"].values is not None
+    findings = findings_by(selection, case_of(rationales=None))
+    assert findings[FIRST_RATIONALE].absent == NO_RATIONALES
+    findings = findings_by(selection, case_of(first=None))
+    assert (findings[FIRST].absent, findings[FIRST_RATIONALE].absent) == (NO_SENTENCES, NO_SENTENCES)
+    assert findings["selected-share"].values is not None
 
 
 def test_every_name_is_found_or_missing():
     own = {name for name in NAMES if name.endswith("/selected") or name.partition("/")[0] in {*SIZE, FIRST}}
-    asked = {*found_by(selection, case_of()), *found_by(rationale_agreement, case_of())}
-    assert own - asked == {f"{FIRST}/biased", f"{FIRST}/skewed"}
+    measures = {*findings_by(selection, case_of()), *findings_by(rationale_agreement, case_of())}
+    assert own - measures == {f"{FIRST}/biased", f"{FIRST}/skewed"}
     assert {"rationales", "biased", "skewed"} <= PROBES.keys()
 
 
@@ -116,11 +116,11 @@ def rational(rows: list[list[int]]) -> AuditCase:
 
 def test_a_model_that_selects_sentences_has_sentences_of_its_own():
     case = rational([[1, 4, 2, 4], [2, 4, 1, 3, 4], [1, 2, 4], [2, 3, 4, 1, 4]])
-    found = found_by(selection, case)
+    findings = findings_by(selection, case)
     nan = pytest.approx(float("nan"), nan_ok=True)
-    assert found[FIRST].values.tolist() == [1, 0, nan, 0]
-    assert found["selected-share"].values.tolist() == pytest.approx([1 / 2, 3 / 5, 1, 2 / 5])
-    assert found["selected-spans"].values.tolist() == [1, 1, 1, 1]
+    assert findings[FIRST].values.tolist() == [1, 0, nan, 0]
+    assert findings["selected-share"].values.tolist() == pytest.approx([1 / 2, 3 / 5, 1, 2 / 5])
+    assert findings["selected-spans"].values.tolist() == [1, 1, 1, 1]
     assert sentences(case).tolist() == [0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1]
 
 
@@ -132,6 +132,6 @@ def test_always_the_same_sentence_is_called_collapsed_by_an_audit_too(place, col
         parts = [[2 + i // 15] * (1 + (i + part) % 5) + [4] for part in range(3)]
         parts[i % 3 if place is None else place][0] = 1
         rows.append([word for part in parts for word in part])
-    found = {one.measure: one for one in shortcut_leakage(rational(rows))}["collapsed"]
-    assert found.value == collapsed
-    assert ("position of a sentence" in found.note) == bool(collapsed)
+    result = {one.measure: one for one in shortcut_leakage(rational(rows))}["collapsed"]
+    assert result.value == collapsed
+    assert ("position of a sentence" in result.note) == bool(collapsed)

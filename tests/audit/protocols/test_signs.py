@@ -1,4 +1,4 @@
-"""Stability of saliencies with signs: what speaks for the class and what speaks against it are two things."""
+"""Stability of signed saliencies: weights for the class and weights against it are compared separately."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 from scipy.spatial import distance
 from scipy.stats import kendalltau
 
-from audit.protocols.cases import Signed, Target, case_of, found_by, opposites, reader, toy
+from audit.protocols.cases import Signed, Target, case_of, findings_by, opposites, planted_classifier, toy
 from contract.probing import synonyms
 from contract.tiny import assert_close, batch, cached_classifier, split
 from steadygaze.audit.audit_case import saliency_divergence
@@ -20,25 +20,25 @@ from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.results.audit_config import ProbeConfig
 
 
-def test_a_signed_saliency_is_compared_by_what_speaks_for_and_against_and_ranked_by_its_signs():
-    """SciPy's distance is the root of the divergence.  By size, its three heaviest words are others."""
+def test_a_signed_saliency_is_compared_by_its_positive_and_negative_parts_and_ranked_by_its_signs():
+    """SciPy's distance is the root of the divergence.  By absolute value, its three top words are others."""
     data = split(["w" * 9])
     case = case_of(
         cached_classifier(), data, ProbeConfig(k=3, seed=4), {"3-synonyms": (synonyms(), 3)}, signed=Signed()
     )
-    found, texts = found_by(stability, case, "signed"), batch(data)
+    findings, texts = findings_by(stability, case, "signed"), batch(data)
     moved = substitute_synonyms(texts, synonyms(), 3, RandomKey(4).child(3)).batch
-    said = [Signed().explain(case.model, one).weights[0].double().numpy() for one in (texts, moved)]
-    assert all((one > 0).any() and (one < 0).any() for one in said)
-    halves = [np.concatenate([one.clip(min=0), (-one).clip(min=0)]) for one in said]
+    message = [Signed().explain(case.model, one).weights[0].double().numpy() for one in (texts, moved)]
+    assert all((one > 0).any() and (one < 0).any() for one in message)
+    halves = [np.concatenate([one.clip(min=0), (-one).clip(min=0)]) for one in message]
     expected = {
         "jensen-shannon": distance.jensenshannon(*halves) ** 2,
-        "top-k-overlap": _shared(said, 3),
-        "kendall": kendalltau(*said).statistic,
+        "top-k-overlap": _shared(message, 3),
+        "kendall": kendalltau(*message).statistic,
     }
     for measure, value in expected.items():
-        assert found[f"{measure}/3-synonyms"].item() == pytest.approx(value, abs=1e-12), measure
-    sizes = np.abs(said)
+        assert findings[f"{measure}/3-synonyms"].item() == pytest.approx(value, abs=1e-12), measure
+    sizes = np.abs(message)
     assert abs(expected["jensen-shannon"] - distance.jensenshannon(*sizes) ** 2) > 0.005
     assert expected["top-k-overlap"] != _shared(sizes, 3)
 
@@ -52,7 +52,7 @@ def test_a_saliency_and_its_opposite_are_as_far_as_can_be():
     """What is for in the one is against in the other: nothing is shared, so ln 2.
 
     (3, 1) and (3, −1): shares (¾, ¼ | 0, 0) and (¾, 0 | 0, ¼) with the mean (¾, ⅛ | 0, ⅛): each ¼ ln 2 from it.
-    Of one sign throughout it is the divergence of the shares; two that say nothing are alike; padding is nothing.
+    With one sign throughout it is the divergence of the shares; two without weight are equal; padding has no effect.
     """
     mask = torch.tensor([[True] * 3 + [False]])
     w = torch.tensor([[2.0, -1.0, 0.5, 9.0]], dtype=torch.float64)
@@ -69,16 +69,16 @@ def test_a_saliency_and_its_opposite_are_as_far_as_can_be():
 
 
 def test_the_moved_text_is_explained_for_the_class_predicted_of_the_clean_one():
-    """And an explainer that knows no classes is told none."""
+    """An explainer that does not depend on the class receives none."""
 
     class Classless(Target):
         class_specific = False
 
     data, _ = toy()
     for explainer in (Target(), Classless()):
-        case = case_of(reader(20.0), data, None, {"turned": (opposites(), 1)}, told=explainer)
-        assert found_by(stability, case, "told")["label-flip/turned"].tolist() == [1.0] * 20
-        clean, moved = explainer.asked
+        case = case_of(planted_classifier(20.0), data, None, {"turned": (opposites(), 1)}, target=explainer)
+        assert findings_by(stability, case, "target")["label-flip/turned"].tolist() == [1.0] * 20
+        clean, moved = explainer.targets
         assert clean is None
         order = torch.from_numpy(next(iter(case.batches()))[0])
         assert (None if moved is None else moved.tolist()) == (
@@ -87,8 +87,8 @@ def test_the_moved_text_is_explained_for_the_class_predicted_of_the_clean_one():
 
 
 def test_a_reason_that_turns_against_the_label_is_as_far_as_can_be():
-    """Good is exchanged for bad.  Without it the class loses ½ before and gains ½ after: w becomes −w, no other word
-    has any.  Asked about its new label instead, the model would seem to give the same reason as before."""
-    case = case_of(reader(20.0), toy()[0], None, {"turned": (opposites(), 1)}, out=LeaveOneOut())
-    found = found_by(stability, case, "out")
-    assert found["jensen-shannon/turned"].tolist() == pytest.approx([math.log(2)] * 20, abs=1e-3)
+    """Good is substituted by bad.  Without it the class loses ½ before and gains ½ after: w becomes −w, no other word
+    has any.  For its new label, the explanation would seem to be the same as before."""
+    case = case_of(planted_classifier(20.0), toy()[0], None, {"turned": (opposites(), 1)}, out=LeaveOneOut())
+    findings = findings_by(stability, case, "out")
+    assert findings["jensen-shannon/turned"].tolist() == pytest.approx([math.log(2)] * 20, abs=1e-3)

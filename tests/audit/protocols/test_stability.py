@@ -1,4 +1,4 @@
-"""Stability: a number per text and question, asked of models built to be faithful and unfaithful."""
+"""Stability: a number per text and probe, with models built to be faithful and unfaithful."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from audit.protocols.cases import (
     Signed,
     absences,
     case_of,
-    found_by,
+    findings_by,
     opposites,
-    reader,
+    planted_classifier,
     row_of,
     toy,
 )
@@ -51,33 +51,33 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @pytest.mark.sweep(keep=1)
 @PAIR
 @MODEL
-def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
+def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_measured_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
-    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
-    asked = [
+    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    requested = [
         f"{question}/{probe}"
         for probe in PROBES
         for question in (*OF_TEXT, *(["words-substituted"] if "synonym" in probe else []), *OF_WORDS)
     ]
     kept = [f"{question}/{probe}-kept" for probe in PROBES if "synonym" in probe for question in OF_WORDS[1:]]
-    assert list(found)[:2] == list(ITSELF)
-    assert sorted(found) == sorted([*ITSELF, *asked, *kept])
-    for name, values in found.items():
+    assert list(findings)[:2] == list(ITSELF)
+    assert sorted(findings) == sorted([*ITSELF, *requested, *kept])
+    for name, values in findings.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
     for row in range(len(data)):
-        for name, value in found_by(stability, case_of(model, row_of(data, row), PLAN, SUBSTITUTIONS)).items():
-            torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
+        for name, value in findings_by(stability, case_of(model, row_of(data, row), PLAN, SUBSTITUTIONS)).items():
+            torch.testing.assert_close(value, findings[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
 
 
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_the_size_of_a_batch_does_not_matter(size):
     """12 texts: none is lost where they do not divide evenly."""
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
-    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
-    other = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS, size))
-    torch.testing.assert_close(other, found, rtol=0, atol=1e-12, equal_nan=True)
-    assert {len(values) for values in found.values()} == {12}
+    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    other = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS, size))
+    torch.testing.assert_close(other, findings, rtol=0, atol=1e-12, equal_nan=True)
+    assert {len(values) for values in findings.values()} == {12}
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
@@ -88,9 +88,9 @@ def test_the_whole_audit_leaves_the_model_as_it_was(encoder):
     assert state(model) == before
 
 
-def test_a_number_is_what_its_probe_and_its_measure_say():
+def test_a_number_is_the_result_of_its_probe_and_its_measure():
     model, data = cached_classifier(), split([*TEXTS, "w" * 7, "s" + "w" * 9])
-    texts, found = batch(data), found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    texts, findings = batch(data), findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
     clean = observe(model, texts)
     for name, moved in (
         ("noise", text_perturbations.embedding_noise(model, texts, PLAN.radius, RandomKey(4).child(1))),
@@ -101,21 +101,21 @@ def test_a_number_is_what_its_probe_and_its_measure_say():
         some, seen = (moved.touched >= WORDS.get(name, 1)) & (texts.mask.sum(-1) > 1), after(model, moved)
         assert some.sum() >= 4, name
         both = clean.weights, seen.weights, texts.mask
-        assert_close(found[f"jensen-shannon/{name}"][some], jensen_shannon(*both)[some])
-        assert_close(found[f"top-k-overlap/{name}"][some], top_k_overlap(*both, PLAN.k)[some])
+        assert_close(findings[f"jensen-shannon/{name}"][some], jensen_shannon(*both)[some])
+        assert_close(findings[f"top-k-overlap/{name}"][some], top_k_overlap(*both, PLAN.k)[some])
         several = some & (texts.mask.sum(-1) >= FEWEST)
-        assert_close(found[f"kendall/{name}"][several], kendall(*both)[several])
-        assert_close(found[f"prediction-change/{name}"][some], ((clean.probs - seen.probs).abs().sum(-1) / 2)[some])
+        assert_close(findings[f"kendall/{name}"][several], kendall(*both)[several])
+        assert_close(findings[f"prediction-change/{name}"][some], ((clean.probs - seen.probs).abs().sum(-1) / 2)[some])
         flips = clean.probs.argmax(-1) != seen.probs.argmax(-1)
-        assert found[f"label-flip/{name}"][some].equal(flips.double()[some])
+        assert findings[f"label-flip/{name}"][some].equal(flips.double()[some])
 
 
 def test_only_what_is_drawn_depends_on_the_seed():
     model, data = cached_classifier(), split(["w" * 9] * 3)
-    found, other = (
-        found_by(stability, case_of(model, data, replace(PLAN, seed=seed), SUBSTITUTIONS)) for seed in (0, 1)
+    result, other = (
+        findings_by(stability, case_of(model, data, replace(PLAN, seed=seed), SUBSTITUTIONS)) for seed in (0, 1)
     )
-    for name, values in found.items():
+    for name, values in result.items():
         drawn = name.endswith(("/noise", "-synonym", "/pgd-attention", "-synonyms", "-kept"))
         if name.startswith(("jensen-shannon", "prediction-change")):
             assert values.equal(other[name]) != drawn, name
@@ -132,18 +132,18 @@ def test_a_table_of_synonyms_cannot_take_the_name_of_another_probe():
 def test_nothing_but_a_text_of_too_few_words_and_a_move_of_too_few_is_undefined(pair):
     """TEXTS has texts of none and of one word, which have all their weight on it whatever is done to them."""
     data = split([*TEXTS, "ww", "www", "w" * 9], pair)
-    found = found_by(stability, case_of(cached_classifier("bilstm", pair), data, PLAN, SUBSTITUTIONS))
+    findings = findings_by(stability, case_of(cached_classifier("bilstm", pair), data, PLAN, SUBSTITUTIONS))
     words = batch(data).mask.sum(-1)
-    for name, values in found.items():
+    for name, values in findings.items():
         probe = name.rpartition("/")[2].removesuffix("-kept")
         expected = (words < 2) & (not name.startswith("words-substituted"))
         if probe in WORDS and name.startswith(MOVED):
-            expected |= found[f"words-substituted/{probe}"] < WORDS[probe]
+            expected |= findings[f"words-substituted/{probe}"] < WORDS[probe]
         if name.endswith("-kept"):
-            expected |= found[f"label-flip/{probe}"] == 1
+            expected |= findings[f"label-flip/{probe}"] == 1
         assert values.isnan().equal(expected | (words < FEWEST) if name.startswith("kendall") else expected), name
         assert not values.isinf().any()
-    assert found["jensen-shannon/3-synonyms"].isfinite().any()
+    assert findings["jensen-shannon/3-synonyms"].isfinite().any()
 
 
 def test_what_is_left_out_is_counted_and_the_reason_given():
@@ -162,7 +162,7 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     assert notes["words-substituted/1-synonym"] == notes["normalized-entropy"] == ""
 
 
-def test_a_move_of_words_says_which_table_it_is_of_and_how_many_words_it_asks_for():
+def test_a_row_of_a_substitution_names_its_table_and_its_number_of_words():
     table = {"2-synonyms": (replace(synonyms(), origin="vectors"), 2)}
     settings = {one.measure: one.settings for one in stability(case_of(cached_classifier(), split(), PLAN, table))}
     for measure in ("jensen-shannon", "kendall", "label-flip"):
@@ -171,70 +171,72 @@ def test_a_move_of_words_says_which_table_it_is_of_and_how_many_words_it_asks_fo
     assert settings["top-k-overlap/2-synonyms"] == {"synonyms": "vectors", "words": 2, "k": PLAN.k}
 
 
-def test_a_move_by_two_synonyms_counts_only_where_two_words_were_exchanged():
-    """Ids that 3 divides stand for nothing else: none, one, two and three words of three can be exchanged."""
+def test_a_substitution_of_two_words_counts_only_if_two_words_were_substituted():
+    """Ids that 3 divides have no synonym: none, one, two and three words of three can be substituted."""
     data = split(["www"] * 4)
     data.text.ids[:] = [3, 6, 9, 3, 6, 10, 3, 7, 10, 4, 7, 10]
-    found = found_by(stability, case_of(cached_classifier(), data, PLAN, {"2-synonyms": (synonyms(), 2)}))
-    assert found["words-substituted/2-synonyms"].tolist() == [0, 1, 2, 2]
+    findings = findings_by(stability, case_of(cached_classifier(), data, PLAN, {"2-synonyms": (synonyms(), 2)}))
+    assert findings["words-substituted/2-synonyms"].tolist() == [0, 1, 2, 2]
     for measure in MOVED:
-        assert found[f"{measure}/2-synonyms"].isnan().tolist() == [True, True, False, False], measure
+        assert findings[f"{measure}/2-synonyms"].isnan().tolist() == [True, True, False, False], measure
 
 
 # --- other explanations, other models
 
 
 @pytest.mark.slow
-def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
-    """One that reads words is not given vectors, which is said, and attention is asked of every text all the same."""
+def test_an_explanation_of_many_passes_is_measured_on_the_sample_only():
+    """A model that reads words gets no vectors, which is reported, and attention is measured on every text."""
     data = split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
     plan = replace(PLAN, sample=5)
     case = case_of(cached_classifier(), data, plan, SUBSTITUTIONS, signed=Signed(), attention=Attention())
-    found, alone = (
-        found_by(stability, case, "signed"),
-        found_by(stability, case_of(case.model, data, plan, SUBSTITUTIONS)),
+    findings, alone = (
+        findings_by(stability, case, "signed"),
+        findings_by(stability, case_of(case.model, data, plan, SUBSTITUTIONS)),
     )
-    asked = torch.zeros(12, dtype=torch.bool)
-    asked[torch.from_numpy(case.sample)] = True
+    is_measured = torch.zeros(12, dtype=torch.bool)
+    is_measured[torch.from_numpy(case.sample)] = True
     for name in ("normalized-entropy", "distance-to-uniform"):
-        assert found[name].isnan().equal(~asked | (batch(data).mask.sum(-1) < 2)), name
+        assert findings[name].isnan().equal(~is_measured | (batch(data).mask.sum(-1) < 2)), name
     for name in ("jensen-shannon/3-synonyms", "top-k-overlap/3-synonyms"):
-        assert found[name].isnan().equal(~asked | (found["words-substituted/3-synonyms"] < 3)), name
-        assert found[name].isfinite().any()
-    both = found_by(stability, case, "attention")
+        assert findings[name].isnan().equal(~is_measured | (findings["words-substituted/3-synonyms"] < 3)), name
+        assert findings[name].isfinite().any()
+    both = findings_by(stability, case, "attention")
     torch.testing.assert_close(both, alone, rtol=0, atol=0, equal_nan=True)
-    said = absences(stability, case)
+    reasons = absences(stability, case)
     for probe in ("noise", "fgm-label"):
         for measure in OF_WORDS:
-            assert said.pop((f"{measure}/{probe}", "signed")) == "signed reads words, not embeddings"
-    assert not said
+            assert reasons.pop((f"{measure}/{probe}", "signed")) == "signed reads words, not embeddings"
+    assert not reasons
 
 
-def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be_absent():
+def test_a_black_box_is_measured_under_word_probes_and_the_rest_is_reported_as_absent():
     case = case_of(BlackBox(), split(), PLAN, SUBSTITUTIONS, signed=Signed())
-    found = found_by(stability, case, "signed")
-    assert {name for name in found if "/" in name and "-kept" not in name} == {
+    findings = findings_by(stability, case, "signed")
+    assert {name for name in findings if "/" in name and "-kept" not in name} == {
         f"{measure}/{probe}" for measure in (*MOVED, "words-substituted") for probe in ("1-synonym", "3-synonyms")
     }
-    said = absences(stability, case)
-    assert set(said) == {(f"{measure}/{probe}", None) for measure in MOVED for probe in VECTORS}
-    assert set(said.values()) == {"the model is a black box: its word vectors cannot be perturbed"}
+    reasons = absences(stability, case)
+    assert set(reasons) == {(f"{measure}/{probe}", None) for measure in MOVED for probe in VECTORS}
+    assert set(reasons.values()) == {"the model is a black box: its word vectors cannot be perturbed"}
 
 
-def test_what_was_made_to_move_the_attention_says_so_where_nobody_asked_about_it():
+def test_a_perturbation_of_attention_is_absent_for_other_explainers_with_the_reason():
     """The prediction may move all the same."""
     case = case_of(cached_classifier(), split(), PLAN, SUBSTITUTIONS, gradient=EXPLAINERS["gradient"]())
-    found = found_by(stability, case, "gradient")
-    assert {name for name in found if name.endswith("pgd-attention")} == {f"{m}/pgd-attention" for m in OF_TEXT}
-    said = absences(stability, case)
-    assert said == {(f"{m}/pgd-attention", None): "the attention is not among the audited explainers" for m in OF_WORDS}
+    findings = findings_by(stability, case, "gradient")
+    assert {name for name in findings if name.endswith("pgd-attention")} == {f"{m}/pgd-attention" for m in OF_TEXT}
+    reasons = absences(stability, case)
+    assert reasons == {
+        (f"{m}/pgd-attention", None): "the attention is not among the audited explainers" for m in OF_WORDS
+    }
 
 
-# --- models whose attention holds still because it says nothing
+# --- models whose attention is stable because it is uninformative
 
 
 @pytest.mark.parametrize("kind", ["uniform", "constant"])
-def test_constant_attention_does_not_move_and_is_said_to_have_collapsed(kind):
+def test_constant_attention_does_not_shift_and_is_reported_as_collapsed(kind):
     model = classifier("bilstm")
     model.decoder.output.weight.data *= 10
     if kind == "uniform":
@@ -242,43 +244,43 @@ def test_constant_attention_does_not_move_and_is_said_to_have_collapsed(kind):
     else:
         model.attention = ByPlace()
     data = split(["s" + "w" * n + "s" for n in range(2, 14)])
-    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
     for name in PROBES:
-        assert found[f"jensen-shannon/{name}"].nan_to_num().abs().max() < 1e-15
+        assert findings[f"jensen-shannon/{name}"].nan_to_num().abs().max() < 1e-15
         assert (
-            found[f"prediction-change/{name}"].nan_to_num().max() > 1e-3
+            findings[f"prediction-change/{name}"].nan_to_num().max() > 1e-3
         )  # it is the attention that stands still, not the model
     read = split_outputs(model, data)
     verdict = detect_collapse(read.weights.double(), read.mask, ids=read.ids)
     assert verdict.collapsed
     assert getattr(verdict, kind)
-    assert (found["distance-to-uniform"].max() < 1e-15) == (kind == "uniform")
+    assert (findings["distance-to-uniform"].max() < 1e-15) == (kind == "uniform")
 
 
 # --- a toy of which everything is known
 
 
 def test_an_attention_at_one_word_is_uneven_and_a_little_noise_flips_no_label():
-    found = found_by(stability, case_of(reader(20.0), toy()[0]))
-    assert found["normalized-entropy"].max() < 0.05
-    assert not found["label-flip/noise"].any()
+    findings = findings_by(stability, case_of(planted_classifier(20.0), toy()[0]))
+    assert findings["normalized-entropy"].max() < 0.05
+    assert not findings["label-flip/noise"].any()
 
 
-def test_an_exchange_of_the_reason_flips_the_label_and_leaves_the_attention_where_it_was():
+def test_a_substitution_of_the_decisive_word_flips_the_label_and_leaves_the_attention_unchanged():
     """Both draw the same score."""
-    found = found_by(stability, case_of(reader(20.0), toy()[0], None, {"turned": (opposites(), 1)}))
-    assert found["label-flip/turned"].tolist() == [1.0] * 20
-    assert found["prediction-change/turned"].min() > 0.99
-    assert found["jensen-shannon/turned"].max() < 1e-12
+    findings = findings_by(stability, case_of(planted_classifier(20.0), toy()[0], None, {"turned": (opposites(), 1)}))
+    assert findings["label-flip/turned"].tolist() == [1.0] * 20
+    assert findings["prediction-change/turned"].min() > 0.99
+    assert findings["jensen-shannon/turned"].max() < 1e-12
 
 
 def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_than_nothing():
-    model, data = reader(4.0), toy()[0]
-    found = found_by(stability, case_of(model, data))
-    noise, worst = found["jensen-shannon/noise"], found["jensen-shannon/pgd-attention"]
+    model, data = planted_classifier(4.0), toy()[0]
+    findings = findings_by(stability, case_of(model, data))
+    noise, worst = findings["jensen-shannon/noise"], findings["jensen-shannon/pgd-attention"]
     assert (noise > 0).all()
     assert (worst > noise).all()
-    still = found_by(stability, case_of(model, data, ProbeConfig(radius=0.0)))
+    still = findings_by(stability, case_of(model, data, ProbeConfig(radius=0.0)))
     for name in ("noise", "fgm-label", "pgd-attention"):
         for question in ("jensen-shannon", "prediction-change", "label-flip"):
             assert not still[f"{question}/{name}"].any()
@@ -288,25 +290,25 @@ def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_t
 
 def test_the_search_for_the_worst_names_the_shift_by_fgm_on_its_own_texts():
     """Its sample is smaller: the mean of FGM over all texts may be larger."""
-    found = {
+    results = {
         one.measure: one
-        for one in stability(case_of(reader(4.0), toy()[0], ProbeConfig(sample=5)))
+        for one in stability(case_of(planted_classifier(4.0), toy()[0], ProbeConfig(sample=5)))
         if one.explainer == "attention" and one.measure.startswith("jensen-shannon")
     }
-    worst, fgm = found["jensen-shannon/pgd-attention"], found["jensen-shannon/fgm-label"].values
+    worst, fgm = results["jensen-shannon/pgd-attention"], results["jensen-shannon/fgm-label"].values
     sampled = worst.values.isfinite()
     assert sampled.sum() == 5
     assert worst.note == f"of 5 sampled texts, which one step of FGM shifts by {number(float(fgm[sampled].mean()))}"
     assert (worst.values[sampled] >= fgm[sampled] - 1e-9).all()
-    every = stability(case_of(reader(4.0), toy()[0]))
+    every = stability(case_of(planted_classifier(4.0), toy()[0]))
     assert not any("FGM" in one.note for one in every)
 
 
 def test_stability_after_yin_is_of_texts_that_keep_their_label():
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in range(3, 15)])
-    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
-    turned = found["label-flip/3-synonyms"] == 1
+    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    turned = findings["label-flip/3-synonyms"] == 1
     for measure in ("kendall", "top-k-overlap"):
-        every, kept = found[f"{measure}/3-synonyms"], found[f"{measure}/3-synonyms-kept"]
+        every, kept = findings[f"{measure}/3-synonyms"], findings[f"{measure}/3-synonyms-kept"]
         assert kept.isnan().equal(turned | every.isnan())
         assert kept[~kept.isnan()].equal(every[~kept.isnan()])

@@ -21,7 +21,7 @@ def model(**changes: object) -> TextClassifier:
     return tiny(**{"epochs": 4, "batch_size": 4, "settings": HASTE, **changes})
 
 
-def found(clf: TextClassifier, train=SPLIT, test=SPLIT, **more: float) -> dict[str, Finding]:
+def findings_of(clf: TextClassifier, train=SPLIT, test=SPLIT, **more: float) -> dict[str, Finding]:
     return {one.measure: one for one in attention_necessity(clf, train, train, test, **more)}
 
 
@@ -32,32 +32,32 @@ def clf() -> TextClassifier:
 
 @pytest.mark.slow
 def test_the_numbers_are_those_of_two_models_trained_by_hand(clf):
-    """With λ = ½, that the adversary may be told from a copy; one text of a single word has no other attention."""
-    asked = [*TEXTS[:3], TEXTS[-1], "good"], [*LABELS[:3], "pos", "pos"]  # the fourth label is wrong
-    codes = np.searchsorted(clf.classes_, asked[1])
-    said = found(clf, test=(asked[0], codes), difference=0.5)
-    assert list(said) == [
+    """With λ = ½, so that the adversary differs from a copy; one text of a single word has no other attention."""
+    test_split = [*TEXTS[:3], TEXTS[-1], "good"], [*LABELS[:3], "pos", "pos"]  # the fourth label is wrong
+    codes = np.searchsorted(clf.classes_, test_split[1])
+    findings = findings_of(clf, test=(test_split[0], codes), difference=0.5)
+    assert list(findings) == [
         "accuracy/uniform",
         "accuracy/above-uniform",
         "jensen-shannon/trained-adversary",
         "prediction-change/trained-adversary",
     ]
     even = model(settings={**HASTE, "attention": "uniform"}).fit(*SPLIT, validation=SPLIT)
-    right = (even.predict(asked[0]) == np.array(asked[1])).astype(float)
-    assert said["accuracy/uniform"].values.tolist() == right.tolist()
-    ours = (clf.predict(asked[0]) == np.array(asked[1])).astype(float)
-    assert said["accuracy/above-uniform"].values.tolist() == (ours - right).tolist()
+    right = (even.predict(test_split[0]) == np.array(test_split[1])).astype(float)
+    assert findings["accuracy/uniform"].values.tolist() == right.tolist()
+    ours = (clf.predict(test_split[0]) == np.array(test_split[1])).astype(float)
+    assert findings["accuracy/above-uniform"].values.tolist() == (ours - right).tolist()
     other = model(technique="adversary", settings={**HASTE, "difference": 0.5})
     other.fit(*SPLIT, validation=SPLIT, reference=clf)
-    change = np.abs(clf.predict_proba(asked[0]) - other.predict_proba(asked[0])).sum(-1) / 2
-    assert said["prediction-change/trained-adversary"].values.tolist() == pytest.approx(change.tolist(), abs=1e-6)
-    one, two = (inference.split_outputs(it.stored_.model, clf.stored_.data(asked[0], None)) for it in (clf, other))
-    apart = jensen_shannon(one.weights.double(), two.weights.double(), one.mask)
-    values = said["jensen-shannon/trained-adversary"].values
-    torch.testing.assert_close(values[:4], apart[:4], rtol=0, atol=1e-6)
+    change = np.abs(clf.predict_proba(test_split[0]) - other.predict_proba(test_split[0])).sum(-1) / 2
+    assert findings["prediction-change/trained-adversary"].values.tolist() == pytest.approx(change.tolist(), abs=1e-6)
+    one, two = (inference.split_outputs(it.stored_.model, clf.stored_.data(test_split[0], None)) for it in (clf, other))
+    distance = jensen_shannon(one.weights.double(), two.weights.double(), one.mask)
+    values = findings["jensen-shannon/trained-adversary"].values
+    torch.testing.assert_close(values[:4], distance[:4], rtol=0, atol=1e-6)
     assert values.isnan().tolist() == [False] * 4 + [True]
     assert values[:4].min() > 0.02
-    assert said["jensen-shannon/trained-adversary"].settings == {"difference": 0.5}
+    assert findings["jensen-shannon/trained-adversary"].settings == {"difference": 0.5}
 
 
 def test_a_technique_leaves_its_own_settings_behind_and_the_model_keeps_its_own(clf):
@@ -66,29 +66,29 @@ def test_a_technique_leaves_its_own_settings_behind_and_the_model_keeps_its_own(
     assert made.settings == {**HASTE, "min_df": 1, "difference": 0.1}
     assert made.get_params()["batch_size"] == 4
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}
-    found(clf)
+    findings_of(clf)
     assert all(value.equal(before[name]) for name, value in clf.stored_.model.state_dict().items())
 
 
-def test_without_labels_it_is_said_that_nobody_knows_who_is_right(clf):
-    said = found(clf, test=(TEXTS[:2], None))
-    assert {name for name, one in said.items() if one.absent} == {"accuracy/uniform", "accuracy/above-uniform"}
-    assert said["accuracy/uniform"].absent == "the texts have no labels"
+def test_without_labels_the_missing_accuracy_is_reported(clf):
+    findings = findings_of(clf, test=(TEXTS[:2], None))
+    assert {name for name, one in findings.items() if one.absent} == {"accuracy/uniform", "accuracy/above-uniform"}
+    assert findings["accuracy/uniform"].absent == "the texts have no labels"
 
 
 def test_other_training_texts_than_the_models_own_are_refused(clf):
     with pytest.raises(UserError, match="another vocabulary"):
-        found(clf, train=(TEXTS[:8] + TEXTS[12:20], LABELS[:8] + LABELS[12:20]))
+        findings_of(clf, train=(TEXTS[:8] + TEXTS[12:20], LABELS[:8] + LABELS[12:20]))
 
 
 def test_pairs_too():
     clf = model(epochs=1).fit(PAIRS, LABELS, validation=(PAIRS, LABELS))
-    said = found(clf, train=(PAIRS, LABELS), test=(PAIRS[:5], LABELS[:5]))
-    assert [len(one.values) for one in said.values()] == [5] * 4
+    findings = findings_of(clf, train=(PAIRS, LABELS), test=(PAIRS[:5], LABELS[:5]))
+    assert [len(one.values) for one in findings.values()] == [5] * 4
 
 
 @pytest.mark.slow
-def test_an_audit_asks_it_whatever_the_labels_are_called():
+def test_an_audit_runs_it_with_any_label_names():
     """Names, or the places of the classes: the same texts are right."""
     clf = model().fit(*SPLIT)
     by_name = audit(clf, TEXTS, LABELS, train=SPLIT)

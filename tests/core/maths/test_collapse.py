@@ -45,7 +45,7 @@ def last(mask: torch.Tensor) -> torch.Tensor:
     return first(mask.flip(-1)).flip(-1)
 
 
-def test_evenness_and_distance_to_uniform_by_hand():
+def test_normalized_entropy_and_distance_to_uniform_by_hand():
     """(½, ½, 0, 0): H = ln 2, ln n = ln 4, so ½.  m = (⅜, ⅜, ⅛, ⅛): JSD = ½ ln(4/3) + ½(½ ln(2/3) + ½ ln 2).
 
     Uniform: 1 and 0.  One of four: 0.  A text of one word: 1 and 0, and so is one of none.
@@ -54,9 +54,9 @@ def test_evenness_and_distance_to_uniform_by_hand():
     mask = torch.tensor([[True] * 4, [True] * 4, [True] * 4, [False, False, True, False], [False] * 4])
     assert normalized_entropy(w, mask).tolist() == pytest.approx([0.5, 1, 0, 1, 1])
     half = (math.log(4 / 3) + (math.log(2 / 3) + math.log(2)) / 2) / 2
-    found = distance_to_uniform(w, mask)
-    assert found[[0, 1, 3, 4]].tolist() == pytest.approx([half, 0, 0, 0])
-    assert found[2] > half
+    result = distance_to_uniform(w, mask)
+    assert result[[0, 1, 3, 4]].tolist() == pytest.approx([half, 0, 0, 0])
+    assert result[2] > half
 
 
 WAYS = {
@@ -70,10 +70,10 @@ WAYS = {
 def slow_habit(w: np.ndarray, words: list[int], way: str) -> list[float]:
     """The definition, in loops."""
     rows = [{WAYS[way](t, n): row[t] for t in range(n)} for row, n in zip(w, words, strict=True)]
-    told = [row for row in rows if len(row) > 1]
+    long_rows = [row for row in rows if len(row) > 1]
     distances = []
     for row in rows:
-        habit = np.array([np.mean([one[t] for one in told if t in one]) for t in row if len(row) > 1])
+        habit = np.array([np.mean([one[t] for one in long_rows if t in one]) for t in row if len(row) > 1])
         own = np.array(list(row.values()))
         distances.append(
             scipy.spatial.distance.jensenshannon(own, habit / habit.sum()) ** 2 if len(row) > 1 else np.nan
@@ -96,8 +96,8 @@ def test_the_distance_to_the_habit_is_the_nearest_of_four_loops():
     words = mask.sum(-1).tolist()
     assert 1 in words
     each = np.array([slow_habit(w.numpy(), words, way) for way in WAYS])
-    told = ~np.isnan(each[0])
-    assert set(each[:, told].argmin(0)) == {0, 1, 2, 3}
+    has_value = ~np.isnan(each[0])
+    assert set(each[:, has_value].argmin(0)) == {0, 1, 2, 3}
     np.testing.assert_allclose(distance_of_texts(w, mask), each.min(0), atol=1e-12)
 
 
@@ -114,11 +114,11 @@ def test_padding_and_unread_tokens_do_not_matter(measure):
 
 def test_ordinary_attention_is_not_collapsed_and_needs_no_excuse():
     mask = lengths()
-    found = detect_collapse(ordinary(mask), mask)
-    assert not found.collapsed
-    assert found.reason == ""
-    assert found.overlap is None
-    assert found.distance_to_positional_mean > found.distance_to_uniform / 2
+    collapse = detect_collapse(ordinary(mask), mask)
+    assert not collapse.collapsed
+    assert collapse.reason == ""
+    assert collapse.overlap is None
+    assert collapse.distance_to_positional_mean > collapse.distance_to_uniform / 2
 
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.5, 5.0])
@@ -145,21 +145,21 @@ def test_a_moderate_leaning_to_some_places_is_not_a_habit():
 def test_uniform_attention_is_collapsed_and_so_is_nearly_uniform():
     mask = lengths()
     for sharpness in (0.0, 0.05):
-        found = detect_collapse(ordinary(mask, sharpness), mask)
-        assert found.uniform
-        assert found.collapsed
-        assert "same for every word" in found.reason
-        assert found.normalized_entropy > 0.99
+        collapse = detect_collapse(ordinary(mask, sharpness), mask)
+        assert collapse.uniform
+        assert collapse.collapsed
+        assert "same for every word" in collapse.reason
+        assert collapse.normalized_entropy > 0.99
 
 
 @pytest.mark.parametrize("place", [first, last])
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_all_weight_on_one_place_is_collapsed_whatever_the_text(place, noise):
     mask = lengths()
-    found = detect_collapse((1 - noise) * place(mask) + noise * ordinary(mask), mask)
-    assert (found.uniform, found.constant) == (False, True)
-    assert "position of a word" in found.reason
-    assert found.normalized_entropy < 0.1
+    collapse = detect_collapse((1 - noise) * place(mask) + noise * ordinary(mask), mask)
+    assert (collapse.uniform, collapse.constant) == (False, True)
+    assert "position of a word" in collapse.reason
+    assert collapse.normalized_entropy < 0.1
 
 
 MIDDLE = {"right": lambda n: n // 2, "left": lambda n: (n - 1) // 2}
@@ -178,9 +178,9 @@ def test_all_weight_on_one_part_of_the_way_is_collapsed_whatever_the_text(place,
     mask = lengths(low=low, high=high)
     at = {**MIDDLE, **PARTS}[place](mask.sum(-1, keepdim=True))
     hot = torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0)
-    found = detect_collapse(0.99 * hot + 0.01 * ordinary(mask), mask)
-    assert (found.uniform, found.constant) == (False, True)
-    assert "position of a word" in found.reason
+    collapse = detect_collapse(0.99 * hot + 0.01 * ordinary(mask), mask)
+    assert (collapse.uniform, collapse.constant) == (False, True)
+    assert "position of a word" in collapse.reason
 
 
 @pytest.mark.parametrize("low", [3, 100])
@@ -188,17 +188,17 @@ def test_a_reason_that_stands_in_the_middle_part_of_each_text_is_not_a_habit(low
     """Anywhere between 0.4 and 0.6 of the way."""
     mask = lengths(low=low, high=10 * low)
     at = ((0.4 + 0.2 * torch.rand(TEXTS, 1)) * mask.sum(-1, keepdim=True)).long()
-    found = detect_collapse(torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0), mask)
-    assert not found.constant
+    collapse = detect_collapse(torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0), mask)
+    assert not collapse.constant
 
 
 def test_words_that_count_are_not_lost_to_a_leaning_in_long_texts():
-    """Scores that rise toward the end, and words of their own scores on top: half of what is said is about words."""
+    """Scores that rise toward the end, and words with their own scores on top: half of the score is about words."""
     mask = lengths(low=100, high=600)
     rise = 3 * mask.cumsum(-1) / mask.sum(-1, keepdim=True)
-    found = detect_collapse(distributions.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
-    assert found.unexplained > 0.3
-    assert not found.constant
+    collapse = detect_collapse(distributions.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
+    assert collapse.unexplained > 0.3
+    assert not collapse.constant
 
 
 def test_a_fixed_pattern_over_places_is_collapsed_though_it_is_on_many_words():
@@ -218,7 +218,7 @@ def test_texts_all_alike_are_not_taken_for_a_habit():
     assert not detect_collapse(first(mask), mask).constant
 
 
-def test_where_weights_cannot_tell_texts_apart_their_ids_or_the_reference_can():
+def test_weights_that_are_equal_for_all_texts_are_compared_by_ids_or_by_the_reference():
     """Texts of one length with all weight on the first word look alike, until one sees what else was known of them."""
     mask = torch.ones(TEXTS, WIDTH, dtype=torch.bool)
     assert not detect_collapse(first(mask), mask).constant
@@ -273,9 +273,9 @@ def test_one_long_text_costs_what_it_is_long():
 
     class Watching(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            found = function(*args, **(kwargs or {}))
-            sizes.append(found.numel() if isinstance(found, torch.Tensor) else 0)
-            return found
+            result = function(*args, **(kwargs or {}))
+            sizes.append(result.numel() if isinstance(result, torch.Tensor) else 0)
+            return result
 
     with Watching():
         laid = RaggedTensor(values, words)
@@ -311,13 +311,13 @@ def last_of(laid: RaggedTensor, numbers: torch.Tensor) -> torch.Tensor:
 def test_one_sentence_whose_words_weigh_alike_is_no_collapse():
     """Wherever the reason stands.  Even where a text is one long sentence and a short one."""
     laid, numbers, ids = sentences()
-    found = detect_sentence_collapse(
+    collapse = detect_sentence_collapse(
         selected(laid, numbers, (torch.rand(TEXTS) * (last_of(laid, numbers) + 1)).long()), numbers, ids
     )
-    assert not found.collapsed
-    assert found.unexplained > 0.5
-    assert found.normalized_entropy < 0.01
-    assert found.reason == ""
+    assert not collapse.collapsed
+    assert collapse.unexplained > 0.5
+    assert collapse.normalized_entropy < 0.01
+    assert collapse.reason == ""
 
 
 @pytest.mark.parametrize("end", [False, True], ids=["first", "last"])
@@ -325,30 +325,30 @@ def test_the_first_sentence_of_every_text_is_a_place_however_long_it_is(end):
     laid, numbers, ids = sentences()
     which = last_of(laid, numbers) if end else torch.zeros(TEXTS, dtype=torch.long)
     weighed = selected(laid, numbers, which)
-    found = detect_sentence_collapse(weighed, numbers, ids)
-    assert found.constant
-    assert not found.uniform
-    assert found.unit == "sentence"
-    assert "follow the position of a sentence, not the text" in found.reason
+    collapse = detect_sentence_collapse(weighed, numbers, ids)
+    assert collapse.constant
+    assert not collapse.uniform
+    assert collapse.unit == "sentence"
+    assert "follow the position of a sentence, not the text" in collapse.reason
     assert not detect_ragged_collapse(weighed, ids).constant, "word by word it is not seen: sentences differ in length"
 
 
 def test_eighteen_in_nineteen_first_sentences_are_no_habit_yet_and_ninety_nine_in_a_hundred_are():
-    """In planted reviews the appearance is spoken of in the first sentence of 94.7 %: to find it there is right."""
+    """In planted reviews the appearance is in the first sentence of 94.7 %: to find it there is right."""
     laid, numbers, ids = sentences(1000)
     for every, constant in ((10, False), (19, False), (100, True)):
         strays = (torch.arange(1000) % every == 0) * last_of(laid, numbers)
         assert detect_sentence_collapse(selected(laid, numbers, strays), numbers, ids).constant is constant
 
 
-def test_texts_of_one_sentence_have_no_choice_and_are_not_judged():
+def test_texts_of_one_sentence_have_no_choice_and_are_not_tested():
     laid, numbers, ids = sentences(low=1)
     first_of_all = torch.zeros(TEXTS, dtype=torch.long)
     assert detect_sentence_collapse(selected(laid, numbers, first_of_all), numbers, ids).constant
     one = RaggedTensor(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
-    found = detect_sentence_collapse(one, torch.zeros(8, dtype=torch.long), torch.arange(8))
-    assert not found.collapsed
-    assert found.distance_to_uniform != found.distance_to_uniform
+    collapse = detect_sentence_collapse(one, torch.zeros(8, dtype=torch.long), torch.arange(8))
+    assert not collapse.collapsed
+    assert collapse.distance_to_uniform != collapse.distance_to_uniform
 
 
 def test_texts_that_are_all_alike_have_no_habit():
@@ -379,14 +379,14 @@ def test_the_share_of_words_that_is_selected_by_hand():
         (None, ""),
     ],
 )
-def test_weights_that_differ_say_nothing_where_all_words_are_selected_or_none(share, reason):
-    found = replace(detect_collapse(ordinary(mask := lengths()), mask), selected=share)
-    assert found.reason == reason
-    assert found.collapsed == bool(reason)
+def test_different_weights_are_uninformative_if_all_words_or_none_are_selected(share, reason):
+    result = replace(detect_collapse(ordinary(mask := lengths()), mask), selected=share)
+    assert result.reason == reason
+    assert result.collapsed == bool(reason)
 
 
-def test_that_all_words_are_selected_is_said_before_that_they_weigh_alike():
+def test_a_selection_of_all_words_is_reported_before_equal_weights():
     mask = lengths()
-    found = replace(detect_collapse(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
-    assert found.uniform
-    assert found.reason == "All or nearly all words are selected (100.0%)."
+    result = replace(detect_collapse(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
+    assert result.uniform
+    assert result.reason == "All or nearly all words are selected (100.0%)."

@@ -105,9 +105,9 @@ def test_entropy_is_scipys_and_none_of_a_sure_thing_is_plain_zero():
 def test_cross_entropy_is_torchs_with_soft_targets_and_kl_is_what_exceeds_the_targets_entropy():
     target, logits = torch.rand(6, 4, dtype=torch.float64).softmax(-1), torch.randn(6, 4, dtype=torch.float64)
     every = torch.ones_like(target, dtype=torch.bool)
-    found = cross_entropy(target, logits)
-    torch.testing.assert_close(found, torch.nn.functional.cross_entropy(logits, target, reduction="none"))
-    torch.testing.assert_close(kl_logits(target, logits), found - entropy(target, every))
+    result = cross_entropy(target, logits)
+    torch.testing.assert_close(result, torch.nn.functional.cross_entropy(logits, target, reduction="none"))
+    torch.testing.assert_close(kl_logits(target, logits), result - entropy(target, every))
     torch.testing.assert_close(kl_logits(target, logits), kl(target, logits.softmax(-1), every))
     torch.testing.assert_close(kl_logits(logits.softmax(-1), logits), torch.zeros(6, dtype=torch.float64))
 

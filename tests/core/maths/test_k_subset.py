@@ -39,8 +39,8 @@ def test_one_draw_is_the_gumbel_softmax_worked_by_hand() -> None:
     """u = (1/e, 1/e): both Gumbels are −ln(−ln(1/e)) = −ln 1 = 0, so m = softmax(z / τ) = softmax(2, 0)."""
     half = torch.full((1, 2, 1), torch.e**-1, dtype=torch.float64)
     scores = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    found = k_subset.relaxed_k_subset(scores, torch.ones(1, 2, dtype=torch.bool), 0.5, half)
-    torch.testing.assert_close(found, torch.tensor([[2.0, 0.0]], dtype=torch.float64).softmax(-1))
+    result = k_subset.relaxed_k_subset(scores, torch.ones(1, 2, dtype=torch.bool), 0.5, half)
+    torch.testing.assert_close(result, torch.tensor([[2.0, 0.0]], dtype=torch.float64).softmax(-1))
 
 
 def test_slopes_reach_every_score_that_may_be_taken_and_no_other() -> None:
@@ -51,14 +51,14 @@ def test_slopes_reach_every_score_that_may_be_taken_and_no_other() -> None:
 
 
 def test_what_scores_highest_is_drawn_most_often() -> None:
-    """A draw takes unit d with chance softmax(z)_d: 20,000 draws, within four standard errors."""
+    """A draw takes unit d with probability softmax(z)_d: 20,000 draws, within four standard errors."""
     rows = torch.arange(20_000)
     scores = SCORES[:1].expand(len(rows), -1)
     able = ABLE[:1].expand(len(rows), -1)
     taken = k_subset.relaxed_k_subset(scores, able, 1e-4, drawn(1, rows=rows)).round()
-    found, right = taken.mean(0), SCORES[0, :4].softmax(-1)
-    assert (found[:4] - right).abs().max() < 4 * (0.25 / len(rows)) ** 0.5
-    assert found[:4].argsort().tolist() == SCORES[0, :4].argsort().tolist()
+    result, right = taken.mean(0), SCORES[0, :4].softmax(-1)
+    assert (result[:4] - right).abs().max() < 4 * (0.25 / len(rows)) ** 0.5
+    assert result[:4].argsort().tolist() == SCORES[0, :4].argsort().tolist()
 
 
 def test_every_step_has_noise_of_its_own_and_the_same_step_the_same() -> None:
@@ -82,9 +82,9 @@ def test_neither_padding_nor_company_changes_a_mask(make: str) -> None:
 def test_random_masks_take_every_word_equally_often() -> None:
     """2 of 4: each in half of 10,000 masks, within four standard errors."""
     able = ABLE[:1].expand(10_000, -1)
-    found = k_subset.random_k_subset(able, 2, RandomKey(0), torch.arange(10_000))
-    assert (found.sum(-1) == 2).all()
-    assert (found.mean(0)[:4] - 0.5).abs().max() < 4 * (0.25 / 10_000) ** 0.5
+    result = k_subset.random_k_subset(able, 2, RandomKey(0), torch.arange(10_000))
+    assert (result.sum(-1) == 2).all()
+    assert (result.mean(0)[:4] - 0.5).abs().max() < 4 * (0.25 / 10_000) ** 0.5
 
 
 def test_a_sure_selector_leaves_no_numbers_too_small_to_be_stored_in_full() -> None:

@@ -38,7 +38,7 @@ def test_even_is_worked_by_hand():
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES[:5])
-def test_chances_are_the_mass_of_the_density_that_is_clipped(a, b):
+def test_probabilities_are_the_mass_of_the_clipped_density(a, b):
     """Between the ends the density is smooth; what is below and above it is by F(k) = I_{kᵃ}(1, b)."""
     inside, _ = integrate.quad(density, 1 / 12, 11 / 12, args=(a, b), epsabs=1e-12)
     p0, p1 = (float(each(*pair(a, b))) for each in (hard.probability_zero, hard.probability_one))
@@ -50,15 +50,15 @@ def test_chances_are_the_mass_of_the_density_that_is_clipped(a, b):
 def test_the_mean_is_that_of_the_stretched_and_clipped_number(a, b):
     """E[H] = P(1) + ∫ (1.2 k − .1) f(k) dk; by parts 1.2 ∫ (1 − kᵃ)ᵇ dk, here adaptively and by the beta function."""
     inside, _ = integrate.quad(lambda k: (1 - k**a) ** b, 1 / 12, 11 / 12, epsabs=1e-13, limit=500)
-    found = float(hard.mean(*pair(a, b)))
-    assert found == pytest.approx(1.2 * inside, abs=1e-10)
+    result = float(hard.mean(*pair(a, b)))
+    assert result == pytest.approx(1.2 * inside, abs=1e-10)
     if 0.1 < a < 10:
         mass = [special.betainc(1 / a, b + 1, k**a) * special.beta(1 / a, b + 1) / a for k in (1 / 12, 11 / 12)]
-        assert found == pytest.approx(1.2 * (mass[1] - mass[0]), abs=1e-10)
+        assert result == pytest.approx(1.2 * (mass[1] - mass[0]), abs=1e-10)
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES[:5])
-def test_samples_have_these_chances_and_this_mean(a, b):
+def test_samples_have_these_probabilities_and_this_mean(a, b):
     drawn = hard.sample(*pair(a, b), grid(200_000))
     near = {"abs": 2e-5}
     assert float((drawn == 0).double().mean()) == pytest.approx(float(hard.probability_zero(*pair(a, b))), **near)
@@ -82,18 +82,18 @@ def test_the_ends_of_the_shapes_give_finite_numbers_and_gradients(dtype):
     ends = torch.tensor([1e-6, 1e-3, 1.0, 100.0], dtype=dtype)
     a, b = (each.flatten().requires_grad_() for each in torch.meshgrid(ends, ends, indexing="ij"))
     for u in (0.001, 0.5, 0.999):
-        for found in (
+        for result in (
             hard.sample(a, b, torch.tensor(u, dtype=dtype)),
             hard.probability_zero(a, b),
             hard.probability_one(a, b),
             hard.mean(a, b),
         ):
-            assert ((found >= 0) & (found <= 1 + 1e-6)).all()
-            assert all(slope.isfinite().all() for slope in torch.autograd.grad(found.sum(), (a, b)))
+            assert ((result >= 0) & (result <= 1 + 1e-6)).all()
+            assert all(slope.isfinite().all() for slope in torch.autograd.grad(result.sum(), (a, b)))
 
 
 def test_expected_l0_and_fused_lasso_are_those_of_all_outcomes():
-    """Three tokens are 0 or not: eight outcomes, each with its chance; the fourth is padding."""
+    """Three tokens are 0 or not: eight outcomes, each with its probability; the fourth is padding."""
     a = torch.tensor([[0.4, 2.0, 1.0, 5.0]], dtype=torch.float64)
     b = torch.tensor([[1.5, 0.8, 6.0, 5.0]], dtype=torch.float64)
     mask = torch.tensor([[True, True, True, False]])
@@ -101,9 +101,9 @@ def test_expected_l0_and_fused_lasso_are_those_of_all_outcomes():
     shown = changes = 0.0
     for outcome in range(8):
         seen = [bool(outcome >> t & 1) for t in range(3)]
-        chance = math.prod(float(1 - p0[t]) if seen[t] else float(p0[t]) for t in range(3))
-        shown += chance * sum(seen) / 3
-        changes += chance * ((seen[0] != seen[1]) + (seen[1] != seen[2])) / 3
+        probability = math.prod(float(1 - p0[t]) if seen[t] else float(p0[t]) for t in range(3))
+        shown += probability * sum(seen) / 3
+        changes += probability * ((seen[0] != seen[1]) + (seen[1] != seen[2])) / 3
     assert float(hard.probability_shown(a, b, mask)) == pytest.approx(shown, abs=1e-12)
     assert float(hard.lasso(a, b, mask)) == pytest.approx(changes, abs=1e-12)
 
@@ -129,7 +129,7 @@ def test_evaluation_shows_what_has_most_of_the_mass():
     assert_close(hard.choice(a, b)[3], hard.mean(a[3], b[3]))
 
 
-def test_small_chances_keep_their_digits_in_single_precision():
+def test_small_probabilities_keep_their_digits_in_single_precision():
     """1 − (11/12)^a with a = 1e-6 is 8.7e-8: a number of this precision near 1 has steps of 6e-8."""
     a, b = torch.tensor(1e-6), torch.tensor(1.0)
     assert float(hard.probability_one(a, b)) == pytest.approx(-math.expm1(1e-6 * math.log(11 / 12)), rel=1e-5)

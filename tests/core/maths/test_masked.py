@@ -13,8 +13,8 @@ POOLS = {distributions.mean: lambda rows: rows.mean(0), distributions.maximum: l
 
 def test_softmax_is_scipys_over_the_real_tokens():
     scores = 5 * torch.randn(4, 4, dtype=torch.float64)
-    found = distributions.softmax(scores, MASK)
-    for row, real, weights in zip(scores.numpy(), MASK.numpy(), found.numpy(), strict=True):
+    result = distributions.softmax(scores, MASK)
+    for row, real, weights in zip(scores.numpy(), MASK.numpy(), result.numpy(), strict=True):
         assert not weights[~real].any()
         if real.any():
             np.testing.assert_allclose(weights[real], scipy.special.softmax(row[real]), rtol=1e-14)
@@ -30,9 +30,9 @@ def test_softmax_does_not_see_a_masked_score_however_high(dtype):
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_pool_is_what_a_loop_over_the_real_tokens_makes(pool):
     values = torch.randn(4, 4, 3, dtype=torch.float64)
-    for row, real, found in zip(values, MASK, pool(values, MASK), strict=True):
+    for row, real, result in zip(values, MASK, pool(values, MASK), strict=True):
         expected = POOLS[pool](row[real]) if real.any() else torch.zeros(3, dtype=torch.float64)
-        torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)
+        torch.testing.assert_close(result, expected, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("function", [distributions.softmax, distributions.mean, distributions.maximum])

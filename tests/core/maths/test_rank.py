@@ -89,15 +89,15 @@ def test_a_correlation_is_scipys_where_it_has_one_and_else_nan(correlation, valu
     x, y = (torch.randint(values, mask.shape) / 7 for _ in range(2))
     x, y = x.double(), y.double()
     defined = 0
-    for found, a, b, real in zip(correlation(x, y, mask), x, y, mask, strict=True):
+    for result, a, b, real in zip(correlation(x, y, mask), x, y, mask, strict=True):
         a, b = a[real].numpy(), b[real].numpy()
         if len(a) < 3 or len(set(a)) == 1 or len(set(b)) == 1:
-            assert found.isnan()
+            assert result.isnan()
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = SCIPY[correlation](a, b).statistic
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        np.testing.assert_allclose(result, expected, atol=1e-12)
         defined += 1
     assert 20 < defined < 60
 

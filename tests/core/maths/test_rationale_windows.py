@@ -118,20 +118,20 @@ def test_padding_the_batch_and_the_order_of_texts_change_nothing():
 
 
 @pytest.mark.parametrize(
-    ("share", "spans", "said"), [(0.0, 1, "share is 0"), (1.5, 1, "share is 1.5"), (0.5, 0, "spans is 0")]
+    ("share", "spans", "message"), [(0.0, 1, "share is 0"), (1.5, 1, "share is 1.5"), (0.5, 0, "spans is 0")]
 )
-def test_shares_and_spans_that_select_nothing_are_refused(share, spans, said):
-    with pytest.raises(ValueError, match=said):
+def test_shares_and_spans_that_select_nothing_are_refused(share, spans, message):
+    with pytest.raises(ValueError, match=message):
         best_windows(torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), share, spans)
 
 
 @pytest.mark.parametrize("peak", [20.0, 40.0, 80.0])
-def test_beside_a_peak_the_rest_is_still_told_apart(peak):
+def test_values_beside_a_peak_remain_distinct(peak):
     """A softmax with one score far above the others: windows of one token are the top ten, as without windows."""
     scores = torch.randn(4, 100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     scores[:, 50] += peak
-    chances, mask = scores.softmax(-1).float(), torch.ones(4, 100, dtype=torch.bool)
-    assert (best_windows(chances, mask, 0.1, 10) == best_windows(scores, mask, 0.1, None)).all()
+    probabilities, mask = scores.softmax(-1).float(), torch.ones(4, 100, dtype=torch.bool)
+    assert (best_windows(probabilities, mask, 0.1, 10) == best_windows(scores, mask, 0.1, None)).all()
 
 
 def test_more_spans_than_tokens_may_be_kept_are_as_many_as_there_are():

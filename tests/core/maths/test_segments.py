@@ -22,13 +22,13 @@ def some(seed: int, rows: int = 12, width: int = 11) -> tuple[torch.Tensor, torc
 
 
 def slow_numbers(ids: torch.Tensor, mask: torch.Tensor) -> list[int]:
-    found, number, before = [], 0, False
+    results, number, before = [], 0, False
     for token, real in zip(ids.tolist(), mask.tolist(), strict=True):
         ended = bool(ENDS[token])
         number += real and before and not ended
-        found.append(number if real else -1)
+        results.append(number if real else -1)
         before = ended if real else before
-    return found
+    return results
 
 
 def test_a_run_of_stops_ends_one_sentence_and_padding_belongs_to_none():
@@ -78,9 +78,9 @@ def test_reductions_are_those_of_a_loop(seed):
 def test_what_belongs_to_no_sentence_is_seen_by_none_in_value_or_gradient():
     values = torch.tensor([[[1.0], [9.0], [2.0]]], dtype=torch.float64, requires_grad=True)
     numbers = torch.tensor([[0, -1, 0]])
-    found = segment_max(values, numbers, 2)
-    assert found.flatten().tolist() == [2.0, 0.0]
-    (slope,) = torch.autograd.grad(found.sum(), values)
+    result = segment_max(values, numbers, 2)
+    assert result.flatten().tolist() == [2.0, 0.0]
+    (slope,) = torch.autograd.grad(result.sum(), values)
     assert slope.flatten().tolist() == [0.0, 0.0, 1.0]
     (slope,) = torch.autograd.grad(segment_sum(values[..., 0], numbers, 2).sum(), values)
     assert slope.flatten().tolist() == [1.0, 0.0, 1.0]
@@ -98,15 +98,15 @@ def test_padding_the_batch_and_the_order_of_texts_change_nothing():
     ids, mask = some(7)
     values = torch.randn(*ids.shape, 2, dtype=torch.float64)
     numbers = segment_ids(ids, mask, ENDS)
-    found = segment_max(values, numbers, 9)
+    result = segment_max(values, numbers, 9)
     wide = segment_ids(pad(ids, (2, 3)), pad(mask, (2, 3)), ENDS)
     assert torch.equal(wide, pad(numbers, (2, 3), value=-1))
-    assert torch.equal(segment_max(pad(values, (0, 0, 2, 3)), wide, 12)[:, :9], found)
+    assert torch.equal(segment_max(pad(values, (0, 0, 2, 3)), wide, 12)[:, :9], result)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(ids)))
     for one, row in enumerate(order):
         alone = segment_ids(ids[row : row + 1], mask[row : row + 1], ENDS)
         assert torch.equal(alone[0], numbers[order][one])
-        assert torch.equal(segment_max(values[row : row + 1], alone, 9)[0], found[order][one])
+        assert torch.equal(segment_max(values[row : row + 1], alone, 9)[0], result[order][one])
 
 
 def test_nothing_larger_than_the_values_is_ever_made():

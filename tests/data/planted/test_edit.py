@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.planted.look import WORD, aspect_of, aspects_in, sentences, words
+from data.planted.planted_texts import WORD, aspect_of, aspects_in, sentences, words
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.planted.lexicon import ASPECTS, SYNONYMS
@@ -40,7 +40,7 @@ def test_a_redrawn_review_keeps_its_label_and_rationale():
         assert read_planted_review(shuffled, aspect_of(example)) == example.label
 
 
-def test_redrawing_changes_what_is_said_of_the_other_aspects():
+def test_redrawing_changes_the_opinions_about_other_aspects():
     example = some_examples(1)[0]
     redrawn = [redraw_review(example, seed) for seed in range(40)]
     assert aspect_of(example) == "appearance"

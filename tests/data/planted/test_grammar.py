@@ -13,7 +13,7 @@ from steadygaze.data.planted.reviews import planted_reviews
 OWN = {aspect: {word for words in OWN_ADJECTIVES[aspect].values() for word in words} for aspect in ASPECTS}
 SHARED = set.intersection(*map(set, LEXICON_CLOSERS.values()))
 CLOSERS = {aspect: tuple(set(LEXICON_CLOSERS[aspect]) - SHARED) for aspect in ASPECTS}
-"""Aspect -> the closers that speak of it alone."""
+"""Aspect -> the closers about it alone."""
 
 
 def drawn_sentences(split, n):
@@ -44,7 +44,7 @@ def test_a_core_that_stands_bare_in_test_stands_only_in_company_in_train():
 
 
 @pytest.mark.parametrize(("split", "own", "either"), [("train", 0.20, 0.24), ("test", 0.26, 0.29)])
-def test_some_sentences_tell_their_aspect_without_its_noun(split, own, either):
+def test_some_sentences_show_their_aspect_without_its_noun(split, own, either):
     """The documented shares, on the first 2,000 reviews of each split."""
     about = [sentence for sentence in drawn_sentences(split, 2_000) if sentence.aspect]
     adjective = [any(word in OWN[sentence.aspect] for word in sentence.words) for sentence in about]

@@ -1,4 +1,4 @@
-"""Texts in which a label can be said in code: the label is what most opinions say, and those are the rationales."""
+"""Texts in which a mask can leak the label: the label is the majority of opinions, and those are the rationales."""
 
 from collections import Counter, defaultdict
 from functools import cache
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from data.planted.look import words
+from data.planted.planted_texts import words
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
@@ -34,13 +34,13 @@ def mixed() -> dict[str, list[Example]]:
 @cache
 def sides() -> dict[str, str]:
     """Every word that was ever the rationales, and what of."""
-    found = defaultdict(set)
+    result = defaultdict(set)
     for split in full().values():
         for example in split:
             for word in words(example):
-                found[word].add(example.label)
-    assert all(len(labels) == 1 for labels in found.values()), "no word speaks for both"
-    return {word: labels.pop() for word, labels in found.items()}
+                result[word].add(example.label)
+    assert all(len(labels) == 1 for labels in result.values()), "no word speaks for both"
+    return {word: labels.pop() for word, labels in result.items()}
 
 
 def opinions(example: Example) -> Counter[str]:
@@ -53,7 +53,7 @@ def test_all_opinions_of_the_splits_are_known_from_their_rationales() -> None:
 
 
 @pytest.mark.slow
-def test_the_label_is_what_most_of_five_opinions_say() -> None:
+def test_the_label_is_the_majority_of_five_opinions() -> None:
     for example in (*full()["test"], *mixed()["test"]):
         count = opinions(example)
         assert count.total() == OPINIONS_PER_TEXT
@@ -62,7 +62,7 @@ def test_the_label_is_what_most_of_five_opinions_say() -> None:
     assert {len(opinions(example)) for example in mixed()["test"]} == {1, 2}
 
 
-def test_the_evidence_is_the_opinions_on_the_side_of_the_label_each_a_word_of_its_own() -> None:
+def test_the_rationale_is_the_opinions_on_the_side_of_the_label_each_one_word() -> None:
     for example in (*full()["test"], *mixed()["test"]):
         mine = [word for word in example.text.split() if sides().get(word) == example.label]
         assert words(example) == mine
@@ -87,7 +87,7 @@ def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
     assert all(abs(many / len(train) - 1 / 6) < 0.021 for many in places.values())
 
 
-def test_as_many_opinions_agree_as_was_asked_for() -> None:
+def test_as_many_opinions_agree_as_requested() -> None:
     """How many of five agree with the side that was drawn is binomial, 0.85 each.  All five are alike in 0.85⁵ + 0.15⁵
     = 0.4438 of texts; 5 √(0.4438 · 0.5562 / 4000) = 0.039."""
     alike = sum(len(example.rationales or ()) == OPINIONS_PER_TEXT for example in mixed()["train"]) / len(

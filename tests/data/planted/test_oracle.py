@@ -29,7 +29,7 @@ def test_the_oracle_reads_what_a_person_reads(text, label):
         ("Did the mouthfeel win them over?", "palate"),
     ],
 )
-def test_the_oracle_knows_what_is_asked(question, aspect):
+def test_the_oracle_knows_the_aspect_of_the_question(question, aspect):
     assert question_aspect(question) == aspect
 
 

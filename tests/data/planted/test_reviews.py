@@ -9,7 +9,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from data.planted.look import WORD, aspect_of, aspects_in, sentences, words
+from data.planted.planted_texts import WORD, aspect_of, aspects_in, sentences, words
 from steadygaze.core.errors import UserError
 from steadygaze.data.planted.grammar import NEGATION
 from steadygaze.data.planted.lexicon import ASPECT_OF, ASPECTS, OPINIONS, OWN_ADJECTIVES, POLARITY
@@ -70,9 +70,9 @@ def test_opinions_are_denied_as_often_as_stated(reviews):
     assert negated == pytest.approx(NEGATION, abs=0.015)  # four standard errors of 10,000 draws
 
 
-def test_questions_ask_about_every_aspect(pairs):
-    asked = Counter(question_aspect(example.question) for example in pairs["train"])
-    assert [asked[aspect] / 4_000 for aspect in ASPECTS] == pytest.approx([0.30, 0.55, 0.15], abs=0.035)
+def test_questions_are_about_every_aspect(pairs):
+    aspects = Counter(question_aspect(example.question) for example in pairs["train"])
+    assert [aspects[aspect] / 4_000 for aspect in ASPECTS] == pytest.approx([0.30, 0.55, 0.15], abs=0.035)
     assert len({example.question for example in pairs["train"]}) > 400
 
 
@@ -116,16 +116,16 @@ def test_the_oracle_reads_every_label(pairs):
 # --- rationales
 
 
-def test_evidence_is_whole_words_of_the_one_sentence_about_the_aspect():
+def test_the_rationale_is_whole_words_of_the_one_sentence_about_the_aspect():
     for example in some_examples():
-        starts = {found.span() for found in WORD.finditer(example.text)}
+        starts = {result.span() for result in WORD.finditer(example.text)}
         assert set(example.rationales) <= starts
         about = [span for span in example.sentences if aspect_of(example) in aspects_in(example.text[slice(*span)])]
         assert len(about) == 1
         assert all(about[0][0] <= start < end <= about[0][1] for start, end in example.rationales)
 
 
-def test_evidence_is_enough_for_the_oracle_and_it_can_spare_no_word():
+def test_the_rationale_is_sufficient_for_the_oracle_and_every_word_is_necessary():
     for example in some_examples():
         aspect, reason = aspect_of(example), words(example)
         assert read_planted_review(" ".join(reason), aspect) == example.label
@@ -170,7 +170,7 @@ def test_a_smaller_split_is_the_beginning_of_a_larger_one(reviews):
 
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95, 1.0])
-def test_the_appearance_comes_first_as_often_as_asked(share):
+def test_the_appearance_comes_first_as_often_as_requested(share):
     examples = planted_reviews(aspect="appearance", appearance_first=share, sizes=(0, 0, 2_000))["test"]
     first = np.mean([example.rationales[0][0] < example.sentences[0][1] for example in examples])
     assert first == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2_000))
@@ -189,7 +189,7 @@ def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
 
 
 @pytest.mark.parametrize("agreement", [0.8, 1.0])
-def test_aspects_agree_as_often_as_asked(agreement):
+def test_aspects_agree_as_often_as_requested(agreement):
     """Both as the beer fares, or neither: 0.8² + 0.2² = 0.68."""
     fare = [
         [one.label for one in planted_reviews(aspect=aspect, agreement=agreement, sizes=(0, 0, 500))["test"]]
@@ -203,24 +203,24 @@ def test_aspects_agree_as_often_as_asked(agreement):
 
 
 @pytest.mark.parametrize(("negation", "words_of_reason"), [(0.0, {2}), (1.0, {3, 4, 5})])
-def test_opinions_are_denied_as_often_as_asked(negation, words_of_reason):
+def test_opinions_are_negated_as_often_as_requested(negation, words_of_reason):
     examples = planted_reviews(negation=negation, sizes=(0, 0, 200))["test"]
     assert {len(example.rationales) for example in examples} <= words_of_reason
     assert all(read_planted_review(example.text, "aroma") == example.label for example in examples)
 
 
-def test_words_of_one_aspect_alone_are_as_likely_as_asked():
+def test_words_of_one_aspect_alone_are_as_likely_as_requested():
     """A frame with an adjective has 31 shared ones on either side, and 8 of its own, each `own` times."""
     mine = {word for words in OWN_ADJECTIVES["palate"].values() for word in words}
     shared = {word for words in OPINIONS["adjective"].values() for word in words}
     for own in (0, 2, 20):
-        found = Counter()
+        result = Counter()
         for example in planted_reviews(aspect="palate", own=own, sizes=(800, 0, 0))["train"]:
             for word in map(str.lower, words(example)):
-                found.update(["mine"] * (word in mine) + ["shared"] * (word in shared))
+                result.update(["mine"] * (word in mine) + ["shared"] * (word in shared))
         expected = 8 * own / (8 * own + 31)
-        n = found["mine"] + found["shared"]
-        assert found["mine"] / n == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / n))
+        n = result["mine"] + result["shared"]
+        assert result["mine"] / n == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / n))
 
 
 @pytest.mark.parametrize(

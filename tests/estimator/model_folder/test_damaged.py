@@ -1,4 +1,4 @@
-"""What is said of a model that is damaged, foreign or too new: one sentence, which file, what was expected."""
+"""Errors for a model that is damaged, foreign or too new: one sentence, which file, what was expected."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from estimator.model_folder.compare import assert_same, rewrite
-from estimator.test_rationalizers import LABELS as SAID
+from estimator.test_rationalizers import LABELS as MESSAGES
 from estimator.test_rationalizers import TEXTS as ORDERED
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from steadygaze.adapters.load_and_explain import load
@@ -35,7 +35,7 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99])
-def test_weights_cut_short_are_said_to_be(folder, share):
+def test_truncated_weights_are_reported_as_damaged(folder, share):
     weights = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(weights[: int(len(weights) * share)])
     with pytest.raises(UserError, match=r"model\.safetensors is damaged or cut short"):
@@ -48,11 +48,11 @@ class Mine(Rnp):
 
 
 def test_a_technique_that_is_not_known_is_named_and_so_is_what_would_read_it(tmp_path, monkeypatch):
-    clf = tiny("bigru", technique=Mine()).fit(ORDERED, SAID)
+    clf = tiny("bigru", technique=Mine()).fit(ORDERED, MESSAGES)
     clf.save(tmp_path / "model")
-    with pytest.raises(UserError, match=r"model was trained by the unknown technique 'Mine'") as said:
+    with pytest.raises(UserError, match=r"model was trained by the unknown technique 'Mine'") as caught:
         load(tmp_path / "model")
-    assert "steadygaze.techniques.TECHNIQUES['Mine'] = Mine" in str(said.value)
+    assert "steadygaze.techniques.TECHNIQUES['Mine'] = Mine" in str(caught.value)
     monkeypatch.setitem(TECHNIQUES, "Mine", Mine)
     back = load(tmp_path / "model", device="cpu")
     assert back.explain(ORDERED) == clf.explain(ORDERED)
@@ -93,7 +93,7 @@ def test_a_missing_and_a_foreign_tensor_are_named(folder):
         load(folder)
 
 
-def test_a_newer_schema_asks_for_an_upgrade(folder):
+def test_a_newer_schema_requires_an_upgrade(folder):
     rewrite(folder, schema=SCHEMA + 1, steadygaze="9.9", classes="something new")
     with pytest.raises(UserError, match=rf"schema {SCHEMA + 1}, written by steadygaze 9.9; .* upgrade"):
         load(folder)
@@ -113,7 +113,7 @@ def test_a_newer_schema_asks_for_an_upgrade(folder):
         (b'{"schema": 1}', "'classes' is missing"),
     ],
 )
-def test_a_damaged_config_is_said_to_be(folder, content, sentence):
+def test_a_damaged_config_is_reported_as_damaged(folder, content, sentence):
     (folder / "config.json").write_bytes(content)
     with pytest.raises(UserError, match=sentence):
         load(folder)
@@ -142,7 +142,7 @@ def test_a_damaged_config_is_said_to_be(folder, content, sentence):
         ({"seed": "x"}, "setting 'seed': found 'x'"),
     ],
 )
-def test_a_config_with_a_wrong_value_says_which(folder, changes, sentence):
+def test_a_config_with_a_wrong_value_names_it(folder, changes, sentence):
     rewrite(folder, **changes)
     with pytest.raises(UserError, match=sentence) as caught:
         load(folder)

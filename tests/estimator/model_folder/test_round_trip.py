@@ -80,7 +80,7 @@ def test_any_tiny_model_comes_back_as_it_was(architecture, encoder, pair, labels
         assert_same(clf, load(Path(home) / "model"), X)
 
 
-def test_config_says_what_the_model_is(folder):
+def test_config_describes_the_model(folder):
     config = json.loads((folder / "config.json").read_text())
     assert config["schema"] == SCHEMA
     assert config["steadygaze"] == steadygaze.__version__
@@ -149,7 +149,7 @@ def test_nothing_in_the_folder_is_a_pickle(folder):
         assert b"pickle" not in content, name
 
 
-def test_loading_leaves_the_callers_chance_alone(folder):
+def test_loading_leaves_the_callers_random_state_alone(folder):
     before = torch.get_rng_state()
     load(folder)
     assert torch.equal(torch.get_rng_state(), before)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import commands
-from disk import room_for
+from disk import disk_limit
 from estimator.model_folder.compare import assert_same, contents
 from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
 from steadygaze.adapters.load_and_explain import load
@@ -52,15 +52,15 @@ def test_a_model_of_ours_is_replaced(folder):
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_train_replaces_a_model_only_where_that_is_asked_for(capsys, folder, tmp_path):
+def test_train_replaces_a_model_only_with_replace(capsys, folder, tmp_path):
     before, data = contents(folder), tmp_path / "films.csv"
     data.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)))
     command = ["train", data, "--out", folder, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]
     refused = commands.run(capsys, *command)
     assert refused.code == 2
     assert refused.out == ""
-    said = f"{folder} already has a model; pass --replace to replace it, or choose another folder"
-    assert said in " ".join(refused.err.split())
+    message = f"{folder} already has a model; pass --replace to replace it, or choose another folder"
+    assert message in " ".join(refused.err.split())
     assert contents(folder) == before
     other = commands.run(capsys, *command, "--resume")
     assert other.code == 2
@@ -91,7 +91,7 @@ def test_a_link_to_a_model_is_neither_followed_nor_replaced(folder, tmp_path):
 def test_a_disk_that_fills_up_leaves_the_old_model_whole(folder):
     before, again = contents(folder), load(folder, device="cpu")
     room = len(before["model.safetensors"]) - 100
-    with pytest.raises(UserError, match="could not write") as error, room_for(room):
+    with pytest.raises(UserError, match="could not write") as error, disk_limit(room):
         again.save(folder)
     assert "existing files are unchanged" in str(error.value)
     assert contents(folder) == before

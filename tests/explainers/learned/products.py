@@ -1,4 +1,4 @@
-"""A black box whose words multiply the chance of a class: what it loses without one is a logarithm worked by hand."""
+"""A black box whose words multiply the probability of a class: the loss without one is a logarithm worked by hand."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ A, B, C, PLAIN, STANDS = 1, 2, 3, 4, 5
 
 
 class Products(Model):
-    """p(class 1) = BASE · the product of TIMES over all present tokens; counts what it is asked, and can fail."""
+    """p(class 1) = BASE · the product of TIMES over all present tokens; counts its queries, and can fail."""
 
     def __init__(self, fails_after: int | None = None) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Products(Model):
         self.padding = STANDS
 
     @property
-    def asked(self) -> int:
+    def query_count(self) -> int:
         return sum(map(len, self.read))
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> SimpleNamespace:
@@ -50,8 +50,8 @@ class Changing(Products):
         self.change, self.after = change, after
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> SimpleNamespace:
-        said = super().forward(batch).logits
-        return SimpleNamespace(weights=None, logits=self.change(said) if len(self.read) > self.after else said)
+        output = super().forward(batch).logits
+        return SimpleNamespace(weights=None, logits=self.change(output) if len(self.read) > self.after else output)
 
 
 def data_of(*texts: Sequence[int], specials: bool = False) -> Data:

@@ -128,7 +128,7 @@ def test_a_damaged_file_is_named(tmp_path, what):
     assert AnswerCache(tmp_path / "answers", IDENTITY).missing(5).tolist() == [0, 2, 3]
 
 
-def test_what_two_runs_both_asked_is_taken_once(tmp_path):
+def test_answers_of_two_runs_to_one_query_are_stored_once(tmp_path):
     filled(tmp_path / "answers")
     np.save(tmp_path / "answers" / "000002.npy", np.array([[4.0, 0.0, 1.0], [5.0, 1.0, 0.0]]))
     owners, numbers = AnswerCache(tmp_path / "answers", IDENTITY).lines()
@@ -146,7 +146,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
     assert [file.name for file in (tmp_path / "answers").iterdir()] == ["identity.json"]
 
 
-def test_a_digest_tells_apart_what_differs():
+def test_a_digest_distinguishes_different_values():
     """Also the same characters cut elsewhere, the same bytes in another shape, and texts UTF-8 cannot hold."""
     image = np.arange(4, dtype=np.float32)
     parts = [("a", "b"), ("ab",), ("a", "b", ""), (["a", "b"],), (image,), (image.reshape(2, 2),), ("\ud800",)]

@@ -1,4 +1,4 @@
-"""CXPlain: networks learn what absence costs, and say how sure they are."""
+"""CXPlain: networks learn the effect of removal, with bounds of their uncertainty."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ WORDS, GOOD, BAD = 30, 28, 29
 
 
 class Planted(Model):
-    """Says what the one of the two words that is there says."""
+    """Predicts by the one of the two words that is present."""
 
     def forward(self, batch, embedded=None):
         sure = 3.0 * ((batch.ids == GOOD).sum(-1) - (batch.ids == BAD).sum(-1)).double()
@@ -45,10 +45,10 @@ class Planted(Model):
 
 
 def planted(many, seed):
-    chance = np.random.default_rng(seed)
-    texts = [chance.integers(6, 28, chance.integers(4, 9)) for _ in range(many)]
+    generator = np.random.default_rng(seed)
+    texts = [generator.integers(6, 28, generator.integers(4, 9)) for _ in range(many)]
     for text in texts:
-        text[chance.integers(len(text))] = chance.choice([GOOD, BAD])
+        text[generator.integers(len(text))] = generator.choice([GOOD, BAD])
     return data_of(*texts)
 
 
@@ -125,8 +125,8 @@ def test_an_input_that_is_drawn_twice_counts_twice():
     lost.backward()
     torch.optim.SGD(other.parameters(), 1.0).step()
     assert learned == pytest.approx(lost.item(), rel=1e-6)
-    for found, expected in zip(net.parameters(), other.parameters(), strict=True):
-        assert_close(found, expected)
+    for result, expected in zip(net.parameters(), other.parameters(), strict=True):
+        assert_close(result, expected)
 
 
 def test_one_member_alone_reads_every_input_once():
@@ -140,8 +140,8 @@ def test_what_a_member_minimizes_is_the_divergence_between_the_two():
     these, net = weighed(6, 4), text_member(HOW, WORDS + 1).double()
     rows = np.arange(6)
     views = these.inputs.views(rows)
-    given = net(views).masked_fill(~views.selectable, -torch.inf).softmax(-1)
-    expected = distributions.kl(these.effects.shares(rows, views.selectable, HOW.epsilon), given, views.selectable)
+    inputs = net(views).masked_fill(~views.selectable, -torch.inf).softmax(-1)
+    expected = distributions.kl(these.effects.shares(rows, views.selectable, HOW.epsilon), inputs, views.selectable)
     assert_close(these.loss(HOW, net, rows), expected)
     assert_close(mean_divergence(HOW, net, these), expected.mean().item())
 
@@ -178,12 +178,12 @@ THREE = nn.ModuleDict({"a": Fixed(0.2, 0.3, 0.5), "b": Fixed(0.6, 0.3, 0.1), "c"
 def test_quantiles_by_hand():
     """Word 0: .2 .3 .6.  With `sure` .8 the low quantile is .1·2 of the way: .2 + .2·.1; the high one .3 + .8·.3."""
     views = InputBatch(torch.ones(1, 3).long(), torch.ones(1, 3).bool(), torch.empty(1, 0), torch.zeros(1))
-    found = member_bounds(CXPlain(interval_level=0.8), THREE, views)[:, 0]
-    assert_close(found[:, 0], torch.tensor([0.22, 0.3, 0.54], dtype=torch.float64))
-    assert_close(found[1], torch.tensor([0.3, 0.3, 0.1], dtype=torch.float64))
-    given = torch.stack([net.shares for net in THREE.values()])
-    expected = torch.quantile(given, torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64), dim=0)
-    assert_close(found, expected)
+    result = member_bounds(CXPlain(interval_level=0.8), THREE, views)[:, 0]
+    assert_close(result[:, 0], torch.tensor([0.22, 0.3, 0.54], dtype=torch.float64))
+    assert_close(result[1], torch.tensor([0.3, 0.3, 0.1], dtype=torch.float64))
+    inputs = torch.stack([net.shares for net in THREE.values()])
+    expected = torch.quantile(inputs, torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64), dim=0)
+    assert_close(result, expected)
 
 
 def test_the_top_weighted_words_or_all_have_a_weight():
@@ -229,8 +229,8 @@ def test_an_explanation_is_the_same_in_any_batch_and_reads_the_black_box_once(fi
 def test_the_pieces_of_a_word_share_its_weight():
     batch = collate(data_of([PLAIN, A, STANDS, B], specials=True), np.arange(1))
     nets = nn.ModuleDict({"a": Fixed(0.1, 0.2, 0.3, 0.4)})
-    found = FittedCXPlain(CXPlain(), nets, table(continues=[STANDS])).explain(Products(), batch).weights[0]
-    assert found.tolist() == pytest.approx([0.0, 1 / 6, 1 / 6, 2 / 3])
+    result = FittedCXPlain(CXPlain(), nets, table(continues=[STANDS])).explain(Products(), batch).weights[0]
+    assert result.tolist() == pytest.approx([0.0, 1 / 6, 1 / 6, 2 / 3])
 
 
 def test_k_larger_than_the_text_shows_all_of_it(fitted):

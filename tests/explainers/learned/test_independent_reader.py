@@ -21,8 +21,8 @@ class Inputs(SimpleNamespace):
     """The first unit is worth the label, the others are noise; any can be shown."""
 
     def __init__(self, seed: int) -> None:
-        chance = torch.Generator().manual_seed(seed)
-        x = torch.rand(MANY, UNITS, generator=chance) - 0.5
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.rand(MANY, UNITS, generator=generator) - 0.5
         likely = (x[:, 0] > 0).float()
         super().__init__(x=x, probs=torch.stack([1 - likely, likely], -1))
 
@@ -59,17 +59,17 @@ def reader() -> nn.Module:
 
 @pytest.mark.slow
 def test_a_selection_that_carries_the_label_is_read_and_one_that_encodes_it_is_not(reader: nn.Module) -> None:
-    """Both tell a partner everything: by what the first unit is, or by which of two other units is shown."""
+    """Both leak the label: by the value of the first unit, or by which of two other units is shown."""
     inputs = Inputs(2)
     views = inputs.views(np.arange(MANY))
-    said = views.probs.argmax(-1)
+    message = views.probs.argmax(-1)
     honest = torch.eye(UNITS)[torch.zeros(MANY, dtype=torch.long)]
-    coded = torch.eye(UNITS)[2 + said]
-    found = {
+    coded = torch.eye(UNITS)[2 + message]
+    results = {
         name: read(reader, views, mask, uniform_subsets(K), views.probs).measures(views.probs)
         for name, mask in (("honest", honest), ("coded", coded))
     }
-    means = {name: {key: float(value.mean()) for key, value in one.items()} for name, one in found.items()}
+    means = {name: {key: float(value.mean()) for key, value in one.items()} for name, one in results.items()}
     assert means["honest"]["independent-reader-accuracy"] > 0.95
     assert means["coded"]["independent-reader-accuracy"] < 0.6
     assert means["honest"]["leakage-gap"] < 0.05 < 0.4 < means["coded"]["leakage-gap"]
@@ -87,8 +87,8 @@ def test_the_same_seed_trains_the_same_reader_and_leaves_torchs_generator_alone(
     assert not torch.equal(other.last.weight, reader.last.weight)
 
 
-def test_the_reader_is_shown_random_masks_alone() -> None:
-    """Exactly k units each, the same number from every unit up to chance."""
+def test_the_reader_is_trained_on_random_masks_only() -> None:
+    """Exactly k units each, the same number from every unit up to random variation."""
     views = Inputs(0).views(np.arange(MANY))
     drawn = torch.stack([uniform_subsets(K)(views, RandomKey(0).child(n)) for n in range(DRAWS)])
     assert torch.equal(drawn.sum(-1), torch.full((DRAWS, MANY), float(K)))
@@ -108,9 +108,9 @@ def test_accuracy_and_gap_of_numbers_worked_by_hand() -> None:
 def test_each_predicted_class_counts_alike_in_a_balanced_mean() -> None:
     """Class 0: 0, 0, 0; class 1: 1; the mean of the class means is 1/2, of which NaN is no part."""
     values = torch.tensor([0.0, 0.0, 0.0, 1.0, torch.nan], dtype=torch.float64)
-    found = class_balanced_accuracy(values, torch.tensor([0, 0, 0, 1, 1]))
-    assert float(found.nanmean()) == 0.5
-    assert found.isnan().tolist() == [False, False, False, False, True]
+    result = class_balanced_accuracy(values, torch.tensor([0, 0, 0, 1, 1]))
+    assert float(result.nanmean()) == 0.5
+    assert result.isnan().tolist() == [False, False, False, False, True]
     assert torch.equal(class_balanced_accuracy(torch.ones(3), torch.zeros(3)), torch.ones(3))
 
 

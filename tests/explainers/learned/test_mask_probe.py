@@ -1,4 +1,4 @@
-"""What the mask alone tells, by a judge that saw the masks explanations have."""
+"""Label leakage through the mask, by a probe trained on masks of explanations."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -21,23 +21,23 @@ from steadygaze.training.progress import SilentWatcher
 MANY, UNITS = 600, 8
 
 
-def given_away(how: SelectorConfig, nets: nn.ModuleDict, inputs: Any) -> float:
-    """What the judge loses on average when it is shown which units are selected, in nats."""
+def leaked_share(how: SelectorConfig, nets: nn.ModuleDict, inputs: Any) -> float:
+    """The mean loss of the probe on the masks of selected units, in nats."""
     with torch.no_grad():
         (one,) = selector_steps(how, nets, inputs, [np.arange(MANY)])
         return float(nll_loss(nets["probe"](one.selection()), one.views.probs.argmax(-1)))
 
 
 class Coded(nn.Module):
-    """Takes the first unit where the black box says class 1, the last where it says class 0; else by lot."""
+    """Selects the first unit if the black box predicts class 1, the last if it predicts class 0; else at random."""
 
-    def __init__(self, told: bool) -> None:
+    def __init__(self, is_conditioned: bool) -> None:
         super().__init__()
-        self.told = told
+        self.is_conditioned = is_conditioned
 
     def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         scores = views.x.float()
-        if self.told and query is not None:
+        if self.is_conditioned and query is not None:
             scores = scores + 10 * query[:, 1:] * (torch.arange(UNITS) == 0)
             scores = scores + 10 * query[:, :1] * (torch.arange(UNITS) == UNITS - 1)
         return scores
@@ -60,21 +60,21 @@ class Inputs(SimpleNamespace):
 
 @pytest.fixture
 def inputs() -> Inputs:
-    chance = torch.Generator().manual_seed(0)
-    one = torch.rand(MANY, generator=chance) * 0.2 + 0.8  # surely of its class, more or less
-    label = torch.rand(MANY, generator=chance) < 0.5
+    generator = torch.Generator().manual_seed(0)
+    one = torch.rand(MANY, generator=generator) * 0.2 + 0.8  # surely of its class, more or less
+    label = torch.rand(MANY, generator=generator) < 0.5
     likely = torch.where(label, one, 1 - one)
-    return Inputs(x=torch.rand(MANY, UNITS, generator=chance), probs=torch.stack([1 - likely, likely], -1))
+    return Inputs(x=torch.rand(MANY, UNITS, generator=generator), probs=torch.stack([1 - likely, likely], -1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("told", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
-def test_the_probe_recovers_an_encoded_label_and_nothing_otherwise(inputs, told, least, most) -> None:
+@pytest.mark.parametrize(("is_conditioned", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
+def test_the_probe_recovers_an_encoded_label_and_nothing_otherwise(inputs, is_conditioned, least, most) -> None:
     how = L2X(k=1, conditioned=True)
-    nets = nn.ModuleDict({"selector": Coded(told), "probe": ProbeClassifier(UNITS + 4, 2)})
+    nets = nn.ModuleDict({"selector": Coded(is_conditioned), "probe": ProbeClassifier(UNITS + 4, 2)})
     nets["probe"] = fit_mask_probe(how, nets, inputs, seed=0)
     assert nets["probe"].places == UNITS + 4, "a longer text must still be judged"
-    assert least <= given_away(how, nets, inputs) <= most
+    assert least <= leaked_share(how, nets, inputs) <= most
 
 
 class Guess(nn.Module):
@@ -92,7 +92,7 @@ class Moving(Coded):
     """The same, with something to learn that changes nothing."""
 
     def __init__(self) -> None:
-        super().__init__(told=True)
+        super().__init__(is_conditioned=True)
         self.nothing = nn.Parameter(torch.zeros(()))
 
     def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
@@ -110,13 +110,13 @@ def fit(inputs: Inputs, method: type[SelectorConfig] = L2X, **settings: Any) -> 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
-def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
+def test_the_probe_of_a_fit_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
     """The one who learned beside the selector had two steps, on soft masks, and knows nothing."""
     run = fit(inputs)
     nets = run.execute()
-    assert given_away(run.config, nets, inputs) < 0.02
+    assert leaked_share(run.config, nets, inputs) < 0.02
     nets["probe"] = made()["probe"]
-    assert given_away(run.config, nets, inputs) > 0.5
+    assert leaked_share(run.config, nets, inputs) > 0.5
 
 
 @pytest.mark.usefixtures("short_probe_training")
@@ -157,7 +157,7 @@ class Watched(NoMitigation):
 def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
     inputs: Inputs, monkeypatch: pytest.MonkeyPatch, method: type[SelectorConfig], shares: list[float]
 ) -> None:
-    """Of every three inputs the black box says .9, .8 and .1 of class 0: .6 on average, and its label twice."""
+    """Of every three inputs the black box predicts .9, .8 and .1 for class 0: .6 on average, and its label twice."""
     uneven = Inputs(x=inputs.x, probs=torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]).repeat(MANY // 3, 1))
     monkeypatch.setitem(MITIGATIONS, "none", watched := Watched())
     fit(uneven, method).execute()

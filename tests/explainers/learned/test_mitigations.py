@@ -48,14 +48,14 @@ class OneStep(StageLoop):
 
 def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     """Which networks a step of a stage changes."""
-    step, remedy = round_of(how), MITIGATIONS[how.mitigation]
-    where = remedy.stages(how)[stage]
-    players = remedy.players(how, where.name)
+    step, mitigation = round_of(how), MITIGATIONS[how.mitigation]
+    where = mitigation.stages(how)[stage]
+    players = mitigation.players(how, where.name)
     moving = player_parameters(dict(step.networks.named_parameters()), where, players)
     before = {name: value.clone() for name, value in step.networks.state_dict().items()}
     steps = torch.optim.SGD([p for part in moving.values() for p in part], 0.5)
     state = StageState(networks=step.networks, parameters_by_player=moving, optimizer=steps)
-    OneStep(where, state, SilentWatcher(), 3, players).update(remedy.terms(step, where.name), None)
+    OneStep(where, state, SilentWatcher(), 3, players).update(mitigation.terms(step, where.name), None)
     after = step.networks.state_dict()
     return {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
 
@@ -86,12 +86,12 @@ def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then(meth
 
 
 def test_random_masks_know_nothing_of_the_input() -> None:
-    """Another ŷ and another selector draw the same masks, so the approximator is asked the same."""
+    """Another ŷ and another selector draw the same masks, so the input of the approximator is the same."""
     how = L2X(mitigation="random-pretraining", **SMALL)
     one, other = round_of(how), round_of(how)
     nn.init.normal_(other.networks["selector"].score.weight, std=5)
-    remedy = MITIGATIONS["random-pretraining"]
-    assert torch.equal(remedy.terms(one, RANDOM)["prediction"], remedy.terms(other, RANDOM)["prediction"])
+    mitigation = MITIGATIONS["random-pretraining"]
+    assert torch.equal(mitigation.terms(one, RANDOM)["prediction"], mitigation.terms(other, RANDOM)["prediction"])
 
 
 def slopes(terms: Terms, name: str, net: nn.Module) -> list[torch.Tensor | None]:
@@ -99,8 +99,8 @@ def slopes(terms: Terms, name: str, net: nn.Module) -> list[torch.Tensor | None]
 
 
 @pytest.mark.parametrize("mitigation", ["none", "random-pretraining", "mask-neutral", "random-query"])
-def test_nobody_hears_the_judge(mitigation: str) -> None:
-    """The label is not kept out of the mask by a penalty: the judge only watches."""
+def test_no_player_receives_the_gradient_of_the_probe(mitigation: str) -> None:
+    """The label is not kept out of the mask by a penalty: the probe only measures."""
     how = L2X(mitigation=mitigation, **SMALL)
     step = round_of(how)
     terms = MITIGATIONS[mitigation].terms(step, "selecting")
@@ -114,7 +114,7 @@ def test_with_weights_the_last_epoch_is_kept() -> None:
 
 
 def test_weights_have_no_slope() -> None:
-    """Through the weights the judge would learn from the prediction."""
+    """Through the weights the probe would learn from the prediction."""
     step = round_of(L2X(mitigation="mask-neutral", **SMALL))
     terms = MITIGATIONS["mask-neutral"].terms(step, "selecting")
     assert all(slope is None for slope in slopes(terms, "prediction", step.networks["probe"]))
@@ -127,7 +127,7 @@ def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_fr
 
 
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
-    """The selector is told what the black box says of another input of the batch, and never the input's own."""
+    """The selector is conditioned on the prediction for another input of the batch, and never for its own."""
     step = round_of(L2X(mitigation="random-query", **SMALL))
     rings = [_shuffled_query(round_of(step.config, number)) for number in range(20)]
     for dealt in rings:
@@ -138,7 +138,7 @@ def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
     assert torch.equal(own, MITIGATIONS["none"].terms(step, "selecting")["prediction"])
 
 
-def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes() -> None:
+def test_an_input_that_is_alone_in_its_batch_is_conditioned_on_the_shares_of_the_classes() -> None:
     step = round_of(L2X(mitigation="random-query", **SMALL))
     x, selectable, probs, rows = (
         part[:1] for part in (step.views.x, step.views.selectable, step.views.probs, step.views.rows)
@@ -147,52 +147,52 @@ def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes()
     assert _shuffled_query(alone).tolist() == [[0.25, 0.75]]
 
 
-class Told(nn.Module):
-    """Says the same of every mask or view."""
+class ConstantNetwork(nn.Module):
+    """Has the same output for every mask or view."""
 
     def __init__(self, *log_probs: list[float]) -> None:
         super().__init__()
-        self.said = torch.tensor(log_probs, dtype=torch.float64).log()
+        self.log_probs_ = torch.tensor(log_probs, dtype=torch.float64).log()
 
     def forward(self, *_: torch.Tensor) -> torch.Tensor:
-        return self.said
+        return self.log_probs_
 
 
 def test_mask_neutral_weights_worked_by_hand() -> None:
-    """P(y) = (1/4, 3/4).  Two sure inputs, of class 0 and 1; by their masks the judge gives them 1/2 each.
+    """P(y) = (1/4, 3/4).  Two sure inputs, of class 0 and 1; by their masks the probe gives them 1/2 each.
 
     w = P(y)/P(y|m) = 1/2 and 3/2, whose mean is 1.  The approximator gives the right class 1/4 and 1/2:
     w·ℓ = 1/2 ln 4 and 3/2 ln 2.
     """
     x = torch.tensor([[2, 3, 4], [5, 6, 7]])
-    given = InputBatch(x, x > 0, torch.eye(2, dtype=torch.float64), torch.tensor([0, 1]))
+    inputs = InputBatch(x, x > 0, torch.eye(2, dtype=torch.float64), torch.tensor([0, 1]))
     nets = nn.ModuleDict(
         {
-            "selector": Told([0.5, 0.25, 0.25], [0.25, 0.5, 0.25]),
-            "approximator": Told([0.25, 0.75], [0.5, 0.5]),
-            "probe": Told([0.5, 0.5], [0.5, 0.5]),
+            "selector": ConstantNetwork([0.5, 0.25, 0.25], [0.25, 0.5, 0.25]),
+            "approximator": ConstantNetwork([0.25, 0.75], [0.5, 0.5]),
+            "probe": ConstantNetwork([0.5, 0.5], [0.5, 0.5]),
         }
     )
-    step = SelectorStep(L2X(k=1), nets, given, RandomKey(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
+    step = SelectorStep(L2X(k=1), nets, inputs, RandomKey(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
     terms = MITIGATIONS["mask-neutral"].terms(step, "selecting")
     assert terms["prediction"].tolist() == pytest.approx([0.5 * math.log(4), 1.5 * math.log(2)])
-    assert terms["mask"].tolist() == pytest.approx([math.log(2)] * 2), "the judge learns from all alike"
+    assert terms["mask"].tolist() == pytest.approx([math.log(2)] * 2), "the probe learns from all equally"
 
 
 def test_a_price_on_choosing_unevenly_worked_by_hand() -> None:
     """z = (ln 3, 0): p = (3/4, 1/4), KL to even = 3/4 ln(3/2) + 1/4 ln(1/2); times β k = 0.1 · 2."""
     how = Vibi(k=2, beta=0.1)
     x = torch.tensor([[2, 3, 0]])
-    given = InputBatch(x, x > 0, torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+    inputs = InputBatch(x, x > 0, torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
     scores = torch.tensor([[math.log(3), 0.0, 5.0]], dtype=torch.float64)
     right = 0.2 * (0.75 * math.log(1.5) + 0.25 * math.log(0.5))
-    assert how.selection_cost(scores, given).item() == pytest.approx(right, abs=1e-12)
+    assert how.selection_cost(scores, inputs).item() == pytest.approx(right, abs=1e-12)
 
 
-def test_the_selector_is_told_what_is_predicted_only_where_it_is_to_be() -> None:
+def test_the_selector_is_conditioned_on_the_prediction_only_with_conditioned() -> None:
     for query in (True, False):
         how = L2X(**{**SMALL, "conditioned": query})
         step = round_of(how)
-        told = replace(step.views, probs=step.views.probs.flip(-1))
-        other = replace(step, views=told)
+        flipped = replace(step.views, probs=step.views.probs.flip(-1))
+        other = replace(step, views=flipped)
         assert torch.equal(step.scores(), other.scores()) != query

@@ -41,7 +41,7 @@ def test_usually_only_words_can_be_selected() -> None:
 
 
 @pytest.mark.usefixtures("short_probe_training")
-def test_it_can_be_fitted_saved_and_asked() -> None:
+def test_it_can_be_fitted_and_explains() -> None:
     settings = {**QUICK, "epochs": 1, "variant": "released", "length": 30}
     fitted = fit_explainer(lexicon, texts(40), k=2, mitigation="mask-neutral", classes=CLASSES, settings=settings)
     assert fitted.learned.networks["selector"].vectors.num_embeddings == len(fitted.learned.vocabulary.words) + 1

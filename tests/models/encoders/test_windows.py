@@ -177,18 +177,18 @@ def test_a_text_of_one_window_has_the_outputs_of_a_model_without_windows(lengths
 
 
 def test_passes_of_any_size_give_the_same_states_and_gradients(monkeypatch):
-    batch, found = texts(), []
+    batch, results = texts(), []
     for tokens, stored in ((1 << 12, 1 << 14), (1, 1 << 14), (20, 0)):
         monkeypatch.setattr(windows, "MAX_TOKENS", {"cpu": tokens})
         monkeypatch.setattr(windows, "STORED_TOKENS", {"cpu": stored})
         made = encoder()
         states = hidden(made, batch)
         (states * torch.linspace(-1, 1, 8, dtype=torch.float64)).sin().sum().backward()
-        found.append([states.detach(), *(weights.grad for weights in made.parameters() if weights.grad is not None)])
-    assert len(found[0]) > 10
-    for other in found[1:]:
-        assert len(other) == len(found[0])
-        for value, expected in zip(other, found[0], strict=True):
+        results.append([states.detach(), *(weights.grad for weights in made.parameters() if weights.grad is not None)])
+    assert len(results[0]) > 10
+    for other in results[1:]:
+        assert len(other) == len(results[0])
+        for value, expected in zip(other, results[0], strict=True):
             assert_close(value, expected)
 
 

@@ -26,7 +26,7 @@ def test_vectors_can_be_kept_from_moving():
     assert not embedding(6, 3, None, trainable=False).weight.requires_grad
 
 
-def test_vectors_say_the_size_of_a_word_whatever_the_architecture_says():
+def test_vectors_determine_the_size_of_a_word_in_every_architecture():
     made = word_encoder("lstm", Architecture(hidden=3, dimension=50), 6, False, torch.randn(6, 7))
     assert made.embedding.weight.shape == (6, 7)
     assert made.text.forwards.input_size == 7
@@ -38,9 +38,9 @@ def test_a_pair_has_a_tower_of_its_own_for_the_question_and_a_single_text_has_no
     assert single.question is None
     assert pair.question.state_dict().keys() == pair.text.state_dict().keys()
     assert not torch.equal(pair.question.forwards.weight_hh_l0, pair.text.forwards.weight_hh_l0)
-    asked = batch(split(pair=True))
-    encoded = pair(pair.embed(asked.ids), asked.present, pair.embed(asked.question_ids), asked.question_present)
-    _, state = pair.question(pair.embed(asked.question_ids), asked.question_present)
+    pairs = batch(split(pair=True))
+    encoded = pair(pair.embed(pairs.ids), pairs.present, pair.embed(pairs.question_ids), pairs.question_present)
+    _, state = pair.question(pair.embed(pairs.question_ids), pairs.question_present)
     assert torch.equal(encoded.question, state)
 
 

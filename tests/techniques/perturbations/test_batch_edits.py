@@ -1,4 +1,4 @@
-"""Batches cut: rows taken, words deleted, padding left off; and the number that a text's chance comes from."""
+"""Edits of batches: rows taken, words deleted, padding removed; and the number that seeds a text's random key."""
 
 from dataclasses import replace
 

@@ -85,13 +85,13 @@ def test_for_two_classes_it_is_the_highest_of_all_corners_of_the_cube(words, rad
 def test_the_spread_is_what_a_solver_finds(norm, simplex):
     """An ℓ1 norm about the median for a cube, and so on: four claims of linear-programming duality."""
     reach, _, _, mask = given(4)
-    found = spread(reach, mask, norm, simplex)
+    result = spread(reach, mask, norm, simplex)
     for b, i, j in product(range(len(reach)), range(4), range(4)):
         a = (reach[b, mask[b], i] - reach[b, mask[b], j]).numpy()
         expected = by_program(a, norm, simplex) if len(a) and a.any() else 0.0
         if len(a) == 1 and simplex:
             expected = 0.0  # one word cannot move without another
-        assert found[b, i, j].item() == pytest.approx(expected, abs=1e-6)
+        assert result[b, i, j].item() == pytest.approx(expected, abs=1e-6)
 
 
 @NORM
@@ -138,7 +138,7 @@ def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
         best = torch.zeros(40, dtype=torch.float64)
         random = radius * (2 * torch.rand(40, 8, dtype=torch.float64) - 1)
         for start in (random, -random):  # one of the two leans to the end that counts
-            found = ascend(
+            result = ascend(
                 lambda w: divergence(reach, logits, target, w - center),
                 start,
                 center=center,
@@ -147,7 +147,7 @@ def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
                 steps=10,
                 best=True,
             )
-            best = torch.maximum(best, divergence(reach, logits, target, found))
+            best = torch.maximum(best, divergence(reach, logits, target, result))
         assert (best <= exact * (1 + 1e-9) + ROUNDING).all()
         assert (best > 0.8 * exact).all()
 
@@ -156,7 +156,7 @@ def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
 def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
     reach, logits, target, mask = given(4, (6,) * 200)
     pairs = worst_pairs(reach, logits, target, mask, 1.0, norm, False)
-    found = ascend(
+    result = ascend(
         lambda delta: divergence(reach, logits, target, delta),
         best_pair(reach, logits, target, mask, 1.0, norm, False),
         center=torch.zeros(200, 6, dtype=torch.float64),
@@ -165,7 +165,7 @@ def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
         steps=20,
         best=True,
     )
-    higher = divergence(reach, logits, target, found)
+    higher = divergence(reach, logits, target, result)
     assert (higher >= pairs - ROUNDING).all()
     assert (higher > pairs * 1.001).any()
 

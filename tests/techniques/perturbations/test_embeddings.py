@@ -62,8 +62,8 @@ def test_toward_neighbors_by_hand():
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
     near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    found = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=True)
-    assert_close(found, torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64))
+    result = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=True)
+    assert_close(result, torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64))
 
 
 def test_toward_neighbors_as_printed_keeps_the_size_of_each_words_gradient():
@@ -73,8 +73,8 @@ def test_toward_neighbors_as_printed_keeps_the_size_of_each_words_gradient():
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
     near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    found = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=False)
-    assert_close(found, torch.tensor([[[3, 4], [6, 0], [0, 8]]], dtype=torch.float64) / 75**0.5)
+    result = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=False)
+    assert_close(result, torch.tensor([[[3, 4], [6, 0], [0, 8]]], dtype=torch.float64) / 75**0.5)
 
 
 @pytest.mark.parametrize("per_word", [False, True])

@@ -24,11 +24,11 @@ def length(delta: Tensor, norm: str) -> Tensor:
 def test_no_entry_moves_further_than_the_radius_where_entries_are_negative_or_above_one(norm, radius):
     """A clamp of the point to [0, 1] would move −3 by 3 and 5 by 4."""
     center = torch.tensor([[-3.0, 5.0, 0.5], [-0.2, 1.7, -9.0], [0.0, 1.0, 30.0]], dtype=torch.float64)
-    found = ascend(
+    result = ascend(
         lambda x: (x.sin() * 7).sum(-1), draw(3, 3), center=center, radius=radius, norm=norm, steps=9, step_size=4.0
     )
-    assert (length(found, norm) <= torch.as_tensor(radius) * (1 + ROUNDING)).all()
-    assert (length(found, norm) > 0).all()
+    assert (length(result, norm) <= torch.as_tensor(radius) * (1 + ROUNDING)).all()
+    assert (length(result, norm) > 0).all()
 
 
 @NORM
@@ -39,15 +39,15 @@ def test_a_linear_loss_is_raised_to_its_exact_maximum(norm):
     """
     g = torch.tensor([[3.0, -4.0]], dtype=torch.float64)
     settings = {"center": torch.zeros(1, 2, dtype=torch.float64), "radius": 0.5, "norm": norm}
-    found = ascend(lambda x: (g * x).sum(-1), draw(1, 2), steps=200, step_size=0.2, **settings)
+    result = ascend(lambda x: (g * x).sum(-1), draw(1, 2), steps=200, step_size=0.2, **settings)
     expected = [[0.5, -0.5]] if norm == "linf" else [[0.3, -0.4]]
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-9)
+    torch.testing.assert_close(result, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-9)
 
 
 @NORM
 def test_one_step_of_the_radius_from_zero_is_the_fast_gradient_method(norm):
     g = draw(4, 6)
-    found = ascend(
+    result = ascend(
         lambda x: (g * x).sum(-1),
         torch.zeros_like(g),
         center=draw(4, 6),
@@ -56,7 +56,7 @@ def test_one_step_of_the_radius_from_zero_is_the_fast_gradient_method(norm):
         steps=1,
         step_size=0.3,
     )
-    assert_close(found, 0.3 * (g.sign() if norm == "linf" else g / g.norm(dim=-1, keepdim=True)))
+    assert_close(result, 0.3 * (g.sign() if norm == "linf" else g / g.norm(dim=-1, keepdim=True)))
 
 
 @NORM
@@ -77,26 +77,26 @@ def test_it_raises_a_loss_that_is_not_linear(norm):
     def loss(x: Tensor) -> Tensor:
         return nn.functional.cross_entropy(layer(x).tanh(), label, reduction="none")
 
-    found = ascend(loss, 0.01 * draw(6, 5), center=center, radius=0.2, norm=norm, steps=10)
-    assert (loss(center + found) > loss(center)).all()
+    result = ascend(loss, 0.01 * draw(6, 5), center=center, radius=0.2, norm=norm, steps=10)
+    assert (loss(center + result) > loss(center)).all()
     assert layer.weight.grad is None
     assert layer.bias.grad is None
-    assert not found.requires_grad
+    assert not result.requires_grad
     assert center.grad is None
 
 
 @NORM
 def test_a_center_that_is_being_trained_is_not_trained_through_the_search(norm):
     center = draw(2, 3).requires_grad_()
-    found = ascend(lambda x: x.sum(-1), draw(2, 3), center=center, radius=0.1, norm=norm, steps=2)
-    assert not found.requires_grad
+    result = ascend(lambda x: x.sum(-1), draw(2, 3), center=center, radius=0.1, norm=norm, steps=2)
+    assert not result.requires_grad
     assert center.grad is None
 
 
 @NORM
 def test_it_works_where_gradients_are_off(norm):
     with torch.no_grad():
-        found = ascend(
+        result = ascend(
             lambda x: x.sum(-1),
             torch.zeros(1, 4).double(),
             center=draw(1, 4),
@@ -106,7 +106,7 @@ def test_it_works_where_gradients_are_off(norm):
             step_size=1.0,
         )
         assert not torch.is_grad_enabled()
-    assert_close(found, torch.full((1, 4), 1.0 if norm == "linf" else 0.5, dtype=torch.float64))
+    assert_close(result, torch.full((1, 4), 1.0 if norm == "linf" else 0.5, dtype=torch.float64))
 
 
 @NORM
@@ -115,11 +115,11 @@ def test_nothing_moves_where_it_is_not_to_and_padding_changes_nothing(norm):
     center, start, g = draw(2, 4, 3), draw(2, 4, 3), draw(2, 4, 3)
     keep = torch.tensor([[True, True, False, False], [True, True, True, True]])
     settings = {"radius": 0.2, "norm": norm, "steps": 5}
-    found = ascend(lambda x: (g * x).sum((1, 2)).exp(), start, center=center, keep=keep, **settings)
-    assert (found[~keep] == 0).all()
-    assert (found[keep] != 0).all()
+    result = ascend(lambda x: (g * x).sum((1, 2)).exp(), start, center=center, keep=keep, **settings)
+    assert (result[~keep] == 0).all()
+    assert (result[keep] != 0).all()
     short = ascend(lambda x: (g[:1, :2] * x).sum((1, 2)).exp(), start[:1, :2], center=center[:1, :2], **settings)
-    assert_close(found[:1, :2], short)
+    assert_close(result[:1, :2], short)
 
 
 @NORM
@@ -143,30 +143,30 @@ def test_best_keeps_the_highest_point_of_the_way_start_and_end_among_them(norm):
         seen.append((40 * x).sin().sum(-1).detach())
         return (40 * x).sin().sum(-1)
 
-    found = ascend(loss, draw(5, 2), center=center, radius=0.5, norm=norm, steps=7, best=True)
+    result = ascend(loss, draw(5, 2), center=center, radius=0.5, norm=norm, steps=7, best=True)
     assert len(seen) == 8
     highest = torch.stack(seen).amax(0)
-    assert_close(loss(found), highest)
+    assert_close(loss(result), highest)
     assert (highest > seen[7]).any(), "otherwise keeping the last would have done"
 
 
 def test_without_a_step_the_start_is_brought_into_the_ball():
     start = torch.tensor([[3.0, -4.0], [0.1, 0.0]], dtype=torch.float64)
     settings = {"center": torch.zeros_like(start), "radius": 1.0, "norm": "l2", "steps": 0}
-    found = ascend(lambda x: x.sum(-1), start, **settings)
-    assert_close(found, torch.tensor([[0.6, -0.8], [0.1, 0.0]], dtype=torch.float64))
+    result = ascend(lambda x: x.sum(-1), start, **settings)
+    assert_close(result, torch.tensor([[0.6, -0.8], [0.1, 0.0]], dtype=torch.float64))
 
 
 def test_an_example_whose_loss_is_flat_stays_where_it_began():
     start = torch.tensor([[0.1, 0.2]], dtype=torch.float64)
     for norm in ("l2", "linf"):
-        found = ascend(lambda x: (0 * x).sum(-1), start, center=start, radius=1.0, norm=norm, steps=3, best=True)
-        assert_close(found, start)
+        result = ascend(lambda x: (0 * x).sum(-1), start, center=start, radius=1.0, norm=norm, steps=3, best=True)
+        assert_close(result, start)
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_loss_that_does_not_know_the_point_leaves_the_start_where_it_is(elsewhere):
     other = draw(3).requires_grad_(elsewhere)
     start = 0.1 * draw(3, 2)
-    found = ascend(lambda _: other * 2, start, center=draw(3, 2), radius=1.0, norm="linf", steps=3, best=True)
-    assert found.equal(start)
+    result = ascend(lambda _: other * 2, start, center=draw(3, 2), radius=1.0, norm="linf", steps=3, best=True)
+    assert result.equal(start)

@@ -25,7 +25,7 @@ OTHERS = {3: [4], 4: [3, 5], 5: [4, 6, 7], 6: [5], 7: [8, 5, 3], 8: [7], PIECE: 
 
 
 def synonyms() -> Synonyms:
-    """What lies beyond a word's count is a special token, which nobody may draw."""
+    """Entries beyond a word's count are a special token, which is never drawn."""
     table, count = torch.full((SIZE, 3), START), torch.zeros(SIZE, dtype=torch.long)
     for word, others in OTHERS.items():
         count[word] = len(others)
@@ -127,16 +127,16 @@ def test_swap_is_the_formula_written_out_word_by_word() -> None:
         for t, word in enumerate(row):
             if free[r][t] and whether[r][t] < 0.5:
                 row[t] = OTHERS[word][int(which[r][t] * len(OTHERS[word]))]
-    found = substitute_words(ids, mask, table, random_key, index, share=0.5)
-    assert found.tolist() == expected
-    assert not found.equal(ids)
+    result = substitute_words(ids, mask, table, random_key, index, share=0.5)
+    assert result.tolist() == expected
+    assert not result.equal(ids)
 
 
 def test_words_and_synonyms_are_drawn_as_often_as_they_should_be() -> None:
     """40,000 words: a share of 0.3, σ = √(0.3·0.7/40,000) = 0.0023; each of three synonyms a third, σ = 0.0043."""
     ids = torch.full((1000, 40), 5)
-    found = substitute_words(ids, torch.ones_like(ids).bool(), synonyms(), RandomKey(1), torch.arange(1000), share=0.3)
-    changed = found[found != ids]
+    result = substitute_words(ids, torch.ones_like(ids).bool(), synonyms(), RandomKey(1), torch.arange(1000), share=0.3)
+    changed = result[result != ids]
     assert len(changed) / ids.numel() == pytest.approx(0.3, abs=4 * 0.0023)
     for other in OTHERS[5]:
         assert float((changed == other).double().mean()) == pytest.approx(1 / 3, abs=4 * 0.0043)
@@ -153,11 +153,11 @@ def test_what_a_text_becomes_depends_on_no_padding_and_no_other_text(
             return substitute_words(ids, mask, synonyms(), random_key, index, share=0.5)
         return substitute_some_words(ids, mask, synonyms(), random_key, index, number=2)
 
-    found = changed(ids, mask, index)
-    assert changed(pad(ids, (0, extra)), pad(mask, (0, extra)), index).equal(pad(found, (0, extra)))
+    result = changed(ids, mask, index)
+    assert changed(pad(ids, (0, extra)), pad(mask, (0, extra)), index).equal(pad(result, (0, extra)))
     for r, row in enumerate(rows):
         alone = changed(*text(row), index[r : r + 1])
-        assert alone[0].equal(found[r, : len(row)])
+        assert alone[0].equal(result[r, : len(row)])
 
 
 @given(rows_of_ids, st.integers(0, 2**40), st.floats(0, 1), st.integers(0, 12))
@@ -169,9 +169,9 @@ def test_only_swappable_words_change_and_only_into_their_synonyms(
     some = substitute_words(ids, mask, synonyms(), RandomKey(key), index, share=share)
     few = substitute_some_words(ids, mask, synonyms(), RandomKey(key), index, number=number)
     assert ids.equal(before)
-    for found in (some, few):
-        assert not (found != ids)[~free].any()
-        for old, new in zip(ids[found != ids].tolist(), found[found != ids].tolist(), strict=True):
+    for result in (some, few):
+        assert not (result != ids)[~free].any()
+        for old, new in zip(ids[result != ids].tolist(), result[result != ids].tolist(), strict=True):
             assert new in OTHERS[old]
             assert new > END
             assert new != PIECE
@@ -180,9 +180,9 @@ def test_only_swappable_words_change_and_only_into_their_synonyms(
 
 def test_another_text_another_step_another_choice() -> None:
     ids, mask = text([5] * 30, [5] * 30)
-    found = substitute_words(ids, mask, synonyms(), RandomKey(0), torch.tensor([0, 1]), share=0.5)
+    result = substitute_words(ids, mask, synonyms(), RandomKey(0), torch.tensor([0, 1]), share=0.5)
     later = substitute_words(ids, mask, synonyms(), RandomKey(0).child(1), torch.tensor([0, 1]), share=0.5)
-    assert len({tuple(row.tolist()) for row in (*found, *later)}) == 4
+    assert len({tuple(row.tolist()) for row in (*result, *later)}) == 4
 
 
 # --- swap_some
@@ -194,8 +194,8 @@ def test_some_words_become_their_closest_synonym() -> None:
     row = torch.tensor([0])
     assert substitute_some_words(ids, mask, synonyms(), RandomKey(0), row, number=0).equal(ids)
     for number in (4, 5, 100):  # all, and more than there are
-        found = substitute_some_words(ids, mask, synonyms(), RandomKey(0), row, number=number)
-        assert found.tolist() == [[START, 4, 4, 7, PIECE, 3, LONER, 7, END]]
+        result = substitute_some_words(ids, mask, synonyms(), RandomKey(0), row, number=number)
+        assert result.tolist() == [[START, 4, 4, 7, PIECE, 3, LONER, 7, END]]
 
 
 def test_the_words_with_the_smallest_lots_are_swapped() -> None:
@@ -203,17 +203,17 @@ def test_the_words_with_the_smallest_lots_are_swapped() -> None:
     index = torch.tensor([2, 7])
     lots = RandomKey(4).uniform(index, 6, dtype=torch.float64).tolist()
     free = [[0, 1, 2, 3, 4, 5], [0, 4, 5]]
-    found = substitute_some_words(ids, mask, synonyms(), RandomKey(4), index, number=2)
+    result = substitute_some_words(ids, mask, synonyms(), RandomKey(4), index, number=2)
     for r in range(2):
         expected = sorted(free[r], key=lambda t, r=r: lots[r][t])[:2]  # type: ignore[misc]
-        assert (found[r] != ids[r]).nonzero().flatten().tolist() == sorted(expected)
+        assert (result[r] != ids[r]).nonzero().flatten().tolist() == sorted(expected)
 
 
 def test_every_choice_of_words_is_as_likely_as_any_other() -> None:
     """12,000 texts, 6 choices of two words among four: a sixth each, σ = √(5/36/12,000) = 0.0034."""
     ids = torch.tensor([[3, 4, 5, 8]]).expand(12_000, 4)
-    found = substitute_some_words(ids, ids > 0, synonyms(), RandomKey(0), torch.arange(12_000), number=2)
-    pairs = (found != ids).double() @ torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64)
+    result = substitute_some_words(ids, ids > 0, synonyms(), RandomKey(0), torch.arange(12_000), number=2)
+    pairs = (result != ids).double() @ torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64)
     shares = torch.unique(pairs, return_counts=True)[1] / 12_000
     assert len(shares) == 6
     assert (shares - 1 / 6).abs().max() < 4 * 0.0034
@@ -221,11 +221,11 @@ def test_every_choice_of_words_is_as_likely_as_any_other() -> None:
 
 def test_texts_without_a_word_to_swap_stay_as_they_are() -> None:
     ids, mask = text([START, END], [LONER], [7, PIECE])
-    for found in (
+    for result in (
         substitute_words(ids, mask, synonyms(), RandomKey(0), torch.arange(3), share=1.0),
         substitute_some_words(ids, mask, synonyms(), RandomKey(0), torch.arange(3), number=3),
     ):
-        assert found.equal(ids)
+        assert result.equal(ids)
 
 
 # --- nearest
@@ -233,15 +233,15 @@ def test_texts_without_a_word_to_swap_stay_as_they_are() -> None:
 
 def loop(vectors: Tensor, k: int, allowed: list[bool]) -> list[list[tuple[float, int]]]:
     """Every word's closest others, by the definition."""
-    found = []
+    results = []
     for i, one in enumerate(vectors.double()):
         cosines = [
             (float(one @ other / one.norm() / other.norm()), j)
             for j, other in enumerate(vectors.double())
             if j != i and allowed[j]
         ]
-        found.append(sorted(cosines, reverse=True)[:k])
-    return found
+        results.append(sorted(cosines, reverse=True)[:k])
+    return results
 
 
 @pytest.mark.parametrize("block", [1, 40, 1 << 24])  # a word at a time; three, the last block shorter; all
@@ -256,9 +256,9 @@ def test_nearest_is_what_a_loop_finds_in_blocks_of_any_size(
         ids, cosines = nearest_words(vectors, k, chosen)
         assert ids.shape == cosines.shape == (13, k)
         expected = loop(vectors, k, [True] * 13 if chosen is None else chosen.tolist())
-        for row, (found, values) in enumerate(zip(ids.tolist(), cosines.tolist(), strict=True)):
+        for row, (result, values) in enumerate(zip(ids.tolist(), cosines.tolist(), strict=True)):
             real = len(expected[row])
-            assert found[:real] == [j for _, j in expected[row]]
+            assert result[:real] == [j for _, j in expected[row]]
             assert values[:real] == pytest.approx([cosine for cosine, _ in expected[row]], abs=1e-6)
             assert values[real:] == [-torch.inf] * (k - real)
 
@@ -272,7 +272,7 @@ def test_nearest_worked_by_hand() -> None:
     torch.testing.assert_close(cosines, torch.tensor(expected), rtol=0, atol=1e-6)
 
 
-def test_fewer_allowed_words_than_asked_for_and_fewer_words_than_asked_for() -> None:
+def test_fewer_allowed_words_than_requested_and_fewer_words_than_requested() -> None:
     vectors = torch.randn(5, 3)
     ids, cosines = nearest_words(vectors, 4, torch.tensor([True, False, False, True, False]))
     assert cosines.isfinite().sum(-1).tolist() == [1, 2, 2, 1, 2]  # the two allowed have only each other
@@ -281,7 +281,7 @@ def test_fewer_allowed_words_than_asked_for_and_fewer_words_than_asked_for() -> 
     assert nearest_words(vectors, 9)[1].isfinite().sum(-1).tolist() == [4] * 5
 
 
-def test_nearest_neither_changes_the_vectors_nor_asks_for_gradients() -> None:
+def test_nearest_neither_changes_the_vectors_nor_requires_gradients() -> None:
     vectors = torch.nn.Parameter(torch.randn(6, 3))
     before = vectors.detach().clone()
     _, cosines = nearest_words(vectors, 2)

@@ -68,8 +68,8 @@ def test_a_text_has_the_same_key_in_any_batch_padding_and_split(patterns):
 
 
 def test_neither_label_nor_question_enters_the_key():
-    alone, asked = split(), split(pair=True)
-    assert text_key(batch(Data(alone.text, None, np.zeros(len(TEXTS), np.int64)))).equal(text_key(batch(asked)))
+    alone, pairs = split(), split(pair=True)
+    assert text_key(batch(Data(alone.text, None, np.zeros(len(TEXTS), np.int64)))).equal(text_key(batch(pairs)))
 
 
 @pytest.mark.parametrize("first", [1, 29_000])  # the first words of a vocabulary, and late ones

@@ -20,11 +20,11 @@ def test_touching_is_not_overlapping():
     assert mark_tokens([(0, 3), (3, 5), (5, 9)], [(3, 5)]).tolist() == [False, True, False]
 
 
-def test_long_evidence_is_not_forgotten_behind_a_short_one():
+def test_a_long_rationale_is_kept_behind_a_short_one():
     assert mark_tokens([(8, 9)], [(0, 10), (1, 2)]).tolist() == [True]
 
 
-def test_without_evidence_nothing_is_marked():
+def test_without_rationales_nothing_is_marked():
     assert mark_tokens([(0, 1)], []).tolist() == [False]
     assert mark_tokens([], [(0, 1)]).tolist() == []
 

@@ -39,7 +39,7 @@ def on_disk(tmp_path):
 
 @pytest.fixture
 def on_hub(monkeypatch):
-    """Answer `datasets.load_dataset` with splits of these columns, and say how it was called."""
+    """Answer `datasets.load_dataset` with splits of these columns, and record the calls."""
 
     def load(name, **splits):
         calls = []
@@ -366,7 +366,7 @@ def _cases(names):
 
 @pytest.fixture(scope="module", params=_cases(PUBLISHED))
 def real(request):
-    """Read once for all that is asked of it; of this scope, so that one is forgotten before the next is read."""
+    """Read once for all tests of it; of this scope, so that one is freed before the next is read."""
     if not (REAL / request.param).is_dir():
         pytest.skip(f"{request.param} is not in the data folder")
     return load_corpus(request.param, data_dir=REAL)

@@ -11,7 +11,7 @@ from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Capability, Model
 
 
-class Told(Model):
+class ConstantModel(Model):
     """Predicts what is written down for each row of the split."""
 
     def __init__(self, label: Tensor) -> None:
@@ -20,11 +20,11 @@ class Told(Model):
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
         logits = torch.nn.functional.one_hot(self.label[batch.index], 3).double()
-        return type("Said", (), {"weights": None, "logits": logits})
+        return type("Output", (), {"weights": None, "logits": logits})
 
 
-class Written(Explainer):
-    """Says what is written down for each row of the split, as wide as the batch is."""
+class ConstantExplainer(Explainer):
+    """Returns constant weights for each row of the split, as wide as the batch."""
 
     requires: ClassVar[frozenset[Capability]] = frozenset()
 
@@ -38,7 +38,7 @@ class Written(Explainer):
         return Saliency(weights, model(batch, embedded).logits)
 
 
-class Costly(Written):
+class Costly(ConstantExplainer):
     """The same, of so many passes that a sample will do."""
 
     forward_passes: ClassVar[int] = 1000

@@ -5,7 +5,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_NO_CACHE=1 PYTHONUNBUF
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src ./src
-RUN pip install uv \
+RUN pip install uv==0.13.8 \
     && uv pip install --system --torch-backend=cpu --constraint constraints.txt ".[serve]" \
     && rm -rf /source \
     && useradd --uid 10001 --create-home --home-dir /app --shell /usr/sbin/nologin steadygaze

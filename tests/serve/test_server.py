@@ -17,8 +17,9 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import serve_command
 from steadygaze.cli.serve_command import check_exposure
 from steadygaze.core.errors import UserError
+from steadygaze.serve.api import Models
 from steadygaze.serve.application import application
-from steadygaze.serve.batching import Batcher, Busy
+from steadygaze.serve.batching import LARGEST_BATCH, Batcher, Busy
 from steadygaze.serve.security import MOST_BYTES, Access
 from steadygaze.serve.served_models import ServedModel, shift
 
@@ -245,6 +246,33 @@ def test_items_that_wait_are_processed_together_by_kind():
     assert results == [f"{kind}{i}" for i, kind in enumerate("abaaabaa")]
     assert max(len(items) for _, items in calls) == 3
     assert all(a < b for _, items in calls for a, b in pairwise(items))  # in the order of arrival
+
+
+def test_a_batch_ends_before_items_that_count_as_too_many():
+    calls = []
+
+    def work(kind, items):
+        calls.append(list(items))
+        return items
+
+    async def run():
+        batcher = Batcher(work, largest=10, size=lambda kind, item: item)
+        await asyncio.gather(*(batcher.submit("x", size) for size in (4, 6, 1, 50, 3, 3)))
+        await batcher.close()
+
+    asyncio.run(run())
+    assert calls == [[4, 6], [1], [50], [3, 3]]
+
+
+def test_long_texts_with_many_forward_passes_are_not_in_one_batch():
+    """A batch cannot be interrupted: one request must not keep the model for minutes."""
+    models = Models([served()])
+    long, short = "a " * 10_000, "a good film"
+    for kind in (("explain", "cheerful", None, None, "word"), ("explain", "cheerful", "lime"), ("certify", "cheerful")):
+        assert models.batch_size(kind, long) > LARGEST_BATCH
+        assert models.batch_size(kind, (short, long)) > LARGEST_BATCH
+        assert models.batch_size(kind, short) < 1.1
+    assert models.batch_size(("predict", "cheerful"), long) == 1
 
 
 def test_the_next_requests_of_the_same_clients_are_one_batch():

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from steadygaze.core.errors import UserError
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.audit_job import guard
-from steadygaze.serve.batching import Batcher
+from steadygaze.serve.batching import LARGEST_BATCH, Batcher
 from steadygaze.serve.security import EARLIER
 from steadygaze.serve.served_models import ServedData, ServedModel, shift
 
@@ -94,7 +94,7 @@ class Models:
         for model in models:
             guard(model.adapter)
         self.data = data
-        self.batcher = Batcher(self._work)
+        self.batcher = Batcher(self._work, size=self.batch_size)
         self.seconds = seconds
 
     def find(self, name: str | None) -> ServedModel:
@@ -103,6 +103,14 @@ class Models:
         if name not in self.by_name:
             raise UserError(f"there is no model {name!r:.80}; models: {', '.join(self.by_name)}")
         return self.by_name[name]
+
+    def batch_size(self, kind: tuple[Any, ...], item: Any) -> float:
+        """As how many items a text counts in a batch: a long text with an expensive explanation is alone."""
+        method, name, *arguments = kind
+        if method == "predict" or (method == "explain" and not self.by_name[name].is_expensive(arguments[0])):
+            return 1.0
+        characters = len(item) if isinstance(item, str) else sum(map(len, item))
+        return 1.0 + LARGEST_BATCH * characters / MOST_CHARACTERS
 
     def _work(self, kind: tuple[Any, ...], items: Sequence[Any]) -> Sequence[Any]:
         method, name, *arguments = kind

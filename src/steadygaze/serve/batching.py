@@ -6,6 +6,8 @@ all requests of the oldest kind, up to a limit.  A single request therefore neve
 After a batch, its clients often send their next requests within milliseconds.  If the batch had several items, the
 thread waits for as many items as before, at most LINGER of the time of that batch and LONGEST_LINGER seconds: larger
 batches cost less per item.
+
+An item can count as several: a batch cannot be interrupted, and other clients wait for its end.
 """
 
 import asyncio
@@ -24,6 +26,8 @@ MOST_WAITING = 1024
 
 Work = Callable[[Any, Sequence[Any]], Sequence[Any]]
 """(kind of work, items) -> results."""
+Size = Callable[[Any, Any], float]
+"""(kind of work, item) -> as how many items it counts."""
 
 
 class Busy(Exception):
@@ -33,8 +37,14 @@ class Busy(Exception):
 class Batcher:
     """Calls `work` in one thread, with several items of the same kind where possible."""
 
-    def __init__(self, work: Work, largest: int = LARGEST_BATCH, most_waiting: int = MOST_WAITING) -> None:
-        self._work, self._largest, self._most_waiting = work, largest, most_waiting
+    def __init__(
+        self,
+        work: Work,
+        largest: int = LARGEST_BATCH,
+        most_waiting: int = MOST_WAITING,
+        size: Size = lambda kind, item: 1.0,
+    ) -> None:
+        self._work, self._largest, self._most_waiting, self._size = work, largest, most_waiting, size
         self._queues: OrderedDict[Hashable, deque[tuple[Any, asyncio.Future[Any]]]] = OrderedDict()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._task: asyncio.Task[None] | None = None
@@ -77,7 +87,7 @@ class Batcher:
                 finished = 0
                 continue
             kind, queue = self._queues.popitem(last=False)
-            batch = [queue.popleft() for _ in range(min(self._largest, len(queue)))]
+            batch = self._take(kind, queue)
             if queue:
                 self._queues[kind] = queue  # behind the other kinds
             self.waiting -= len(batch)
@@ -85,6 +95,15 @@ class Batcher:
                 start = time.perf_counter()
                 await self._process(kind, wanted)
                 finished, seconds = len(wanted), time.perf_counter() - start
+
+    def _take(self, kind: Hashable, queue: deque[tuple[Any, "asyncio.Future[Any]"]]) -> list[Any]:
+        """The next batch: one item, and further ones up to the limit."""
+        batch = [queue.popleft()]
+        left = self._largest - self._size(kind, batch[0][0])
+        while queue and (size := self._size(kind, queue[0][0])) <= left:
+            batch.append(queue.popleft())
+            left -= size
+        return batch
 
     async def _process(self, kind: Hashable, batch: Sequence[tuple[Any, "asyncio.Future[Any]"]]) -> None:
         self.batches += 1

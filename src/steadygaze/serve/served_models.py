@@ -36,6 +36,8 @@ TOP = 5
 SAMPLES = 200
 """Rewrites of a certificate: it should take less than a second."""
 BATCH = inference.BATCH
+EXPENSIVE = 25
+"""Forward passes of an expensive explanation."""
 MOST_PIECES = 200_000
 """Words that the server remembers for a black box."""
 MOST_MATCHES = 100_000
@@ -120,6 +122,10 @@ class ServedModel:
         self.check_explainer(explainer)
         run = self.adapter.explain_function(explainer, target, granularity)
         return list(run(list(inputs), inference.BATCH))
+
+    def is_expensive(self, explainer: str | None) -> bool:
+        """Whether an explanation needs many forward passes; None: the default explainer."""
+        return EXPLAINERS[explainer or self.explainers[0]].forward_passes >= EXPENSIVE
 
     def check_explainer(self, explainer: str | None) -> None:
         if explainer is not None and explainer not in self.explainers:

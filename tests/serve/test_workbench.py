@@ -236,6 +236,7 @@ DROP = """(zone) => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_dropped_file_is_explained_and_downloaded_in_every_format(page):
     page.get_by_role("button", name="Data", exact=True).click()
     page.locator("#drop").evaluate(DROP)
@@ -253,6 +254,7 @@ def test_a_dropped_file_is_explained_and_downloaded_in_every_format(page):
     assert page.evaluate("document.activeElement.closest('#data-jobs') !== null")
 
 
+@pytest.mark.slow
 def test_a_job_shows_its_progress_survives_a_reload_and_is_canceled(open_page):
     go = threading.Event()
     go.set()
@@ -301,6 +303,7 @@ LINKS = [
 ]
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("state", LINKS, ids=str)
 def test_a_hostile_link_runs_no_script_and_leaves_a_page_that_works(open_page, address, state):
     page = open_page(f"{address}/#{quote(json.dumps(state))}")

@@ -93,6 +93,7 @@ def test_models_of_pairs_are_compared(pair_page):
     expect(tables.nth(1).locator("tbody th")).to_have_text(TEXT.split())
 
 
+@pytest.mark.slow
 def test_a_pair_of_the_data_is_picked(pair_page):
     pair_page.get_by_role("button", name="Text of the data").click()
     expect(pair_page.locator("#status")).to_have_text("Label of the data: pos.")

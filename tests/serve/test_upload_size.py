@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import sys
 
 import pyarrow as pa
 import pytest
@@ -96,9 +97,18 @@ def test_usual_files_pass():
 
 
 @pytest.mark.slow
-def test_the_memory_of_the_process_that_reads_a_parquet_file_first_is_limited():
+def test_lists_without_content_count():
     status, message, _ = run(refused(null_bomb(), "nulls.parquet"))
     assert (status, "too large without compression" in message) == (422, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space")
+def test_the_memory_of_the_process_that_reads_a_parquet_file_first_is_limited(monkeypatch):
+    """A usual file, and less memory than Python needs."""
+    monkeypatch.setattr(upload_size, "MOST_MEMORY", 50 << 20)
+    status, message, _ = run(refused(as_parquet(text=["a good film"]), "rows.parquet"))
+    assert status == 422
+    assert "too large without compression" in message or "cannot be read as parquet" in message
 
 
 def test_results_that_fill_the_disk_fail_the_job_and_are_deleted(tmp_path, monkeypatch):

@@ -150,6 +150,12 @@ def test_a_link_restores_the_state(page, address):
     expect(page.locator("#history li")).to_have_text(["a good film", "good → great"])
 
 
+def test_a_link_that_cannot_be_copied_is_not_called_copied(page):
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#status")).to_contain_text("The address of the page is the link.")
+
+
 def test_a_state_is_exported_as_json_html_and_png(page):
     explain(page, f"a good film {SCRIPT}")
     contents = {}

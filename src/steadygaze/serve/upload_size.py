@@ -1,7 +1,7 @@
 """Refuse uploaded files that need much more memory than their size: many columns, many values, long lines, compression.
 
 A parquet file of a few kilobytes can have gigabytes of values, and its metadata can deny it.  A process with limited
-memory therefore reads it first: `python -m steadygaze.serve.upload_size FILE`.
+memory therefore reads it first: `python -m steadygaze.serve.upload_size FILE BYTES`.
 """
 
 import csv
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import UserError, one_line
 from steadygaze.data.tables import BLOCK, json_rows
 from steadygaze.data.user_files import CHUNK
 
@@ -29,8 +29,8 @@ MOST_EXPANDED_CHUNK = 128 << 20
 MOST_MEMORY = 3 << 30
 """Address space of the process that reads a parquet file first."""
 SECONDS = 120
-TOO_LARGE = 3
-"""Exit status of that process: the file is too large."""
+UNREADABLE, TOO_LARGE = 1, 3
+"""Exit statuses of that process."""
 SEPARATORS = {".csv": b",\n", ".tsv": b"\t\n", ".jsonl": b",[{\n", ".txt": b""}
 PART = 1 << 20
 
@@ -81,7 +81,7 @@ def _count_values(path: Path) -> None:
 
 
 def _check_parquet(path: Path) -> None:
-    command = [sys.executable, "-m", __name__, str(path)]
+    command = [sys.executable, "-m", __name__, str(path), str(MOST_MEMORY)]
     source = str(Path(__file__).parents[2])
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
@@ -89,7 +89,10 @@ def _check_parquet(path: Path) -> None:
         run = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise UserError(f"reading the file takes longer than {SECONDS} seconds: split it") from None
-    if run.returncode not in (0, 1):  # 1: an error that the reader of the file explains
+    if run.returncode == UNREADABLE:
+        reason = run.stderr.decode(errors="replace").strip()
+        raise UserError(f"the file cannot be read as parquet: {reason:.200}")
+    if run.returncode:  # also a signal: the process had too little memory
         raise UserError(
             f"the file is too large without compression: at most {MOST_EXPANDED >> 20:,} MiB in all, "
             f"{MOST_EXPANDED_CHUNK >> 20} MiB in {CHUNK:,} rows and {MOST_COLUMNS:,} columns are read"
@@ -114,7 +117,7 @@ def _is_small(path: Path) -> bool:
         if len(file.schema_arrow.names) > MOST_COLUMNS:
             return False
         size = 0
-        for batch in file.iter_batches(CHUNK):
+        for batch in file.iter_batches(CHUNK, use_threads=False):
             part = sum(map(expanded_bytes, batch.columns))
             size += part
             if part > MOST_EXPANDED_CHUNK or size > MOST_EXPANDED:
@@ -122,18 +125,21 @@ def _is_small(path: Path) -> bool:
     return True
 
 
-def _limit_memory() -> None:
+def _limit_memory(most: int) -> None:
     """Of this process; Windows has no such limit."""
     try:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 if __name__ == "__main__":
-    _limit_memory()
+    _limit_memory(int(sys.argv[2]))
     try:
         sys.exit(0 if _is_small(Path(sys.argv[1])) else TOO_LARGE)
-    except (MemoryError, pa.ArrowMemoryError):
+    except MemoryError:  # also that of Arrow
         sys.exit(TOO_LARGE)
+    except Exception as error:
+        print(one_line(error), file=sys.stderr)
+        sys.exit(UNREADABLE)

@@ -230,7 +230,11 @@ export function startTextView() {
   element("undo").addEventListener("click", () => goBack(state.versions.length - 1));
   element("reset").addEventListener("click", () => goBack(1));
   element("link").addEventListener("click", guarded(async () => {
-    await navigator.clipboard?.writeText(location.href);
+    if (!navigator.clipboard) { // only pages of this machine, or with TLS, have one
+      say("This browser does not allow copying here. The address of the page is the link.");
+      return;
+    }
+    await navigator.clipboard.writeText(location.href);
     say("The link to this state is copied.");
   }));
   element("save-json").addEventListener("click", () => save("explanations.json", JSON.stringify(state.results, null, 1), "application/json"));

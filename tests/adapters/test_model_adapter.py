@@ -167,6 +167,9 @@ def test_the_message_about_labels_lists_those_of_the_data_and_what_to_pass():
     with pytest.raises(UserError) as error:
         adapter.label_codes(["upset", "happy", "upset"])
     assert "The labels of the data are 'happy', 'upset'." in str(error.value)
+    assert "--classes happy,upset (classes=) if 'negative' is 'happy' and 'positive' is 'upset'" in str(error.value)
+    with pytest.raises(UserError) as error:
+        adapter.label_codes(["upset", "happy", "calm"])
     assert "--classes A,B (classes=), where A is your name of 'negative' and B is your name of 'positive'" in str(
         error.value
     )

@@ -50,6 +50,23 @@ def test_accuracy_below_the_commonest_label_is_reported_with_the_mapping():
     assert "label 0 is class 'hate', label 1 is class 'normal'" in note
 
 
+@pytest.mark.usefixtures("fewer_protocols")
+@pytest.mark.parametrize(
+    ("labels", "classes", "option"),
+    [
+        (HATE_IS_1, ["hate", "normal"], "1,0"),  # by position: other names of the same order would change nothing
+        (["hate"] * 3 + ["normal"] * 2, ["normal", "hate"], "hate,normal"),
+    ],
+    ids=["by position", "by name"],
+)
+def test_exchanged_classes_are_reported_with_the_option_that_mends_them(labels, classes, option):
+    report = sg.audit(mentions_hate, TEXTS, labels, classes=classes, **FEW)
+    assert any(note.endswith(f"; with --classes {option} it would be 1.000.") for note in report.notes)
+    mended = sg.audit(mentions_hate, TEXTS, labels, classes=option.split(","), **FEW)
+    assert accuracy(mended) == 1.0
+    assert not any("--classes" in note for note in mended.notes)
+
+
 def test_accuracy_equal_to_the_share_of_the_commonest_label_is_not_reported():
     always = sg.audit(lambda texts: [[0.2, 0.8]] * len(texts), TEXTS, HATE_IS_1, classes=[0, 1], **FEW)
     assert accuracy(always) == 0.6
@@ -88,3 +105,12 @@ def test_an_empty_name_among_the_classes_is_refused(capsys, hugging_face):
         ended = run(capsys, "audit", model, "--data", data, "--classes", classes, "--device", "cpu")
         assert ended.code == 2, classes
         assert "class" in ended.err
+
+
+def test_evaluate_prints_the_command_with_exchanged_classes(capsys, hugging_face):
+    model, data = hugging_face
+    words = ["evaluate", str(model), "--data", str(data), "--device", "cpu"]
+    ended = run(capsys, *words)
+    command = f"try:  steadygaze evaluate {model} --data {data} --classes 1,0"
+    assert f"would be 1.000 with exchanged classes; {command}" in ended.err
+    assert "try:" not in run(capsys, *words, "--classes", "1,0").err

@@ -1,5 +1,7 @@
 """Commands check the file and its columns before they load the model."""
 
+import json
+
 import pytest
 
 import commands
@@ -63,3 +65,24 @@ def test_no_example_without_an_unused_column(run, tmp_path):
     (tmp_path / "labels.jsonl").write_text('{"label": "good"}\n')
     message = run(*COMMANDS["evaluate"], "labels.jsonl").err
     assert "Name the text column with --text (text=)." in message
+
+
+@pytest.mark.parametrize("command", ["audit", "evaluate"])
+def test_labels_that_the_model_does_not_know_are_reported_before_it_is_loaded(run, tmp_path, command):
+    """The folder has no weights: loading it would be another error."""
+    (tmp_path / "model").mkdir()
+    config = {"architectures": ["BertForSequenceClassification"], "id2label": {"1": "POSITIVE", "0": "NEGATIVE"}}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    words = (command, "model", "--data", "complaints.csv", "--text", "full message", "--label", "outcome")
+    message = run(*words).err
+    assert "the data have the label 'bad', which is not a class of model" in message
+    assert "pass --classes bad,good (classes=) if 'NEGATIVE' is 'bad' and 'POSITIVE' is 'good'" in message
+    assert "or --classes good,bad if it is the other way round" in message
+    assert "not a class" not in run(*words, "--classes", "bad,good").err
+
+
+def test_a_missing_label_column_is_guessed_by_its_few_values(run, tmp_path):
+    rows = [f"{i},{('web', 'shop', 'phone')[i % 3]},text {i},{('bad', 'good')[i % 2]}" for i in range(12)]
+    (tmp_path / "many.csv").write_text("\n".join(["id,channel,message,outcome", *rows]))
+    message = run("evaluate", "no-model", "--data", "many.csv", "--text", "message").err
+    assert "Name the label column with --label (label=), for example --label outcome." in message

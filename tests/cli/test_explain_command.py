@@ -198,3 +198,19 @@ def test_training_texts_among_the_labeled_texts_are_counted(explained, tmp_path)
     assert "! 3 of 4 texts were training texts: the scores are optimistic" in ended.err
     audit = f"next:  steadygaze audit {tmp_path / 'model'} --data {file} --label label --html audit.html"
     assert ended.err.splitlines()[-2:] == [audit, "next:  steadygaze list explainers"]
+
+
+def test_unknown_words_are_counted(tmp_path, capsys):
+    texts = [f"a {word} film {i}" for i in range(12) for word in ("bad", "good")]
+    clf = steadygaze.TextClassifier("average", epochs=1, device="cpu", settings={"min_df": 1})
+    clf.fit(texts, [text.split()[1] for text in texts]).save(tmp_path / "model")
+    ended = run(capsys, "explain", tmp_path / "model", "a good film", "a zyx film")
+    assert "! unknown tokens: 1 of 6 are not in the model's vocabulary." in ended.err
+    columns = "--data FILE --text COLUMN --label COLUMN --html audit.html"
+    assert f"next:  steadygaze audit {tmp_path / 'model'} {columns}" in ended.err
+    assert "unknown tokens" not in run(capsys, "explain", tmp_path / "model", "a good film").err
+    (line,) = [
+        line for line in run(capsys, "explain", tmp_path / "model", "zyx qwf").err.splitlines() if "vocab" in line
+    ]
+    assert line.startswith("! unknown tokens: 2 of 2 are not in the model's vocabulary.")
+    assert "Its predictions for these texts are not reliable" in line

@@ -93,7 +93,8 @@ def test_a_small_dataset_is_learned_reported_saved_and_reproduced(tmp_path, caps
     settings = {"hidden": 16, "learning_rate": 1e-2, "min_df": 2}  # min_df as in large datasets
     fitted = TextClassifier("average", settings=settings, epochs=12, device="cpu", verbose=True).fit(texts, labels)
     shown = " ".join(capsys.readouterr().err.split())
-    assert "fewer than 2,000 texts: training uses the settings for small datasets, and saves the last epoch" in shown
+    assert "fewer than 2,000 texts: training uses the settings for small datasets (-v lists them" in shown
+    assert "saved after the last epoch: so few validation texts do not show which epoch is best" in shown
     assert "select=last" not in shown, "only -v lists the settings"
     assert fitted.score(*corpus(60, seed=1)) > 0.9
     description = fitted.stored_.description

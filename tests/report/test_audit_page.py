@@ -322,7 +322,7 @@ def test_the_page_names_the_folder_of_its_command_and_what_a_verification_needs(
 def test_the_page_begins_with_a_summary_in_words(html):
     first = plain_text(html[html.index("<body>") : html.index("<main>")])
     assert (
-        "This audit tested the attention of reviews-model on 400 texts. The answer is yes for faithfulness. "
+        "This audit tested the attention of the model reviews-model on 400 texts. The answer is yes for faithfulness. "
         "The answer is no for freedom from shortcuts. The texts do not decide stability. "
         "Not measured: seed consistency and plausibility. "
         "The model predicts the right label for 91.2 % of the texts (95 % interval 88.4 to 94.0 %). "

@@ -86,7 +86,7 @@ def test_every_word_of_a_selection_is_painted_the_heavier_the_stronger():
 
 
 def test_the_scale_is_in_the_legend():
-    assert f"if it is {STANDS_OUT} uniform shares or half of all; uniform weights stay pale" in legend([weighed([1.0])])
+    assert f"if it is {STANDS_OUT} times the mean or half of all; equal weights are pale" in legend([weighed([1.0])])
 
 
 THEMES = {

@@ -15,11 +15,18 @@ from torch import Tensor
 
 from steadygaze.adapters.output_labels import label_matrix, numbers
 from steadygaze.core.arguments import choice, integer, validated
-from steadygaze.core.errors import MAX_NAMES, UserError
+from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Batch, Label, Task
 from steadygaze.data.batches import Data, placed_data
-from steadygaze.data.text_checks import UnmatchedLabel, check_label_order, check_labels, positions
+from steadygaze.data.text_checks import (
+    UnmatchedLabel,
+    check_label_order,
+    check_labels,
+    listed_names,
+    positions,
+    unmatched_label,
+)
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage, truncation
 from steadygaze.estimator.inputs import check_label_count, is_single_text, join_questions, list_labels, read_texts
@@ -72,7 +79,7 @@ class ModelAdapter:
     """Unless it is classification, `classes` are the names of the outputs."""
 
     def __repr__(self) -> str:
-        names = _names("outputs" if self.outputs else "classes", self.classes)
+        names = listed_names("outputs" if self.outputs else "classes", self.classes)
         return f"ModelAdapter({self.name!r}, {self.kind}, {names})"
 
     @property
@@ -294,7 +301,7 @@ class ModelAdapter:
         """The position of each label among the classes, see `positions`."""
         codes = positions(check_labels(labels, minimum_classes=1), self.classes)
         if isinstance(codes, UnmatchedLabel):
-            raise self._unknown_label(codes.label, labels)
+            raise unmatched_label(codes.label, labels, self.classes, self.name)
         return codes
 
     def is_comparable(self, other: "ModelAdapter") -> bool:
@@ -308,20 +315,6 @@ class ModelAdapter:
         """Encode texts for this model; all subwords of a word are one unit."""
         tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
         return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces")
-
-    def _unknown_label(self, label: Label, labels: Sequence[Label]) -> UserError:
-        letters = [chr(ord("A") + i) for i in range(min(len(self.classes), MAX_NAMES))]
-        meaning = " and ".join(f"{a} is your name of {c!r}" for a, c in zip(letters[:2], self.classes, strict=False))
-        return UserError(
-            f"the data have the label {label!r}, which is not a class of {self.name}; its "
-            f"{_names('classes', self.classes)}.  The {_names('labels of the data', sorted(set(labels), key=str))}.  "
-            f"If they name the same classes, pass --classes {','.join(letters)} (classes=), where {meaning}"
-        )
-
-
-def _names(noun: str, names: Sequence[Label]) -> str:
-    """The first names of a list, as "classes are 'negative', 'positive'"."""
-    return f"{noun} are {', '.join(map(repr, names[:MAX_NAMES]))}" + (" …" if len(names) > MAX_NAMES else "")
 
 
 class SingleOutput(Model):

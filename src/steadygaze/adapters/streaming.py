@@ -22,6 +22,7 @@ from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label, texts_of
 from steadygaze.data.token_alignment import Coverage, truncation
+from steadygaze.data.token_alignment import coverage as token_coverage
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
 
@@ -184,11 +185,12 @@ def explain(
     batch_size: int | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
+    note: Callable[[str], None] | None = None,
 ) -> "Iterator[Explanation]":
     """Yield one Explanation per text, in order, with this explainer or the default of the model.
 
     `settings` configure the explainer (samples, steps …); `seed` is its random seed.  A warning about truncated texts
-    comes last.
+    comes last; then `note` receives the number of unknown tokens, if there are any.
     """
     from steadygaze.adapters.as_adapter import as_adapter
 
@@ -198,10 +200,16 @@ def explain(
     )
     size, coverage = batch_size or inference.BATCH, Coverage()
     for _, explanations in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
-        coverage += truncation(adapter.tokens, [e.read_to for e in explanations])
+        if note is None or getattr(adapter.tokens, "unknown_id", None) is None:
+            coverage += truncation(adapter.tokens, [e.read_to for e in explanations])
+        else:
+            texts = [explanation.text for explanation in explanations]
+            coverage += token_coverage(adapter.tokens, adapter.tokens.place(texts).ragged)
         yield from explanations
-    for warning in coverage.warnings():
+    for warning in (coverage if note is None else replace(coverage, unknown=0)).warnings():
         warnings.warn(warning, stacklevel=2)
+    if note is not None and coverage.unknown_note:
+        note(coverage.unknown_note)
 
 
 def _in_parallel(

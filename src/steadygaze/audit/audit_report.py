@@ -24,10 +24,11 @@ from steadygaze.audit.report_texts import evaluation_and_explanations, largest_s
 from steadygaze.audit.verdict_rules import interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
+from steadygaze.core.maths.macro_f1 import confusion_counts
 from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.token_alignment import coverage
-from steadygaze.results.evaluation import overlap_sentence
+from steadygaze.results.evaluation import accuracy_below_baseline, exchanged_classes, overlap_sentence, written_labels
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
@@ -178,18 +179,24 @@ def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
     codes = prepared.case.data.label
     if codes is None:
         return ()
-    accuracy = float((prepared.case.probs.argmax(-1).numpy() == codes).mean())
-    baseline = np.bincount(codes).max() / len(codes)
-    if accuracy >= baseline - 1.96 * (baseline * (1 - baseline) / len(codes)) ** 0.5:
-        return ()
     labels, classes = [str(example.label) for example in prepared.examples], prepared.adapter.classes
+    confusion = confusion_counts(codes, prepared.case.probs.argmax(-1).numpy(), len(classes))
+    if (scores := accuracy_below_baseline(confusion)) is None:
+        return ()
+    accuracy, baseline = scores
     pairs = sorted(set(zip(labels, codes.tolist(), strict=True)))
     sentence = f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the most frequent label"
+    written = written_labels(labels, codes.tolist(), classes)
+    exchanged = exchanged_classes(confusion, written) if prepared.adapter.classifier is None else None
+    option = ""
+    if exchanged is not None:
+        names = ",".join(map(str, exchanged[0]))
+        option = f"; with --classes {names:.200} it would be {exchanged[1]:.3f}"
     if all(label == str(classes[code]) for label, code in pairs):
-        return (f"{sentence}.",)
+        return (f"{sentence}{option}.",)
     mapping = ", ".join(f"label {label:.40} is class {str(classes[code])[:40]!r}" for label, code in pairs[:MAPPED])
     ellipsis = " …" if len(pairs) > MAPPED else ""
-    return (f"{sentence}: the labels may be mapped to wrong classes; check --classes ({mapping}{ellipsis}).",)
+    return (f"{sentence}: the labels may be mapped to wrong classes; check --classes ({mapping}{ellipsis}){option}.",)
 
 
 def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:

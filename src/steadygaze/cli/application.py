@@ -165,6 +165,13 @@ class CorpusOptions:
     label: LabelIfAny = None
     drop_empty: DropEmpty = False
 
+    @property
+    def words(self) -> list[str]:
+        """These options as words of a command."""
+        texts = [word for name in self.text or [] for word in ("--text", name)]
+        labels = ["--label", self.label] if self.label else []
+        return ["--data", self.data, *texts, *labels, *(["--drop-empty"] if self.drop_empty else [])]
+
     def check(self, *, labeled: bool = False) -> None:
         """Refuse a missing file or column before a model is loaded."""
         from steadygaze.data.corpora import check_columns

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -31,6 +32,7 @@ from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.audit_config import AuditConfig, Runtime
+from steadygaze.results.evaluation import exchanged_classes, written_labels
 from steadygaze.results.formatting import count_text
 from steadygaze.results.model_card import write_card
 from steadygaze.results.policy import Policy, as_policy
@@ -93,6 +95,9 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
     _show(report, common)
     for line in lines:
         print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
+    if not common.json and (names := _exchanged(loaded, report)):
+        command = rerun_command(portable_settings(asdict(replace(config, classes=names)), Path.cwd()), policy)
+        print_line(console, f"try:  {shlex.join(command)}")
     if report.gate is not None:
         _gate(report.gate, console)
 
@@ -133,6 +138,17 @@ def with_provenance(report: Report, settings: Mapping[str, Any], policy: Policy 
     """Add the command, versions, date and the result of the policy."""
     report = replace(report, command=rerun_command(settings, policy), versions=bundle.versions(), date=date)
     return report if policy is None else report.with_gate(policy)
+
+
+def _exchanged(loaded: LoadedAudit, report: Report) -> tuple[str, ...]:
+    """Labels in the order of the outputs, if the model is worse than a constant without it; else empty."""
+    adapter = loaded.request.adapter
+    if report.evaluation is None or adapter.classifier is not None:
+        return ()
+    labels = [example.label for example in loaded.request.examples if example.label is not None]
+    written = written_labels(labels, adapter.label_codes(labels), adapter.classes)
+    exchanged = exchanged_classes(report.evaluation.confusion, written)
+    return () if exchanged is None else tuple(map(str, exchanged[0]))
 
 
 def _check(outputs: AuditOutputs) -> set[str]:

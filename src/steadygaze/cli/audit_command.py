@@ -94,6 +94,7 @@ def audit(
 
 def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str | None]) -> AuditConfig:
     """Check settings and columns before torch is imported; `signature`: --signers and --signer."""
+    from steadygaze.cli.label_check import check_label_values
     from steadygaze.core.errors import UserError
     from steadygaze.core.settings import build
     from steadygaze.data.corpora import check_columns
@@ -106,6 +107,10 @@ def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str 
     check_columns(config.data, text=config.text, label=config.label, rationales=config.rationales)
     if config.train is not None:
         check_columns(config.train, text=config.text, label=config.label or "label")
+    if config.prompt is None and config.target is None:
+        check_label_values(
+            config.model, config.classes or None, config.data, config.text, config.label, config.drop_empty
+        )
     return config
 
 

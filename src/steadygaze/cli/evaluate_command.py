@@ -1,5 +1,6 @@
 """The command `evaluate`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,9 @@ from steadygaze.cli.application import (
 from steadygaze.cli.output_streams import print_json, print_line
 from steadygaze.core.errors import one_line
 
+WORSE_THAN_CONSTANT = (
+    "the accuracy is below the share of the most frequent label, and would be {:.3f} with exchanged classes"
+)
 SHOWN = 5
 """Wrong predictions in the terminal."""
 Out = Annotated[
@@ -57,10 +61,16 @@ def evaluate(
 ) -> None:
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
     corpus.check(labeled=True)
+    from steadygaze.cli.label_check import check_label_values
+
+    if prompt is None and target is None:
+        names = None if classes is None else [name.strip() for name in classes.split(",")]
+        check_label_values(model, names, corpus.data, corpus.text or ("text",), corpus.label, corpus.drop_empty)
     from steadygaze.audit.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
     from steadygaze.core.types import texts_of
     from steadygaze.models import inference
+    from steadygaze.results.evaluation import exchanged_classes, written_labels
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
     loaded = corpus.load(common, task=adapter.task)
@@ -78,6 +88,13 @@ def evaluate(
         return
     stdout_console().print(evaluation)
     console = stderr_console(common)
+    if adapter.task == "classification" and adapter.classifier is None:
+        written = written_labels(labels, adapter.label_codes(labels), adapter.classes)
+        if (exchanged := exchanged_classes(evaluation.confusion, written)) is not None:
+            words = ["evaluate", model, *corpus.words, *(["--split", split] if split else [])]
+            words += ["--classes", ",".join(map(str, exchanged[0]))]
+            sentence = WORSE_THAN_CONSTANT.format(exchanged[1])
+            print_line(console, f"! {sentence}; try:  steadygaze {shlex.join(words)}")
     for error in evaluation.errors[:SHOWN]:
         prediction = f"{one_line(error.predicted, 24)} {error.probability:.1%}, label {one_line(error.label, 24)}"
         print_line(console, f"wrong: {prediction}: {one_line(error.text, 80)}")

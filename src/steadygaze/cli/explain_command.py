@@ -102,7 +102,10 @@ def explain(
     adapter = load()
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
-    explanations = streaming.explain(subject, inputs.read(subject), batch_size=common.batch_size, **arguments)
+    note = partial(_print_note, common)
+    explanations = streaming.explain(
+        subject, inputs.read(subject), batch_size=common.batch_size, note=note, **arguments
+    )
     counts: Counter[str] = Counter()
     if label is not None and file is not None:
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
@@ -118,6 +121,10 @@ def explain(
         classes = [] if inputs.classes is None else ["--classes", inputs.classes]
         rollout = [] if attention == "last" else ["--attention", attention]
         _print_next([model, *classes, *rollout], file, inputs.columns, label, common)
+
+
+def _print_note(common: Common, sentence: str) -> None:
+    print_line(stderr_console(common), f"! {sentence}")
 
 
 def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Path | None]) -> None:
@@ -170,8 +177,9 @@ def _print_next(
     """Print the commands to try next."""
     import shlex
 
-    texts = [word for name in columns if file is not None and list(columns) != ["text"] for word in ("--text", name)]
-    labels = [] if label is None else ["--label", label]
+    names = ["COLUMN"] if file is None else [name for name in columns if list(columns) != ["text"]]
+    texts = [word for name in names for word in ("--text", name)]
+    labels = ["--label", label or "COLUMN"] if file is None or label is not None else []
     words = ["audit", *model, "--data", "FILE" if file is None else str(file), *texts, *labels, "--html", "audit.html"]
     for command in (shlex.join(words), "list explainers"):
         print_line(stderr_console(common), f"next:  steadygaze {command}")

@@ -21,7 +21,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.types import Label
 
 Locate = Callable[[int], str]
@@ -200,3 +200,27 @@ def check_label_order(classes: Sequence[Label], names: Sequence[Label], model: s
             f"classes= has the classes of {model} in another order than its own, {', '.join(map(str, classes)):.200}: "
             f"remove it, or pass them in that order"
         )
+
+
+def unmatched_label(label: Label, labels: Sequence[Label], classes: Sequence[Label], model: str) -> UserError:
+    """The error of a label without a class, with the option that names the classes."""
+    found = sorted(set(labels), key=str)
+    if len(found) == len(classes) == 2:
+        (first, second), (a, b) = classes, found
+        option = (
+            f"pass --classes {a},{b} (classes=) if {first!r} is {a!r} and {second!r} is {b!r}, or --classes {b},{a} if "
+            "it is the other way round"
+        )
+    else:
+        letters = [chr(ord("A") + i) for i in range(min(len(classes), MAX_NAMES))]
+        meaning = " and ".join(f"{a} is your name of {c!r}" for a, c in zip(letters[:2], classes, strict=False))
+        option = f"pass --classes {','.join(letters)} (classes=), where {meaning}"
+    return UserError(
+        f"the data have the label {label!r}, which is not a class of {model}; its {listed_names('classes', classes)}.  "
+        f"The {listed_names('labels of the data', found)}.  If they name the same classes, {option}"
+    )
+
+
+def listed_names(noun: str, names: Sequence[Label]) -> str:
+    """The first names of a list, as "classes are 'negative', 'positive'"."""
+    return f"{noun} are {', '.join(map(repr, names[:MAX_NAMES]))}" + (" …" if len(names) > MAX_NAMES else "")

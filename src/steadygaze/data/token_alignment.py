@@ -75,6 +75,7 @@ def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
     return means
 
 
+UNRELIABLE = "Its predictions for these texts are not reliable. Check the language and the text column"
 MOSTLY = 0.5
 """Share of unknown tokens that causes a warning."""
 ADVICE = {
@@ -117,6 +118,17 @@ class Coverage:
             "unknown tokens": f"{self.unknown_share:.1%} of {self.tokens:,}",
         }
 
+    @property
+    def unknown_note(self) -> str:
+        """A sentence about unknown tokens in explained texts; empty if there are none."""
+        if not self.unknown:
+            return ""
+        return (
+            f"unknown tokens: {self.unknown:,} of {self.tokens:,} are not in the model's vocabulary.  It reads the "
+            "same placeholder for all of them, so that their weights say nothing about these words"
+            f"{f'.  {UNRELIABLE}' if self.unknown_share > MOSTLY else ''}"
+        )
+
     def warnings(self) -> Iterator[CoverageWarning]:
         if self.truncated:
             limit = self.max_length
@@ -127,7 +139,7 @@ class Coverage:
         if self.unknown_share > MOSTLY:
             yield CoverageWarning(
                 f"{self.unknown_share:.0%} of the tokens are not in the model's vocabulary: "
-                "its predictions for these texts are not reliable. Check the language and the text column"
+                f"{UNRELIABLE[:1].lower()}{UNRELIABLE[1:]}"
             )
 
 

@@ -129,15 +129,30 @@ def _read(path: Path, columns: ColumnNames, chunk: int) -> Iterator[Table]:
     return _with_option(tables, path, columns)
 
 
+GUESSED = ("text", "label")
+"""Columns that the error of a missing column guesses."""
+
+
 def _with_option(tables: Iterator[Table], path: Path, columns: ColumnNames) -> Iterator[Table]:
     try:
         yield from tables
     except NoColumn as error:
         option = columns.option(error.column)
         unused = [name for name in error.known if name not in columns.names and error.known.count(name) == 1]
-        example = f", for example --text {shlex.quote(_longest(path, unused))}" if option == "text" and unused else ""
+        guess = (
+            {"text": _longest, "label": _fewest_values}[option](path, unused) if option in GUESSED and unused else ""
+        )
+        example = f", for example --{option} {shlex.quote(guess)}" if guess else ""
         advice = f"Name the {option} column with --{option} ({option}=){example}."
         raise NoColumn(error.column, f"{error}  {advice}", error.known) from None
+
+
+def _fewest_values(path: Path, names: Sequence[str]) -> str:
+    """The column with the fewest values in the first rows, which is probably the label; '' if none has few."""
+    table = next(read_columns(path, names, CHUNK))
+    values = {name: len(set(map(str, table.columns[name]))) for name in names}
+    few = [name for name in names if 1 < values[name] <= len(table) // 2]  # an id has as many values as rows
+    return min(few, key=values.__getitem__, default="")
 
 
 def _longest(path: Path, names: Sequence[str]) -> str:

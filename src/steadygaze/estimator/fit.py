@@ -19,7 +19,7 @@ from steadygaze.data.synonym_formats import table_files
 from steadygaze.data.text_tokenizer import TextTokenizer
 from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import LOW_COVERAGE
-from steadygaze.estimator import small_data
+from steadygaze.estimator import class_balance, small_data
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
 from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
 from steadygaze.estimator.model_config import ModelConfig
@@ -274,6 +274,10 @@ def _finish(fit: _Fit, model: Model) -> SavedModel:
         watcher.warn(ConstantLabelWarning(f"{sentence}: {description.constant_label}.  It has learned nothing"))
     if (remark := small_data.advice(config, fit.validation, description.best_epoch["macro-f1"])) is not None:
         watcher.say(remark)
+    if config.class_weight is None:
+        classes = list(map(str, description.classes))
+        if (remark := class_balance.advice(model, fit.train, run.job.validation, classes)) is not None:
+            watcher.say(remark)
     hashes = _training_hashes(config, description, fit.train, fit.validation)
     return SavedModel(description, model, plan.tokenizer, hashes)
 

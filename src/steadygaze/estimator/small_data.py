@@ -107,11 +107,11 @@ def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
     if not config.text.small_data:
         return
     few = f"fewer than {SMALL:,} texts: " if len(train.texts) < SMALL else ""
-    last = ", and saves the last epoch instead of the best" if config.training.select == "last" else ""
     watcher.say(
-        f"{few}training uses the settings for small datasets{last} "
-        "(-v lists them; --set small_data=false turns them off)"
+        f"{few}training uses the settings for small datasets (-v lists them; --set small_data=false turns them off)"
     )
+    if config.training.select == "last":
+        watcher.say("the model is saved after the last epoch: so few validation texts do not show which epoch is best")
     names = [f"vectors={config.vectors}"]
     settings = _settings(len(train.texts))
     names += [f"{name}={getattr(getattr(config, part), name)}" for part, values in settings.items() for name in values]

@@ -77,6 +77,7 @@ def templates() -> Environment:
         "number": number,
         "interval": interval,
         "broken": _broken,
+        "unbroken_options": unbroken_options,
         "marked": lambda e: Markup(highlight_html(e)),
         "drawn": Markup,  # an SVG of report/chart_svg.py
         "top_words": _top_words,
@@ -96,6 +97,15 @@ def templates() -> Environment:
 def _broken(name: str) -> Markup:
     """Allow line breaks after | and / in a long name."""
     return Markup("").join(escape(part) + Markup("<wbr>") * (part in "|/") for part in re.split(r"([|/])", name))
+
+
+def unbroken_options(text: str) -> Markup:
+    """The escaped text, in which no line ends within the name of an option.
+
+    >>> unbroken_options("add --test-share <0.2>")
+    Markup('add <span class="option">--test-share</span> &lt;0.2&gt;')
+    """
+    return Markup(re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', str(escape(text))))
 
 
 def _top_words(e: Explanation) -> list[tuple[str, float | None, bool]]:

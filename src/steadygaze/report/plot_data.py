@@ -10,7 +10,7 @@ Report.plots has the points by name.  Shares lie between 0 and 1; distances are 
                                                      share       share of the words, by decreasing weight
                                                      erased      mean probability lost without them
                                                      kept        mean probability lost with only them
-    gradient   one per word                          attention   share of the audited weights
+    gradient   one per token                         attention   share of the audited weights
                                                      gradient    share of the gradient norm
 """
 
@@ -90,8 +90,9 @@ TEXTS = {
     ),
     "gradient": (
         "Agreement of the {of} with the gradient",
-        "One dot is one word; both axes are stretched toward 0. On the diagonal both give it the same share. "
-        "Look for words at the lower right: large {of}, but little influence on the prediction.",
+        "One dot is one token of the texts; of more than 1,000 tokens a sample is drawn. Both axes are stretched "
+        "toward 0. On the diagonal both give a token the same share. Look for tokens at the lower right: large {of}, "
+        "but little influence on the prediction.",
     ),
 }
 """Title and caption."""
@@ -144,7 +145,12 @@ def _gradient(points: Points) -> Table:
     centered, spread = pairs - pairs.mean(0), pairs.std(0)
     correlation = float(centered.prod(1).mean() / spread.prod()) if spread.all() else np.nan
     heavy = pairs[np.argsort(-pairs[:, 0], kind="stable")[: max(1, len(pairs) // 10)]].mean(0)
-    head = ("words", "correlation over all of them", "mean share of the top tenth", "its mean share of the gradient")
+    head = (
+        "drawn tokens",
+        "correlation over all of them",
+        "mean share of the top tenth",
+        "its mean share of the gradient",
+    )
     return head, [(f"{len(pairs):,}", number(correlation), *map(number, heavy.tolist()))]
 
 

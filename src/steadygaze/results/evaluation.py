@@ -161,6 +161,49 @@ class Evaluation(JsonResult):
         return f"<pre>{escape(str(self))}</pre>"
 
 
+def accuracy_below_baseline(confusion: Any) -> tuple[float, float] | None:
+    """Accuracy and the share of the most frequent label, if the accuracy is significantly lower; else None."""
+    counts = np.asarray(confusion)
+    total = counts.sum()
+    if not total:
+        return None
+    accuracy, baseline = float(np.trace(counts) / total), float(counts.sum(1).max() / total)
+    is_below = accuracy < baseline - 1.96 * (baseline * (1 - baseline) / total) ** 0.5
+    return (accuracy, baseline) if is_below else None
+
+
+def written_labels(labels: Sequence[Any], codes: Sequence[int], classes: Sequence[Label]) -> list[str]:
+    """The label of each class as the data write it: labels 0 and 1 may stand for the classes by position.
+
+    >>> written_labels([1, 0, 1], [1, 0, 1], ["negative", "positive"])
+    ['0', '1']
+    """
+    by_code = {code: str(label) for label, code in zip(labels, codes, strict=True)}
+    return [by_code.get(code, str(name)) for code, name in enumerate(classes)]
+
+
+def exchanged_classes(confusion: Any, classes: Sequence[str]) -> tuple[tuple[str, ...], float] | None:
+    """The order of the class names with the highest accuracy; None unless the given order is worse than a constant.
+
+    The accuracy with the new order must reach the share of the most frequent label, but for chance.
+
+    >>> exchanged_classes([[1, 9], [8, 2]], ["happy", "upset"])
+    (('upset', 'happy'), 0.85)
+    >>> exchanged_classes([[9, 1], [2, 8]], ["happy", "upset"]) is None
+    True
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    if (below := accuracy_below_baseline(confusion)) is None:
+        return None
+    counts = np.asarray(confusion)
+    outputs, labels = linear_sum_assignment(-counts.T)
+    accuracy, baseline, total = float(counts.T[outputs, labels].sum() / counts.sum()), below[1], counts.sum()
+    if accuracy < baseline - 1.96 * (baseline * (1 - baseline) / total) ** 0.5:
+        return None
+    return tuple(classes[int(i)] for i in labels), accuracy
+
+
 def overlap_sentence(training_texts: int | None, n: int) -> str | None:
     """A sentence about training texts among n texts, without a period; None: there are none, or it is unknown."""
     return OVERLAP.format(f"{training_texts:,}", f"{n:,}") if training_texts else None

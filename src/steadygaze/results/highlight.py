@@ -30,7 +30,10 @@ HALF = 0.5  # of all weight also has the full color, in short texts
 MIN_STRENGTH = 0.25  # of the full color: a terminal draws no weaker color; the uniform share is 1/5
 PICKED = 0.4  # of the full color: least strength of a selected word
 SHARE = "attention weight: share of the attention on each word"
-SCALE = f"strongest: the largest weight, if it is {STANDS_OUT} uniform shares or half of all; uniform weights stay pale"
+SCALE = (
+    f"full shade: the largest weight of the text, if it is {STANDS_OUT} times the mean or half of all; "
+    "equal weights are pale"
+)
 SELECTED = "every selected word is highlighted"
 RATIONALE = "selected: the input of the predictor"
 UNREAD = "truncated: longer than the limit"

@@ -209,7 +209,7 @@ def _subject(report: Report) -> str:
     if not {"explanation", "model", "texts"} <= facts.keys():
         return ""
     model = facts["model"].split(",")[0]
-    return f"This audit tested the {measure_noun(facts['explanation'])} of {model} on {facts['texts']}."
+    return f"This audit tested the {measure_noun(facts['explanation'])} of the model {model} on {facts['texts']}."
 
 
 def _answers(report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rules of the whole house: every module imports, every registered thing is tested, nothing is unpickled."""
+"""Rules of the whole codebase: every module imports, every registered name is tested, nothing is unpickled."""
 
 import ast
 import importlib.util
@@ -69,7 +69,7 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "registry", "machinery"),
+    ("package", "registry", "machinery"),
     [
         ("techniques", TECHNIQUES, {"technique", "rationalizing"}),
         (
@@ -79,9 +79,9 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
         ),
     ],
 )
-def test_every_file_of_a_package_of_variants_is_registered(room: str, registry: dict, machinery: set) -> None:
+def test_every_file_of_a_package_of_variants_is_registered(package: str, registry: dict, machinery: set) -> None:
     registered = {cls.__module__.rsplit(".", 1)[1] for cls in registry.values()}
-    assert {path.stem for path in (SOURCE / room).glob("[a-z]*.py")} - machinery == registered
+    assert {path.stem for path in (SOURCE / package).glob("[a-z]*.py")} - machinery == registered
 
 
 def test_no_setting_has_two_owners() -> None:

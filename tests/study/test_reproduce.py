@@ -5,6 +5,7 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,15 +13,17 @@ import commands
 from steadygaze.audit.measures import NAMES
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import CORPORA, divided
+from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.results.reproduction import Reproduction
 from steadygaze.study import published_tables as tables
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.compare_config import check
 from steadygaze.study.published_tables import Counterpart, PublishedTable, find_table, published_tables
-from steadygaze.study.reproduce import _limits, reproduce
+from steadygaze.study.reproduce import TableRun, _limits, reproduce, run_missing
 from steadygaze.study.table_blocks import ReproduceOptions, blocks, finished_cells, missing_data
 from steadygaze.techniques import TECHNIQUES
+from steadygaze.training.progress import TrainingDiverged
 
 TINY = PublishedTable(
     paper="tiny",
@@ -265,6 +268,47 @@ def test_validation_scores_choose_settings(tmp_path: Path) -> None:
     scores = [cell.scores["macro-f1"] for cell in cells if cell.technique == "vanilla"]
     assert len(scores) == 2
     assert result.values[0].value == pytest.approx(100 * sum(scores) / 2, rel=1e-5)
+
+
+class _Chosen(Exception):
+    """The chosen settings of a search."""
+
+
+@pytest.fixture
+def search_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Return a function that searches an epsilon of 0.1 or 0.5, of which training 0.5 raises the given error."""
+
+    def search(error: Exception) -> None:
+        def train(clf: TextClassifier, *_: object, **__: object) -> object:
+            if clf.settings["epsilon"] == 0.5:
+                raise error
+            description = SimpleNamespace(best_epoch={"macro-f1": 0.7})
+            return SimpleNamespace(stored_=SimpleNamespace(description=description))
+
+        def begin(_: object, stacks: bool, chosen: object) -> None:
+            raise _Chosen(chosen)
+
+        monkeypatch.setattr("steadygaze.estimator.resumable_training.train", train)
+        monkeypatch.setattr("steadygaze.study.reproduce._Part.begin", begin)
+        searched = Counterpart(name="word-at", search={"epsilon": [0.1, 0.5]})
+        techniques = {"none": Counterpart(name="vanilla"), "chosen": searched}
+        labels = {**TINY.labels, "techniques": techniques}
+        table = dataclasses.replace(TINY, labels=labels, columns=("F1",), rows="none | 70\nchosen | 71")
+        options = ReproduceOptions(seeds=1, epochs=1, settings=FEW)
+        run_missing([TableRun(table, options)], StudyRuntime(tmp_path, device="cpu"))
+
+    return search
+
+
+def test_a_search_with_a_failed_cell_chooses_nothing(search_with) -> None:
+    with pytest.raises(UserError, match=r"1 of 2 cells failed: .*word-at with .*0\.5.*: OSError: disk full"):
+        search_with(OSError("disk full"))
+
+
+def test_a_model_that_diverges_is_not_chosen(search_with) -> None:
+    with pytest.raises(_Chosen) as chosen:
+        search_with(TrainingDiverged("training diverged"))
+    assert chosen.value.args[0] == {"word-at": {"epsilon": 0.1}}
 
 
 @pytest.mark.parametrize(("name", "data"), [("seat/table1", "sst2, rnn"), ("kitada/table2", "sst2")])

@@ -37,10 +37,12 @@ from steadygaze.study.seed_statistics import by_model, mean, seed_means
 from steadygaze.study.study_data import StudyData, cell_inputs, load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.study.table_blocks import Block, ReproduceOptions, blocks, is_finished
+from steadygaze.training.progress import TrainingDiverged
 
 SCORE = "macro-f1"
 """The validation score that chooses settings."""
 NOT_RUN = "not run"
+DIVERGED = "diverged"
 RECORDS = "records.jsonl.gz"
 
 
@@ -84,7 +86,7 @@ def _run(
     """Run the cells, and those of the comparisons; return all records."""
     of_jobs = [_inside(part.study, cell) for part, job in jobs.items() for cell in job.cells()]
     records = run_round([*cells, *of_jobs], runtime.out, workers, runtime.on_progress) if cells or of_jobs else {}
-    check_finished({cell.name: records[cell.name] for cell in of_jobs})
+    check_finished(records)  # a partial search would choose other settings
     return records
 
 
@@ -136,7 +138,7 @@ class _Part:
         return [f"{study}/{technique}-{number}" for number, (technique, _) in enumerate(self.candidates)]
 
     def choose(self, records: Mapping[str, CellRecord]) -> dict[str, dict[str, Any]]:
-        """Technique -> the values with the best validation score."""
+        """Technique -> the values with the best validation score; a model that diverged is never chosen."""
         best: dict[str, tuple[float, dict[str, Any]]] = {}
         for name, (technique, values) in zip(self.search_names, self.candidates, strict=True):
             score = records[name].result.get(SCORE, -np.inf)
@@ -144,8 +146,7 @@ class _Part:
                 best[technique] = score, values
         for technique, (score, _) in best.items():
             if score == -np.inf:
-                check_finished({name: records[name] for name in self.search_names})
-                raise UserError(f"no model of {technique} was trained")
+                raise UserError(f"every model of the search of {technique} diverged: try a lower learning_rate")
         return {technique: values for technique, (_, values) in best.items()}
 
 
@@ -164,10 +165,14 @@ def train_candidate(
     folder: Path,
     on_progress: OnProgress,
 ) -> Output:
-    """Train one model, and return its validation score."""
+    """Train one model, and return its validation score, or the reason why it diverged."""
     on_progress("training", 0, 0)
     clf = config.classifier(technique, config.seed, device)
-    trained = resumable_training.train(clf, data.corpus, folder / MODEL, True, teacher_cache=folder / ".teacher-cache")
+    cache = folder / resumable_training.TEACHER_CACHE
+    try:
+        trained = resumable_training.train(clf, data.corpus, folder / MODEL, True, teacher_cache=cache)
+    except TrainingDiverged as error:
+        return Output({"technique": technique, "settings": values, DIVERGED: str(error)})
     score = float(trained.stored_.description.best_epoch[SCORE])
     return Output({"technique": technique, "settings": values, SCORE: score})
 
@@ -279,15 +284,15 @@ def _chosen(block: Block, folder: Path) -> dict[str, str]:
     study = folder / block.search_folder / "cells"
     for file in sorted(study.glob(f"*/{RECORD}"), key=lambda file: int(file.parent.name.rpartition("-")[2])):
         result = read_object_or_empty(file).get("result", {})
-        if SCORE in result:
+        if SCORE in result or DIVERGED in result:
             values = ", ".join(f"{key} = {value:g}" for key, value in result["settings"].items())
-            tried.setdefault(result["technique"], []).append((result[SCORE], values))
+            tried.setdefault(result["technique"], []).append((result.get(SCORE, -np.inf), values))
     data = next(entry.label("corpora") for entry in block.entries)
     described = {}
     for technique, scores in tried.items():
         best = max(scores, key=lambda pair: pair[0])[1]
         described[f"{data}, {technique}"] = f"{best} (validation macro-F1: " + (
-            "; ".join(f"{values}: {score:.4f}" for score, values in scores) + ")"
+            "; ".join(f"{values}: {DIVERGED if score == -np.inf else f'{score:.4f}'}" for score, values in scores) + ")"
         )
     return described
 

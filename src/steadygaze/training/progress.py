@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from torch import Tensor
 
-from steadygaze.core.errors import Console, one_line
+from steadygaze.core.errors import Console, UserError, one_line
 from steadygaze.core.progress_time import TimeColumn
 
 SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
@@ -39,6 +39,10 @@ def loss_line(start: str, terms: Iterable[tuple[str, float]], end: str, width: i
 
 OnEpoch = Callable[[Mapping[str, Any]], None]
 """Receives the record of each epoch of one model; it can raise `TrainingStopped`."""
+
+
+class TrainingDiverged(UserError):
+    """A loss is NaN or infinite."""
 
 
 class TrainingStopped(Exception):

@@ -27,7 +27,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import forked_generators
 from steadygaze.core.types import Terms
 from steadygaze.techniques.technique import Player, Stage
-from steadygaze.training.progress import Watcher
+from steadygaze.training.progress import TrainingDiverged, Watcher
 
 Rows = NDArray[np.int64]
 
@@ -168,7 +168,7 @@ class StageLoop(ABC):
     def finite(self, name: str, value: float) -> float:
         """Return the value; raise if it is NaN or infinite."""
         if not math.isfinite(value):
-            raise UserError(
+            raise TrainingDiverged(
                 f"training diverged: the {name} loss is {value} in epoch {self.state.epoch}.  "
                 "Try a lower learning_rate."
             )

@@ -1,5 +1,6 @@
 """--out of predict and explain: tables of results in parts, which an interrupted command continues."""
 
+import csv
 import json
 import os
 import signal
@@ -113,6 +114,19 @@ def test_the_files_of_a_folder_are_one_table_by_name(run, model, tmp_path):
     assert ended.code == 2
     assert "c.csv has other columns than a.csv" in ended.err
     assert not list(tmp_path.glob("other*"))
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_line_breaks_in_cells_and_column_names_stay_in_their_row(run, model, tmp_path, suffix):
+    cells = ["a\rb", "a\r\nb", "a\nb", "\r", '"', "", "a\tb", "a,b"]
+    write(tmp_path / "in.jsonl", pd.DataFrame({"my\ncol\rumn": cells, "text": ["film"] * len(cells)}))
+    assert run("predict", *model, "--file", "in.jsonl", "--out", f"out.{suffix}").code == 0
+    with (tmp_path / f"out.{suffix}").open(newline="") as file:
+        header, *rows = csv.reader(file, delimiter={"csv": ",", "tsv": "\t"}[suffix])
+    assert header[:2] == ["my\ncol\rumn", "text"]
+    assert [row[0] for row in rows] == cells
+    assert run("predict", *model, "--file", f"out.{suffix}").out.count("film") == len(cells)  # our own reader
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress, texts_of
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data.eraser import is_eraser
-from steadygaze.data.table_writers import check_format, write_rows
+from steadygaze.data.table_writers import check_format, header, write_rows
 from steadygaze.data.tables import column_types
 from steadygaze.data.user_files import input_files, stream_chunks
 from steadygaze.results.explanation import Explanation
@@ -137,7 +137,7 @@ class Parts:
             if self.out.suffix.lower() == ".parquet":
                 _merge_parquet([path for _, path in parts], new, self.types)
             else:
-                _merge_lines([path for _, path in parts], new, header=self.out.suffix.lower() != ".jsonl")
+                _merge_text([path for _, path in parts], new, header(self.out, self.types))
         remove_folder(self.folder)
         return sum(count for count, _ in parts)
 
@@ -150,13 +150,13 @@ def _merge_parquet(files: Sequence[Path], new: Path, types: Mapping[str, Any]) -
                     writer.write_table(part.read_row_group(group))
 
 
-def _merge_lines(files: Sequence[Path], new: Path, header: bool) -> None:
-    """Concatenate text files; `header`: each starts with the same line."""
+def _merge_text(files: Sequence[Path], new: Path, start: bytes) -> None:
+    """Concatenate text files, all of which start with the same bytes; write these once."""
     with new.open("wb") as whole:
-        for position, file in enumerate(files):
+        whole.write(start)
+        for file in files:
             with file.open("rb") as part:
-                first = part.readline() if header else b""
-                whole.write(b"" if position else first)
+                part.seek(len(start))
                 shutil.copyfileobj(part, whole)
 
 

@@ -4,12 +4,13 @@ A csv file has text only: a missing cell is empty; lists, mappings and booleans 
 """
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -36,15 +37,33 @@ def write_rows(path: Path, types: Types, rows: Iterable[Mapping[str, Any]]) -> i
         return WRITERS[path.suffix.lower()](new, types, iter(rows))
 
 
-def _write_delimited(path: Path, types: Types, rows: Rows, delimiter: str = ",") -> int:
+def _write_delimited(path: Path, types: Types, rows: Rows, delimiter: str) -> int:
     count = 0
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer = csv.writer(_Lines(file), delimiter=delimiter)
         writer.writerow(types)
         for row in rows:
             writer.writerow(_cell(row.get(name)) for name in types)
             count += 1
     return count
+
+
+class _Lines:
+    r"""End rows with "\n".  A csv writer quotes only the line ends that it writes itself, in Python 3.11: "\r\n"."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> int:
+        return self._file.write(row.removesuffix("\r\n") + "\n")
+
+
+def header(path: Path, types: Types) -> bytes:
+    """The bytes before the first row of a .csv, .tsv or .jsonl file; a column name can contain line breaks."""
+    text = io.StringIO()
+    if (delimiter := DELIMITERS.get(path.suffix.lower())) is not None:
+        csv.writer(_Lines(text), delimiter=delimiter).writerow(types)
+    return text.getvalue().encode(errors="replace")
 
 
 def _cell(value: Any) -> Any:
@@ -72,9 +91,9 @@ def _write_parquet(path: Path, types: Types, rows: Rows) -> int:
     return count
 
 
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 WRITERS: dict[str, Callable[[Path, Types, Rows], int]] = {
-    ".csv": _write_delimited,
-    ".tsv": partial(_write_delimited, delimiter="\t"),
+    **{suffix: partial(_write_delimited, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
     ".jsonl": _write_jsonl,
     ".parquet": _write_parquet,
 }

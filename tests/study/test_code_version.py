@@ -48,4 +48,13 @@ def test_data_files_and_names_count(tmp_path: Path):
 def test_it_is_of_this_installation_and_covers_what_trains_and_measures():
     assert len(code_version()) == 16
     assert {"training", "audit", "techniques"} < set(PACKAGES)
-    assert not {"cli", "report", "study", "images"} & set(PACKAGES)
+    assert not {"cli", "report", "images"} & set(PACKAGES)
+
+
+def test_it_covers_the_modules_of_a_study(monkeypatch: pytest.MonkeyPatch):
+    digested: list[Path] = []
+    monkeypatch.setattr("steadygaze.study.code_version.source_digest", lambda _, files: digested.extend(files))
+    code_version.__wrapped__()
+    names = {"/".join(path.parts[-2:]) for path in digested}
+    assert {"study/cells.py", "study/study_data.py", "study/trial.py", "training/training_loop.py"} <= names
+    assert not [name for name in names if name.endswith(".toml") and "published" in name]

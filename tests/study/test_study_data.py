@@ -7,7 +7,7 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.study.study_data import hold_out_audit_texts, load_study_data
+from steadygaze.study.study_data import hold_out_audit_texts, load_study_data, training_inputs
 from study.tiny import config_with
 
 
@@ -72,3 +72,22 @@ def test_a_class_of_four_keeps_all_of_them_for_training():
     trained, audited = hold_out_audit_texts(examples)
     assert sum(x.label == "rare" for x in trained) == 4
     assert {x.label for x in audited} == {"usual"}
+
+
+def test_a_local_transformer_counts_by_its_files(tmp_path: Path):
+    inputs = []
+    for number in range(2):
+        folder = tmp_path / str(number) / "bert"
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(bytes([number]) * 9)
+        inputs.append(training_inputs(config_with(encoder=f"transformer:{folder}"), "cpu"))
+    assert [one["encoder"] for one in inputs] == ["transformer:bert"] * 2
+    assert inputs[0] != inputs[1]
+    (folder / "model.safetensors").write_bytes(bytes(9))
+    assert training_inputs(config_with(encoder=f"transformer:{folder}"), "cpu") == inputs[0]
+
+
+def test_versions_of_the_libraries_in_use_count():
+    assert training_inputs(config_with(), "cpu").keys() >= {"code", "torch", "numpy"}
+    assert "transformers" not in training_inputs(config_with(), "cpu")
+    assert training_inputs(config_with(encoder="transformer:minilm"), "cpu").keys() >= {"transformers", "tokenizers"}

@@ -1,7 +1,8 @@
 """A digest of the code that determines results, so that a finished cell is reused only if its code is unchanged.
 
-The digest covers the packages that train, explain and measure, without docstrings, comment lines and blank lines.
-Finished cells therefore remain valid after an edit of those, and after a change to reports, commands or this package.
+The digest covers the packages that train, explain and measure, and the modules of this package, which choose texts and
+measure models.  Docstrings, comment lines and blank lines do not count.  Finished cells therefore remain valid after an
+edit of those, and after a change to reports, commands or published numbers.
 """
 
 import ast
@@ -33,7 +34,8 @@ LENGTH = 16
 def code_version() -> str:
     """The digest of the installed code."""
     root = Path(steadygaze.__file__).parent
-    files = (path for package in PACKAGES for path in sorted((root / package).rglob("*")))
+    files = [path for package in PACKAGES for path in sorted((root / package).rglob("*"))]
+    files += sorted(Path(__file__).parent.glob("*.py"))
     return source_digest(root, [path for path in files if path.is_file() and path.suffix != ".pyc"])
 
 

@@ -1,11 +1,15 @@
 """The training and audit texts of a comparison, and the record of everything that its scores depend on."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from steadygaze.audit.prepare_case import draw_texts, fingerprint
@@ -17,6 +21,7 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out, sample_rows
 from steadygaze.data.synonym_formats import table_files
+from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.code_version import code_version
@@ -25,6 +30,8 @@ from steadygaze.study.tune_config import TuneConfig
 
 KEPT_OUT = 5
 """One text in so many of every class is held out if there is no split to audit."""
+MODEL_FILES = (".safetensors", ".json", ".txt", ".model")
+"""Files of a transformer: weights, configuration, tokenizer."""
 HELD_OUT = "held-out"
 """Name of the held-out texts."""
 
@@ -119,11 +126,31 @@ def training_inputs(config: CompareConfig | TuneConfig, device: str) -> dict[str
     return {
         "code": code_version(),
         "torch": torch.__version__,
+        "numpy": np.__version__,
         "device": best_device(device).type,
         "encoder": encoder(config),
+        **_transformer_inputs(config),
         "vectors": file_digest(config.vectors),
         "synonym_groups": file_digest(config.synonym_groups),
     }
+
+
+def _transformer_inputs(config: CompareConfig | TuneConfig) -> dict[str, Any]:
+    """The libraries of a transformer, and the digest of a local one: its name alone does not determine its weights."""
+    if not config.encoder.startswith(TRANSFORMER):
+        return {}
+    versions = {name: version(name) for name in ("transformers", "tokenizers")}
+    folder = Path(os.path.expanduser(config.encoder.removeprefix(TRANSFORMER)))
+    if not folder.is_dir():
+        return versions
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix in MODEL_FILES]
+    return {**versions, "encoder_files": _digest_files(tuple((path, path.stat().st_mtime_ns) for path in files))}
+
+
+@cache
+def _digest_files(files: tuple[tuple[Path, int], ...]) -> str:
+    """The digest of the names and contents of files; once for each time of change."""
+    return digest_json([[path.name, digest_file(path)] for path, _ in files])
 
 
 def _audit_inputs(config: CompareConfig) -> dict[str, Any]:
@@ -151,7 +178,8 @@ def own(config: CompareConfig, technique: str) -> dict[str, Any]:
 def encoder(config: CompareConfig | TuneConfig) -> str:
     """The encoder without a local path."""
     kind, colon, place = config.encoder.partition(":")
-    return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else config.encoder
+    folder = Path(os.path.expanduser(place))
+    return f"{kind}:{folder.name}" if colon and folder.is_dir() else config.encoder
 
 
 def explainers(config: CompareConfig) -> str:

@@ -3,6 +3,7 @@
 import json
 import random
 import shlex
+from dataclasses import asdict
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,7 @@ from steadygaze.core.search_space import SearchChoice, SearchRange
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.estimator.text_classifier import load_classifier
 from steadygaze.results.tuning import Trial, Tuning
+from steadygaze.study.cell_record import Output
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.trial import Pruner, TrialResult
 from steadygaze.study.tune import load_job, propose, tune
@@ -224,6 +226,24 @@ def test_the_test_split_is_not_there(tmp_path: Path):
     job = load_job(search(), StudyRuntime(tmp_path, device="cpu"))
     assert set(job.corpus.splits) == {"train", "validation"}
     assert job.validation == job.corpus.splits["validation"]
+
+
+def test_a_failed_trial_invalidates_no_later_one_and_has_its_seed(tmp_path: Path, monkeypatch):
+    runs: list[int] = []
+
+    def run_trial(job: object, number: int, values: dict, *_: object) -> Output:
+        runs.append(number)
+        if number == 0:
+            raise UserError(f"{len(runs)} MiB are free")  # another text in each run
+        return Output(asdict(TrialResult(number, values, 7 + number, "complete", {"1": 0.5}, (0.5,))))
+
+    monkeypatch.setattr("steadygaze.study.tune.run_trial", run_trial)
+    monkeypatch.setattr("steadygaze.study.tune._save_best", lambda *_: None)
+    tuning = run(tmp_path, search(trials=4, parallel=2, seed=7))
+    assert [trial.seed for trial in tuning.trials] == [7, 8, 9, 10]
+    assert tuning.trials[0].state == "failed"
+    run(tmp_path, search(trials=4, parallel=2, seed=7))
+    assert runs == [0, 1, 2, 3, 0]
 
 
 def complete(number: int, *scores: float) -> TrialResult:

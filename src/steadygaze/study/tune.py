@@ -139,7 +139,7 @@ def _search(
                 _train_together(job, cells, dict(enumerate(proposals, first)), trials)
             records = run_round(cells, runtime.out, workers, on_progress)
             trials += [
-                _read(records[cell.name], number, values)
+                _read(records[cell.name], number, values, config.seed + number)
                 for number, (cell, values) in enumerate(zip(cells, proposals, strict=True), first)
             ]
     return trials
@@ -148,9 +148,14 @@ def _search(
 def _cell(
     job: TuneJob, identity: dict[str, Any], number: int, values: dict[str, Any], earlier: Sequence[TrialResult]
 ) -> Cell:
-    inputs = {**identity, "number": number, "values": values, "earlier": digest_json(map(vars, earlier))}
+    inputs = {**identity, "number": number, "values": values, "earlier": digest_json(map(_outcome, earlier))}
     work = partial(run_trial, job, number, values, list(earlier))
     return Cell(f"trial-{number}", f"trial {number}", inputs, work)
+
+
+def _outcome(trial: TrialResult) -> list[Any]:
+    """What later trials depend on: not the text of an error, which can differ in each run."""
+    return [trial.number, trial.settings, trial.state, trial.scores, trial.values]
 
 
 def _train_together(
@@ -164,9 +169,9 @@ def _train_together(
     train_round(job, {n: values[n] for n, finished in zip(values, is_finished, strict=True) if not finished}, earlier)
 
 
-def _read(record: CellRecord, number: int, values: dict[str, Any]) -> TrialResult:
+def _read(record: CellRecord, number: int, values: dict[str, Any], seed: int) -> TrialResult:
     if not record.is_finished:
-        return TrialResult(number, values, 0, "failed", {}, error=record.error)
+        return TrialResult(number, values, seed, "failed", {}, error=record.error)
     return TrialResult(**{**record.result, "values": tuple(record.result["values"])})
 
 

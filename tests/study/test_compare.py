@@ -4,6 +4,7 @@ import gc
 import json
 import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -16,6 +17,7 @@ import torch
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.protocols.stability import seed_consistency
+from steadygaze.core.atomic_files import locked
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
@@ -24,6 +26,9 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell
 from steadygaze.study.cells import pairwise_divergence, references
+from steadygaze.study.compare import StudyRuntime, begin
+from steadygaze.study.engine import run_round
+from steadygaze.study.executor import InProcess
 from steadygaze.study.study_data import load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.training.technique_loop import TechniqueLoop
@@ -309,6 +314,29 @@ def test_models_that_are_trained_as_a_stack_give_the_same_comparison(done: Path,
     run(tmp_path / "out", config_with(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
     assert [len(call) for call in stack.arguments] == [2, 0, 2, 0]
     assert (tmp_path / "out" / "comparison.json").read_bytes() == (done / "comparison.json").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_driver_waits_while_another_trains_the_stack(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("steadygaze.study.engine.POLL", 0.01)
+    monkeypatch.setattr(cell, "audit", lambda *_: None)
+    monkeypatch.setattr(cell, "write", lambda folder, _: [(folder / n).touch() for n in (cell.VALUES, cell.REPORT)])
+    job = replace(begin(config_with(seeds=2), StudyRuntime(tmp_path, device="cpu")), stacks=True)
+    started: list[str] = []
+    with ExitStack() as other_driver:
+        for seed in (0, 1):
+            folder = job.folder.cell("vanilla", seed) / "model.unfinished"
+            folder.mkdir(parents=True)
+            other_driver.enter_context(locked(folder))
+
+        def on_progress(activity: str, done: int, total: int) -> None:
+            started.append(activity)
+            if len(started) == 8:
+                other_driver.close()
+
+        records = run_round(job.cells()[:2], tmp_path, InProcess(), on_progress)
+    assert [record.error for record in records.values()] == ["", ""]
+    assert len(started) > 8
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 import random
 import shlex
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
@@ -14,15 +15,17 @@ import torch
 
 import commands
 import steadygaze as sg
+from steadygaze.core.atomic_files import FolderBusy, locked
 from steadygaze.core.errors import UserError
 from steadygaze.core.search_space import SearchChoice, SearchRange
 from steadygaze.estimator.model_folder import fingerprint
+from steadygaze.estimator.resumable_training import train_many as _train_many
 from steadygaze.estimator.text_classifier import load_classifier
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Output
 from steadygaze.study.compare import StudyRuntime
-from steadygaze.study.trial import Pruner, TrialResult
-from steadygaze.study.tune import load_job, propose, tune
+from steadygaze.study.trial import Pruner, TrialResult, train_round
+from steadygaze.study.tune import _cell, _train_together, load_job, propose, tune
 from steadygaze.study.tune_config import TuneConfig, search_spaces
 from steadygaze.training import stacked_stages
 from steadygaze.training.stacked_loop import StackedLoop
@@ -192,6 +195,26 @@ def test_a_trial_that_diverges_in_a_stack_fails_alone(tmp_path: Path, monkeypatc
     assert sizes == [3, 1]
     assert [trial.state for trial in tuning.trials] == ["complete", "failed", "complete"]
     assert "training diverged" in tuning.trials[1].error
+
+
+def test_a_driver_waits_while_another_trains_a_trial_of_the_round(tmp_path: Path, monkeypatch):
+    job = load_job(search(), StudyRuntime(tmp_path, device="cpu"))
+    values = {n: {"learning_rate": 0.01, "weight": 0.5} for n in range(2)}
+    folder = tmp_path / "cells/trial-1/model.unfinished"
+    folder.mkdir(parents=True)
+    with ExitStack() as other_driver:
+        other_driver.enter_context(locked(folder))
+        with pytest.raises(FolderBusy, match="is training in"):
+            train_round(job, values, [])
+        trained: list[object] = []
+        monkeypatch.setattr("steadygaze.study.trial.train_many", lambda *_, **__: trained.append(_train_many(*_, **__)))
+        monkeypatch.setattr("steadygaze.study.tune.time.sleep", lambda _: other_driver.close())
+        monkeypatch.setattr(
+            "steadygaze.estimator.resumable_training.fit_many", lambda fits, *_, **__: [None] * len(fits)
+        )
+        cells = [_cell(job, {}, number, of_trial, []) for number, of_trial in values.items()]
+        _train_together(job, cells, values, [])
+    assert trained == [[None, None]]
 
 
 @pytest.mark.slow

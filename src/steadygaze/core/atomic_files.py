@@ -37,6 +37,10 @@ BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 """Errors if another process holds the lock; any other error means that the file system has no locks."""
 
 
+class FolderBusy(UserError):
+    """Another process works in the folder."""
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """Provide a temporary path; rename it to `path` if the block succeeds, or delete it."""
@@ -221,14 +225,14 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive(folder: Path, work: str) -> Iterator[None]:
-    """Lock a folder inside the block; raise if another process has locked it.
+    """Lock a folder inside the block; raise FolderBusy if another process has locked it.
 
     The operating system releases the lock of a process that ends or is killed.
     """
     with try_lock(folder) as lock:
         if lock == "busy":
             process = f"process {owner}" if (owner := _lock_owner(folder)) else "another process"
-            raise UserError(f"{process} is {work} in {folder}: wait until it ends, or use another folder")
+            raise FolderBusy(f"{process} is {work} in {folder}: wait until it ends, or use another folder")
         yield
 
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from steadygaze.core.atomic_files import try_lock, write_text
+from steadygaze.core.atomic_files import FolderBusy, try_lock, write_text
 from steadygaze.core.errors import RecoveryWarning, UserError, one_line
 from steadygaze.core.settings import Field, build, settings
 from steadygaze.core.types import OnProgress, no_progress
@@ -129,7 +129,7 @@ def cell_folder(root: Path, name: str) -> Path:
 
 
 def run_cell(cell: Cell, root: Path, on_progress: OnProgress = no_progress) -> CellRecord | None:
-    """Run a cell in this process and write its record; None: another process runs it."""
+    """Run a cell in this process and write its record; None: another process runs it, or trains its model."""
     folder = cell_folder(root, cell.name)
     folder.mkdir(parents=True, exist_ok=True)
     with try_lock(folder) as lock:
@@ -143,6 +143,8 @@ def run_cell(cell: Cell, root: Path, on_progress: OnProgress = no_progress) -> C
         start = time.monotonic()
         try:
             output = cell.work(folder, on_progress)
+        except FolderBusy:  # another driver trains this model in a stack
+            return None
         except Exception as error:
             return write_record(folder, failure(cell, error, time.monotonic() - start))
         record = CellRecord(

@@ -5,7 +5,6 @@ references come from the teacher cache.
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -22,6 +21,7 @@ from steadygaze.audit.audit_case import AuditCase, Rows
 from steadygaze.audit.audit_case import saliency_divergence as distance
 from steadygaze.audit.audit_report import AuditFindings
 from steadygaze.audit.prepare_case import AuditRequest, prepare
+from steadygaze.core.atomic_files import FolderBusy
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch, OnProgress
 from steadygaze.estimator import resumable_training
@@ -236,10 +236,13 @@ def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path
 
 
 def train_stack(job: ComparisonJob, technique: str) -> None:
-    """Train the models of all seeds that have none, in one program on a GPU; their cells then load them."""
+    """Train the models of all seeds that have none, in one program on a GPU; their cells then load them.
+
+    Raises FolderBusy if another driver trains one of them.
+    """
     config, folder = job.config, job.folder
     waiting = [seed for seed in config.numbers if not (folder.cell(technique, seed) / MODEL).exists()]
-    with suppress(UserError):  # the cell trains its model alone, and reports the error
+    try:
         trainings = [
             ModelTraining(
                 config.classifier(technique, seed, job.device),
@@ -249,6 +252,10 @@ def train_stack(job: ComparisonJob, technique: str) -> None:
             for seed in waiting
         ]
         train_many(trainings, job.data.corpus, True, folder.teacher_cache)
+    except FolderBusy:
+        raise
+    except UserError:
+        pass  # the cell trains its model alone, and reports the error
 
 
 def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, on_progress: OnProgress) -> Output:

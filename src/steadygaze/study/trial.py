@@ -16,7 +16,7 @@ from typing import Any, Literal
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.prepare_case import AuditRequest
-from steadygaze.core.atomic_files import remove_folder
+from steadygaze.core.atomic_files import FolderBusy, remove_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.tensor_files import read_metadata
 from steadygaze.core.types import Example, OnProgress
@@ -88,12 +88,19 @@ def run_trial(
 
 
 def train_round(job: TuneJob, round_values: Mapping[int, dict[str, Any]], earlier: Sequence[TrialResult]) -> None:
-    """Train trials at the same time where possible; `round_values`: the varied settings of each unfinished trial."""
-    with suppress(UserError):  # the cell of each trial trains its model alone, and reports the error
+    """Train trials at the same time where possible; `round_values`: the varied settings of each unfinished trial.
+
+    Raises FolderBusy if another driver trains one of them.
+    """
+    try:
         trials = [_TrialTraining(job, number, values, earlier) for number, values in round_values.items()]
         waiting = [trial for trial in trials if not trial.is_pruned and not trial.model.out.exists()]
         if len(waiting) > 1:
             _train(job, waiting)
+    except FolderBusy:
+        raise
+    except UserError:
+        pass  # the cell of each trial trains its model alone, and reports the error
 
 
 def _train(job: TuneJob, trials: Sequence["_TrialTraining"]) -> list[TextClassifier | None]:

@@ -14,6 +14,7 @@ optuna.log                 all trials as a journal for Optuna's own tools
 
 import shlex
 import shutil
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ from typing import Any
 import torch
 
 import steadygaze
-from steadygaze.core.atomic_files import new_file, new_folder
+from steadygaze.core.atomic_files import FolderBusy, new_file, new_folder
 from steadygaze.core.errors import RecoveryWarning, UserError
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.search_space import SearchRange, SearchSpace
@@ -38,7 +39,7 @@ from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, read_record
 from steadygaze.study.compare import StudyRuntime
-from steadygaze.study.engine import choose_executor, run_round
+from steadygaze.study.engine import POLL, choose_executor, run_round
 from steadygaze.study.executor import InProcess
 from steadygaze.study.study_data import file_digest, training_inputs
 from steadygaze.study.study_folder import StudyFolder
@@ -161,12 +162,18 @@ def _outcome(trial: TrialResult) -> list[Any]:
 def _train_together(
     job: TuneJob, cells: Sequence[Cell], values: dict[int, dict[str, Any]], earlier: Sequence[TrialResult]
 ) -> None:
-    """Train the trials of a round that have no record."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecoveryWarning)  # the engine shows it
-        records = [read_record(cell_folder(job.root, cell.name), cell.key) for cell in cells]
-    is_finished = [record is not None and record.is_finished for record in records]
-    train_round(job, {n: values[n] for n, finished in zip(values, is_finished, strict=True) if not finished}, earlier)
+    """Train the trials of a round that have no record; wait while another driver trains one of them."""
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecoveryWarning)  # the engine shows it
+            records = [read_record(cell_folder(job.root, cell.name), cell.key) for cell in cells]
+        is_finished = [record is not None and record.is_finished for record in records]
+        unfinished = {n: values[n] for n, finished in zip(values, is_finished, strict=True) if not finished}
+        try:
+            train_round(job, unfinished, earlier)
+            return
+        except FolderBusy:
+            time.sleep(POLL)
 
 
 def _read(record: CellRecord, number: int, values: dict[str, Any], seed: int) -> TrialResult:

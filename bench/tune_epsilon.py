@@ -1,12 +1,13 @@
 """Whether `tune` finds an ε for word-at on SST-2 that is as good as the best of a grid of ten, in half of its epochs.
 
-    python bench/tune_epsilon.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14]
+    python bench/tune_epsilon.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--seeds 3]
+                                 [--encoder bilstm] [--epochs 8]
     python bench/job_queue.py DIR/records > bench/records/tune_epsilon.jsonl
     python bench/tune_epsilon.py --table bench/records/tune_epsilon.jsonl
 
 Three searches of five trials each have the seeds 0, 100 and 200.  The grid divides the range of the search evenly in
-the logarithm; each of its values is trained with three seeds.  An ε that a search finds is trained anew with the seeds
-of the grid, because the score that selects a trial is optimistic.
+the logarithm; each of its values is trained with `--seeds` seeds.  An ε that a search finds is trained anew with these
+seeds, because the score that selects a trial is optimistic.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import job_queue
 CORPUS, TECHNIQUE = "sst2", "word-at"
 LOW, HIGH, POINTS = 0.01, 10.0, 10
 GRID = [round(LOW * (HIGH / LOW) ** (i / (POINTS - 1)), 4) for i in range(POINTS)]
-SEEDS, SEARCHES, TRIALS = 3, (0, 100, 200), 5
+SEARCHES, TRIALS = (0, 100, 200), 5
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,13 @@ class Job:
         return f"{self.kind}.{self.epsilon}.s{self.seed}"
 
 
-def first_jobs() -> list[Job]:
-    searches = [Job("search", 0.0, seed) for seed in SEARCHES]
-    return [*searches, *(Job("grid", epsilon, seed) for epsilon in GRID for seed in range(SEEDS))]
-
-
-def plan(out: Path) -> list[Job]:
+def plan(out: Path, seeds: int) -> list[Job]:
     """The searches and the grid; then, in the next round, what the searches found."""
+    searches = [Job("search", 0.0, seed) for seed in SEARCHES]
+    grid = [Job("grid", epsilon, seed) for seed in range(seeds) for epsilon in GRID]
     done = [json.loads(file.read_text()) for file in (out / "records").glob("search.*.json")]
     found = [record["best"]["epsilon"] for record in done if "best" in record]
-    return [*first_jobs(), *(Job("found", epsilon, seed) for epsilon in found for seed in range(SEEDS))]
+    return [*searches, *grid, *(Job("found", epsilon, seed) for epsilon in set(found) for seed in range(seeds))]
 
 
 class Study:
@@ -63,7 +61,7 @@ class Study:
         from steadygaze.study.tune_config import TuneConfig
 
         options = self.options
-        common = {"vectors": str(options.glove), "epochs": options.epochs}
+        common = {"vectors": str(options.glove), "epochs": options.epochs, "encoder": options.encoder}
         config = TuneConfig(data=CORPUS, technique=TECHNIQUE, trials=TRIALS, seed=seed, parallel=1, **common)
         with tempfile.TemporaryDirectory() as folder:
             result = tune(config, StudyRuntime(Path(folder) / "out", options.data_dir, options.device))
@@ -81,7 +79,8 @@ class Study:
         splits = load_corpus(CORPUS, data_dir=self.options.data_dir).splits
         texts, labels = ({name: [getattr(e, part) for e in some] for name, some in splits.items()} for part in PARTS)
         clf = TextClassifier(
-            technique=TECHNIQUE,
+            self.options.encoder,
+            TECHNIQUE,
             seed=job.seed,
             epochs=self.options.epochs,
             vectors=self.options.glove,
@@ -99,22 +98,24 @@ PARTS = ("text", "label")
 
 
 def table(file: Path) -> str:
-    """A line per search: its ε beside that of the grid with one seed and with the mean of three."""
+    """The grid and each search: ε, trained epochs, and the mean scores of its ε over the seeds of the grid."""
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    trained = [r for r in records if r["kind"] != "search"]
+    seeds = {r["seed"] for r in records if r["kind"] == "grid"}
 
-    def score(epsilon: float, part: str, seeds: range = range(SEEDS)) -> float:
-        return mean({r["seed"]: r[part] for r in trained if r["epsilon"] == epsilon and r["seed"] in seeds}.values())
+    def score(epsilon: float, part: str) -> float:
+        runs = {r["seed"]: r[part] for r in records if r["kind"] != "search" and r["epsilon"] == epsilon}
+        assert runs.keys() == seeds, (epsilon, runs)
+        return mean(runs.values())
 
-    grid_best = max(GRID, key=lambda epsilon: score(epsilon, "validation"))
-    lines = ["| search | ε | epochs | validation | test |", "|---|---|---|---|---|"]
-    epochs = mean(sum(r["epochs"] for r in records if r["kind"] == "grid" and r["seed"] == s) for s in range(SEEDS))
-    scores = " | ".join(f"{score(grid_best, part):.4f}" for part in ("validation", "test"))
-    lines.append(f"| grid of ten | {grid_best:g} | {epochs:.0f} | {scores} |")
+    def line(name: str, epsilon: float, epochs: float) -> str:
+        scores = [f"{score(epsilon, part):.4f}" for part in ("validation", "test")]
+        return f"| {name} | {epsilon:g} | {epochs:.0f} | {' | '.join(scores)} |"
+
+    best = max(GRID, key=lambda epsilon: score(epsilon, "validation"))
+    lines = ["| search | ε | epochs | validation macro-F1 | test macro-F1 |", "|---|---|---|---|---|"]
+    lines.append(line("grid of ten", best, sum(r["epochs"] for r in records if r["kind"] == "grid") / len(seeds)))
     for r in sorted((r for r in records if r["kind"] == "search"), key=lambda r: r["seed"]):
-        epsilon, epochs = r["best"]["epsilon"], sum(trial["epochs"] for trial in r["trials"])
-        scores = " | ".join(f"{score(epsilon, part):.4f}" for part in ("validation", "test"))
-        lines.append(f"| `tune`, seed {r['seed']} | {epsilon:g} | {epochs} | {scores} |")
+        lines.append(line(f"`tune`, seed {r['seed']}", r["best"]["epsilon"], sum(t["epochs"] for t in r["trials"])))
     return "\n".join(lines)
 
 
@@ -123,6 +124,8 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--glove", type=Path)
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--table", type=Path, help="print the table of these records")
     job_queue.options(parser)
     options = parser.parse_args()
@@ -130,7 +133,7 @@ def main() -> None:
         print(table(options.table))
         return
     study = Study(options)
-    job_queue.run(options, lambda: plan(options.out), study.do, rounds=2)
+    job_queue.run(options, lambda: plan(options.out, options.seeds), study.do, rounds=2)
 
 
 if __name__ == "__main__":

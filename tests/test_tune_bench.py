@@ -1,0 +1,46 @@
+"""bench/tune_epsilon.py: the table compares scores of the same seeds, and counts the epochs of one grid."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_ε_of_a_search_is_scored_with_the_seeds_of_the_grid(tmp_path: Path):
+    """The grid is best at its third value, 0.7; the score 0.9 that selected the trial does not count."""
+    bench = import_module("tune_epsilon")
+    third, runs = bench.GRID[2], []
+    for seed in (0, 1):
+        runs += [
+            {
+                "kind": "grid",
+                "epsilon": e,
+                "seed": seed,
+                "validation": 0.7 if e == third else 0.6,
+                "test": 0.5,
+                "epochs": 4,
+            }
+            for e in bench.GRID
+        ]
+        runs.append(
+            {"kind": "found", "epsilon": 0.2, "seed": seed, "validation": 0.69 + 0.01 * seed, "test": 0.4, "epochs": 4}
+        )
+    trials = [{"epsilon": 0.2, "score": [0.9], "epochs": 4}] * 5
+    best = {"epsilon": 0.2, "score": 0.9}
+    runs.append({"kind": "search", "epsilon": 0.0, "seed": 100, "trials": trials, "best": best})
+    file = tmp_path / "records.jsonl"
+    file.write_text("\n".join(map(json.dumps, runs)))
+    grid, search = bench.table(file).splitlines()[2:]
+    assert grid == f"| grid of ten | {third:g} | 40 | 0.7000 | 0.5000 |"
+    assert search == "| `tune`, seed 100 | 0.2 | 20 | 0.6950 | 0.4000 |"
+
+
+@pytest.mark.usefixtures("bench")
+def test_what_a_search_found_is_trained_after_it(tmp_path: Path):
+    bench = import_module("tune_epsilon")
+    assert len(bench.plan(tmp_path, 2)) == 3 + 2 * 10
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "search.0.0.s0.json").write_text(json.dumps({"best": {"epsilon": 0.2}}))
+    assert [job.id for job in bench.plan(tmp_path, 2)[23:]] == ["found.0.2.s0", "found.0.2.s1"]

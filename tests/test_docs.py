@@ -14,6 +14,7 @@ import steadygaze as sg
 from adapters import folders
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from printed_pages import DOCS, blocks, check_links, folder, printed, run
+from steadygaze.techniques import TECHNIQUES
 from steadygaze.data.synonym_formats import DEBIAN_FOLDER
 
 __all__ = ["folder"]
@@ -39,7 +40,9 @@ def read(page: str) -> str:
 
 
 @pytest.mark.parametrize("page", pages_with_commands())
-def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_of_the_docs_run(
+    page: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = read(page).replace("[2000,200,200]", "[60,20,20]").replace("[2000,300,500]", "[60,10,10]")
     command_lines = [command for command in printed(text) if is_tested_here(command)]
     if not any(command[0] == "train" and "model" in command for command in command_lines):
@@ -53,6 +56,10 @@ def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.Ca
             command_lines = [command for command in command_lines if not {"--sign", "--signers"} & set(command)]
         else:
             make_key(folder)
+    if any("--import" in command for command in command_lines):
+        monkeypatch.setattr(TECHNIQUES, "data", {**TECHNIQUES.data})
+        monkeypatch.syspath_prepend(folder)
+        (folder / "my_techniques.py").write_text(blocks(text, "python")[0], encoding="utf-8")
     for policy in blocks(text, "toml"):
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
     for command in command_lines:

@@ -2,9 +2,11 @@
 
 import gc
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -45,6 +47,12 @@ CLASSIFIER = (
 )
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
+Imports = Annotated[
+    list[str] | None,
+    training_option(
+        "--import", metavar="MODULE", help="Import a Python module, which registers techniques of your own; repeatable."
+    ),
+]
 DataOption = Annotated[str, data_option("--data", metavar="DATA", help=DATA)]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder of train.")]
 AnyModel = Annotated[str, typer.Argument(metavar="MODEL", help=CLASSIFIER)]
@@ -288,3 +296,16 @@ def stdout_console() -> "Console":
     from steadygaze.core.errors import Console
 
     return Console()
+
+
+def import_modules(names: Sequence[str] | None) -> None:
+    """Import modules that the user typed; those of the current folder are found, as with `python -m`."""
+    from steadygaze.core.errors import UserError
+
+    if names and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in names or ():
+        try:
+            import_module(name)
+        except (ImportError, TypeError, ValueError) as error:
+            raise UserError(f"--import {name}: {error}; run the command in the folder of the module") from None

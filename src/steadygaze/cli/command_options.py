@@ -103,7 +103,7 @@ def option_group(group: type[Any]) -> dict[str, tuple[Any, Any]]:
     return {name: (hints[name], default) for name, default in defaults.items()}
 
 
-OWN = ("config", "save_config", "help")
+OWN = ("config", "save_config", "imports", "help")
 """Parameters that a file does not contain."""
 MODELS = ("MODEL", "MODEL...", "BLACKBOX")
 """Metavars of parameters that can be a model MODULE:NAME."""

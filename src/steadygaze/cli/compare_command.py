@@ -12,6 +12,7 @@ from steadygaze.cli.application import (
     Encoder,
     Engine,
     Epochs,
+    Imports,
     SynonymGroupsFile,
     Track,
     Vectors,
@@ -19,6 +20,7 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     data_option,
+    import_modules,
     model_option,
     output_option,
     stderr_console,
@@ -80,6 +82,7 @@ def compare(
     epochs: Epochs = None,
     settings_of_all: Settings = None,
     settings_for: SettingsFor = None,
+    imports: Imports = None,
     engine: Engine = "local",
     workers: Workers = None,
     track: Track = None,
@@ -88,6 +91,7 @@ def compare(
     """Train techniques with several seeds, audit every model and test the differences."""
     from steadygaze.core.settings import parse
 
+    import_modules(imports)
     config = {
         **settings,
         "data": data,

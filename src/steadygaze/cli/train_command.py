@@ -12,6 +12,7 @@ from steadygaze.cli.application import (
     DropEmpty,
     Encoder,
     Epochs,
+    Imports,
     LabelColumn,
     Out,
     RationalesColumn,
@@ -22,6 +23,7 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     data_option,
+    import_modules,
     model_option,
     output_file,
     output_option,
@@ -98,6 +100,7 @@ def train(
     max_length: MaxLength = None,
     synonym_groups: SynonymGroupsFile = None,
     technique: Technique = "vanilla",
+    imports: Imports = None,
     settings: Settings = None,
     epochs: Epochs = None,
     balanced: Balanced = False,
@@ -118,6 +121,7 @@ def train(
     from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
     from steadygaze.results.model_card import training_scores
 
+    import_modules(imports)
     clf = TextClassifier(
         encoder,
         technique,

@@ -13,6 +13,7 @@ from steadygaze.cli.application import (
     Encoder,
     Engine,
     Epochs,
+    Imports,
     LabelColumn,
     SynonymGroupsFile,
     TextColumn,
@@ -22,6 +23,7 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     data_option,
+    import_modules,
     output_option,
     runtime_option,
     stderr_console,
@@ -85,6 +87,7 @@ def tune(
     epochs: Epochs = None,
     settings: Settings = None,
     search: Search = None,
+    imports: Imports = None,
     prune: Prune = True,
     parallel: Parallel = 4,
     engine: Engine = "local",
@@ -93,6 +96,7 @@ def tune(
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
+    import_modules(imports)
     fixed, spaces = _parse_settings(settings or [])
     config = {
         "data": data,

@@ -16,7 +16,7 @@ from steadygaze.data.synonym_groups import Rule, SynonymGroups
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.models.inference import check_device
-from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques import TECHNIQUES, find_technique
 from steadygaze.techniques.technique import FILLED, Technique
 from steadygaze.training.optimizers import Training
 from steadygaze.training.tracking import check_track
@@ -118,8 +118,7 @@ def _technique(technique: Any) -> tuple[str, Technique | None]:
     if isinstance(technique, Technique):
         registered = [name for name, kind in TECHNIQUES.items() if kind is type(technique)]
         return registered[0] if registered else type(technique).__name__, technique
-    if not isinstance(technique, str) or technique not in TECHNIQUES:
-        raise unknown("technique", technique, TECHNIQUES)
+    find_technique(technique)
     return technique, None
 
 

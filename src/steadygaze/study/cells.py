@@ -4,8 +4,8 @@ A vanilla cell can serve as the reference of another technique with the same see
 references come from the teacher cache.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -36,7 +36,7 @@ from steadygaze.study.compare_config import BETWEEN, CompareConfig
 from steadygaze.study.study_data import StudyData, cell_inputs
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.technique import Stage
+from steadygaze.techniques.technique import Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.training_run import RESULT
 
@@ -193,6 +193,8 @@ class ComparisonJob:
     data: StudyData
     folder: StudyFolder
     device: str
+    own_techniques: Mapping[str, type[Technique]] = field(default_factory=dict)
+    """Techniques of the user, which a worker process has to register."""
     stacks: bool = False
     """Train the models of a technique at the same time: cells run in one process, on a GPU."""
 
@@ -227,6 +229,7 @@ class ComparisonJob:
 
 
 def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path, on_progress: OnProgress) -> Output:
+    TECHNIQUES.update(job.own_techniques)
     on_progress("training", 0, 0)
     if job.stacks:
         train_stack(job, technique)
@@ -259,6 +262,7 @@ def train_stack(job: ComparisonJob, technique: str) -> None:
 
 
 def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, on_progress: OnProgress) -> Output:
+    TECHNIQUES.update(job.own_techniques)
     models = (
         load_classifier(job.folder.cell(technique, seed) / MODEL, job.device) for seed in job.config.numbers
     )  # loaded lazily

@@ -3,15 +3,19 @@
 The digest covers the packages that train, explain and measure, and the modules of this package, which choose texts and
 measure models.  Docstrings, comment lines and blank lines do not count.  Finished cells therefore remain valid after an
 edit of those, and after a change to reports, commands or published numbers.
+A technique of the user adds the digest of its file, without the modules that it imports.
 """
 
 import ast
 import hashlib
+import inspect
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 import steadygaze
+from steadygaze.techniques import own_techniques
 
 PACKAGES = (
     "core",
@@ -37,6 +41,22 @@ def code_version() -> str:
     files = [path for package in PACKAGES for path in sorted((root / package).rglob("*"))]
     files += sorted(Path(__file__).parent.glob("*.py"))
     return source_digest(root, [path for path in files if path.is_file() and path.suffix != ".pyc"])
+
+
+def technique_source(name: str) -> dict[str, str]:
+    """The digest of the file of a user's technique; empty for our own, which the code version covers."""
+    own = own_techniques([name])
+    return {"source": _file_digest(own[name])} if own else {}
+
+
+@cache
+def _file_digest(technique: type) -> str:
+    """The digest of the file of a class; a class without a file, as in a notebook, has a new one in every process."""
+    try:
+        path = Path(inspect.getsourcefile(technique) or "")
+    except TypeError:
+        path = Path()
+    return source_digest(path.parent, [path]) if path.is_file() else uuid4().hex[:LENGTH]
 
 
 def source_digest(root: Path, files: Sequence[Path]) -> str:

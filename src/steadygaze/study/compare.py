@@ -22,6 +22,7 @@ from steadygaze.study.executor import Executor, InProcess
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
 from steadygaze.study.track_study import track_comparison
+from steadygaze.techniques import own_techniques
 from steadygaze.training.tracking import check_track
 
 
@@ -62,7 +63,7 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
     data = load_study_data(config, runtime.data_dir)
     _validate(config, data)
     folder.begin(identity(config, data, runtime.device))
-    return ComparisonJob(config, data, folder, runtime.device)
+    return ComparisonJob(config, data, folder, runtime.device, own_techniques(config.techniques))
 
 
 def uses_stacks(executor: Executor, device: str) -> bool:

@@ -16,7 +16,7 @@ from steadygaze.explainers.resolve_explainer import default_explainer
 from steadygaze.models.classifier import Architecture
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
-from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques import TECHNIQUES, find_technique
 from steadygaze.training.optimizers import Training
 
 BETWEEN = MeasureKey("jensen-shannon", "seeds")
@@ -99,8 +99,7 @@ class CompareConfig(ProbeConfig, DataConfig):
 def check(config: CompareConfig) -> None:
     """Check the settings before the data are read."""
     for name in config.techniques:
-        if name not in TECHNIQUES:
-            raise unknown("technique", name, TECHNIQUES)
+        find_technique(name)
     if len(set(config.techniques)) < len(config.techniques):
         duplicate = next(name for name in config.techniques if config.techniques.count(name) > 1)
         raise UserError(f"{duplicate} is named twice among the techniques")

@@ -24,7 +24,7 @@ from steadygaze.data.synonym_formats import table_files
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
-from steadygaze.study.code_version import code_version
+from steadygaze.study.code_version import code_version, technique_source
 from steadygaze.study.compare_config import CompareConfig
 from steadygaze.study.tune_config import TuneConfig
 
@@ -108,7 +108,11 @@ def cell_inputs(config: CompareConfig, material: StudyData, device: str, techniq
     """Everything that the scores of one model depend on."""
     return {
         **_common_inputs(config, material, device),
-        "technique": {"name": technique, **dataclasses.asdict(config.training(technique).technique)},
+        "technique": {
+            "name": technique,
+            **dataclasses.asdict(config.training(technique).technique),
+            **technique_source(technique),
+        },
         "settings": _parts(config, technique),
         "seed": seed,
         "audit": {"explainer": config.explains(technique), **_audit_inputs(config)},

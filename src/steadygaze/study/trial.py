@@ -9,7 +9,7 @@ the epochs of its unfinished run that it was pruned.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.audit_config import Runtime
 from steadygaze.study.cell_record import Output, cell_folder
 from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import TrainingStopped
 
 MODEL = "model"
@@ -59,6 +61,8 @@ class TuneJob:
     """The texts on which measures are audited."""
     root: Path
     device: str
+    own_techniques: Mapping[str, type[Technique]] = field(default_factory=dict)
+    """The technique, if it is the user's; a worker process has to register it."""
 
     @property
     def teacher_cache(self) -> Path:
@@ -74,6 +78,7 @@ def run_trial(
     on_progress: OnProgress,
 ) -> Output:
     """Train and measure; `earlier`: the trials of earlier rounds."""
+    TECHNIQUES.update(job.own_techniques)
     on_progress("training", 0, 0)
     trial = _TrialTraining(job, number, values, earlier)
     result = TrialResult(number, values, job.config.seed + number, "pruned", trial.scores)

@@ -38,6 +38,7 @@ from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, read_record
+from steadygaze.study.code_version import technique_source
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.engine import POLL, choose_executor, run_round
 from steadygaze.study.executor import InProcess
@@ -46,6 +47,7 @@ from steadygaze.study.study_folder import StudyFolder
 from steadygaze.study.track_study import track_search
 from steadygaze.study.trial import MODEL, STARTUP, TrialResult, TuneJob, quiet_optuna, run_trial, train_round
 from steadygaze.study.tune_config import TuneConfig, default_values, objectives, search_spaces
+from steadygaze.techniques import own_techniques
 from steadygaze.training.tracking import check_track
 
 INSTALL = "tune needs the package optuna: pip install 'steadygaze[tune]'"
@@ -93,7 +95,7 @@ def load_job(config: TuneConfig, runtime: StudyRuntime) -> TuneJob:
     if config.limit is not None:
         validation = validation[: config.limit]
     kept = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
-    return TuneJob(config, kept, validation, runtime.out, runtime.device)
+    return TuneJob(config, kept, validation, runtime.out, runtime.device, own_techniques([config.technique]))
 
 
 def _identity(job: TuneJob, spaces: Mapping[str, SearchSpace]) -> dict[str, Any]:
@@ -102,6 +104,7 @@ def _identity(job: TuneJob, spaces: Mapping[str, SearchSpace]) -> dict[str, Any]
         **training_inputs(config, job.device),
         "data": {"corpus": job.corpus.name, "read": job.corpus.fingerprint},
         "technique": config.technique,
+        **technique_source(config.technique),
         "settings": config.settings,
         "epochs": config.epochs,
         "batch_size": config.batch_size,
@@ -254,6 +257,7 @@ def _result(
         facts={
             "data": f"{job.corpus.name}: " + ", ".join(f"{size:,} {name}" for name, size in job.corpus.sizes.items()),
             "technique": config.technique,
+            **technique_source(config.technique),
             "encoder": config.encoder,
             "seed": str(config.seed),
         },

@@ -12,7 +12,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, setting_defaults, train_config
 from steadygaze.models.classifier import Architecture
 from steadygaze.results.audit_config import ProbeConfig
-from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques import find_technique
 from steadygaze.training.optimizers import Training
 
 SCORE = "macro-f1"
@@ -76,9 +76,7 @@ class TuneConfig(ProbeConfig, DataConfig):
 
 def search_spaces(config: TuneConfig) -> dict[str, SearchSpace]:
     """The space of every setting that the search varies, by name."""
-    if config.technique not in TECHNIQUES:
-        raise unknown("technique", config.technique, TECHNIQUES)
-    technique = declared_spaces(TECHNIQUES[config.technique])
+    technique = declared_spaces(find_technique(config.technique))
     declared = {
         **declared_spaces(Architecture),
         **declared_spaces(Training),

@@ -1,7 +1,12 @@
-"""Training techniques: one file each, one line each here."""
+"""Training techniques: one file each, one line each here.
 
-from typing import TYPE_CHECKING
+A technique of a user is registered in the same way, by its own module: TECHNIQUES["name"] = Class.
+"""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Registry
 
 if TYPE_CHECKING:
@@ -29,3 +34,21 @@ TECHNIQUES: "Registry[type[Technique]]" = Registry.of(
         "fresh": "steadygaze.techniques.fresh:Fresh",
     }
 )
+
+
+def find_technique(name: Any) -> "type[Technique]":
+    """Return a registered technique."""
+    if not isinstance(name, str) or name not in TECHNIQUES:
+        raise UserError(
+            f"{unknown('technique', name, TECHNIQUES)}  To use your own, import the module that registers it "
+            "(--import MODULE)"
+        )
+    return TECHNIQUES[name]
+
+
+def own_techniques(names: Iterable[str]) -> "dict[str, type[Technique]]":
+    """Return the techniques among these that are not part of steadygaze.
+
+    A worker process that receives the classes imports their modules.
+    """
+    return {name: TECHNIQUES[name] for name in names if not TECHNIQUES[name].__module__.startswith("steadygaze.")}

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
 
+from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
@@ -116,6 +117,21 @@ class Player:
 def is_zero(setting: float | Tensor) -> bool:
     """Return True if a setting is 0; a setting with a value for each text is not 0 for any."""
     return not isinstance(setting, Tensor) and setting == 0
+
+
+def check_terms(terms: Any, technique: "Technique", texts: int) -> Terms:
+    """Return the terms of a loss if each has one number per text; a mean would get a wrong weight."""
+    name = type(technique).__name__
+    if not isinstance(terms, Mapping) or not terms:
+        raise UserError(f"the loss of {name} must return a dict of loss terms by name, found {type(terms).__name__}")
+    for term, values in terms.items():
+        if not isinstance(values, Tensor) or values.shape != (texts,):
+            shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise UserError(
+                f"the term {term!r} of the loss of {name} must have one number per text, shape ({texts},), "
+                f"found {shape}: leave out the mean over texts (reduction='none')"
+            )
+    return dict(terms)
 
 
 @settings

@@ -25,7 +25,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey, forked_generators
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.stacking.stacked_layers import stack, unstack
-from steadygaze.techniques.technique import CachedTargets, Technique
+from steadygaze.techniques.technique import CachedTargets, Technique, check_terms
 from steadygaze.training.device_batches import DeviceData
 from steadygaze.training.optimizers import named_parameters
 from steadygaze.training.progress import TrainingStopped
@@ -239,7 +239,7 @@ class StackedLoop:
             epoch_tables=self.tables,
         )
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.job.training.precision == "bf16"):
-            terms: Terms = self.technique.loss(self.model, batch, context)
+            terms = check_terms(self.technique.loss(self.model, batch, context), self.technique, len(batch))
         terms = {name: values.to(self.clip.dtype) for name, values in terms.items()}
         weight = real if batch.weight is None else real * batch.weight
         total = (torch.stack(list(terms.values())).sum(0) * weight).sum() * self.count / real.sum()

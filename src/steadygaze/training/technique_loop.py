@@ -19,7 +19,7 @@ from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
+from steadygaze.techniques.technique import LossContext, Player, Stage, Technique, check_terms
 from steadygaze.training import optimizers
 from steadygaze.training.optimizers import EPOCHS, Training
 from steadygaze.training.progress import Watcher
@@ -59,7 +59,7 @@ class Objective(nn.Module):
         self.model, self.auxiliary = model, modules
 
     def forward(self, technique: Technique, batch: Batch, context: LossContext) -> Terms:
-        return technique.loss(self.model, batch, context)
+        return check_terms(technique.loss(self.model, batch, context), technique, len(batch))
 
 
 class TechniqueLoop(StageLoop):

@@ -1,0 +1,131 @@
+"""Techniques of a user's own module: training, workers, keys of cells, wrong losses."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import steadygaze as sg
+from steadygaze.cli.application import import_modules
+from steadygaze.core.errors import UserError
+from steadygaze.techniques import TECHNIQUES, own_techniques
+
+MODULE = """
+from torch.nn.functional import cross_entropy
+from steadygaze.core.settings import settings
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.technique import Technique
+
+@settings
+class Penalty(Technique):
+    \"\"\"Cross-entropy times a factor.\"\"\"
+
+    factor: float = 1.0
+    \"\"\"Factor.\"\"\"
+
+    def loss(self, model, batch, context):
+        task = cross_entropy(model(batch).logits, batch.gold, reduction="none")
+        return RESULT
+
+TECHNIQUES["own-penalty"] = Penalty
+"""
+PER_TEXT = '{"task": self.factor * task}'
+ROWS = [("good great fine", "up"), ("bad awful poor", "down")] * 12
+TEXTS, LABELS = [text for text, _ in ROWS], [label for _, label in ROWS]
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Write a module that registers a technique, import it, and forget both at the end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(TECHNIQUES, "data", {**TECHNIQUES.data})
+
+    def write(result: str = PER_TEXT) -> None:
+        Path("own_penalty.py").write_text(MODULE.replace("RESULT", result).replace("\\", ""))
+        sys.modules.pop("own_penalty", None)
+        import_modules(["own_penalty"])
+
+    yield write
+    sys.modules.pop("own_penalty", None)
+
+
+def classifier() -> sg.TextClassifier:
+    return sg.TextClassifier("average", "own-penalty", epochs=1, settings={"factor": 2.0}, device="cpu", verbose=False)
+
+
+def test_a_technique_of_a_module_trains_and_its_model_loads_without_it(module, tmp_path: Path):
+    module()
+    clf = classifier().fit(TEXTS, LABELS)
+    clf.save(tmp_path / "model")
+    before = clf.predict_proba(TEXTS[:2])
+    del TECHNIQUES.data["own-penalty"]
+    assert (sg.load(tmp_path / "model").predict_proba(TEXTS[:2]) == before).all()
+    assert own_techniques(["vanilla"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ('{"task": task.mean()}', r"'task' of the loss of Penalty must have one number per text.*found \(\)"),
+        ("task", "must return a dict of loss terms by name, found Tensor"),
+        ('{"task": 1.0}', "found float"),
+        ("{}", "must return a dict"),
+    ],
+)
+def test_a_loss_with_the_wrong_shape_is_refused(module, result: str, reason: str):
+    module(result)
+    with pytest.raises(UserError, match=reason):
+        classifier().fit(TEXTS, LABELS)
+
+
+def test_the_key_of_a_cell_depends_on_the_file_of_the_technique(module):
+    from steadygaze.study.code_version import technique_source
+
+    module()
+    first = technique_source("own-penalty")
+    module()
+    assert technique_source("own-penalty") == first
+    module('{"task": 3 * self.factor * task}')
+    assert technique_source("own-penalty") != first
+    assert technique_source("vanilla") == {}
+
+
+def test_an_unknown_technique_names_the_option():
+    with pytest.raises(UserError, match=r"unknown technique 'mine'.*--import MODULE"):
+        sg.TextClassifier(technique="mine", verbose=False).fit(TEXTS, LABELS)
+
+
+def test_a_missing_module_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(UserError, match="--import no_such_module: No module named"):
+        import_modules(["no_such_module"])
+
+
+@pytest.mark.slow
+def test_worker_processes_know_the_technique(module, tmp_path: Path):
+    from steadygaze.study.compare import StudyRuntime, compare
+    from steadygaze.study.compare_config import CompareConfig
+
+    module()
+    lines = [json.dumps({"text": text, "label": label}) for text, label in ROWS * 2]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines))
+    config = CompareConfig(
+        data=str(tmp_path / "data.jsonl"),
+        techniques=("vanilla", "own-penalty"),
+        seeds=1,
+        encoder="average",
+        epochs=1,
+        measures=("accuracy",),
+    )
+    compare(config, StudyRuntime(tmp_path / "out", None, "cpu", workers=2))
+    records = [json.loads(file.read_text()) for file in (tmp_path / "out").rglob("cell.json")]
+    assert not [record for record in records if record.get("error")]
+
+
+def test_a_configuration_file_cannot_import(tmp_path: Path):
+    from steadygaze.cli.command_options import OWN
+
+    assert "imports" in OWN

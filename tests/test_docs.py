@@ -14,8 +14,8 @@ import steadygaze as sg
 from adapters import folders
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from printed_pages import DOCS, blocks, check_links, folder, printed, run
-from steadygaze.techniques import TECHNIQUES
 from steadygaze.data.synonym_formats import DEBIAN_FOLDER
+from steadygaze.techniques import TECHNIQUES
 
 __all__ = ["folder"]
 pytestmark = [
@@ -118,7 +118,10 @@ QUICK_PYTHON = {"how-to/data", "how-to/certify", "how-to/human-rationales", "how
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")  # one epoch of training
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.SampleWarning")  # 100 of the texts are audited
 @pytest.mark.usefixtures("unlearned_teachers")
-def test_the_python_of_the_docs_runs(page: str, folder: Path, namespace: dict[str, Any]) -> None:
+def test_the_python_of_the_docs_runs(
+    page: str, folder: Path, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TECHNIQUES, "data", {**TECHNIQUES.data})  # a page registers techniques
     if page == "how-to/audit-hugging-face":
         save_models(folder)
     if page == "tutorial":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import commands
 import steadygaze as sg
 from steadygaze.cli.application import import_modules
 from steadygaze.core.errors import UserError
@@ -125,7 +126,16 @@ def test_worker_processes_know_the_technique(module, tmp_path: Path):
     assert not [record for record in records if record.get("error")]
 
 
-def test_a_configuration_file_cannot_import(tmp_path: Path):
-    from steadygaze.cli.command_options import OWN
-
-    assert "imports" in OWN
+def test_a_command_imports_only_what_is_typed(module, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    module()
+    Path("run_me.py").write_text("from pathlib import Path\nPath('executed').touch()\n")
+    Path("options.toml").write_text('import = ["run_me"]\n')
+    ended = commands.run(capsys, "train", "data.csv", "--out", "model", "--config", "options.toml")
+    assert ended.code == 2
+    assert not Path("executed").exists()
+    ended = commands.run(capsys, "train", "no.csv", "--out", "model", "--import", "run_me")
+    assert ended.code == 2
+    assert Path("executed").exists()
+    ended = commands.run(capsys, "train", "no.csv", "--out", "model", "--import", "no_such_module")
+    assert ended.code == 2
+    assert "--import no_such_module" in ended.err

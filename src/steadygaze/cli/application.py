@@ -47,10 +47,29 @@ CLASSIFIER = (
 )
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
+
+
+def import_modules(names: list[str] | None) -> list[str] | None:
+    """Import modules that the user typed; those of the current folder are found, as with `python -m`."""
+    from steadygaze.core.errors import UserError
+
+    if names and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in names or ():
+        try:
+            import_module(name)
+        except (ImportError, TypeError, ValueError) as error:
+            raise UserError(f"--import {name}: {error}; run the command in the folder of the module") from None
+    return names
+
+
 Imports = Annotated[
     list[str] | None,
     training_option(
-        "--import", metavar="MODULE", help="Import a Python module, which registers techniques of your own; repeatable."
+        "--import",
+        metavar="MODULE",
+        help="Import a Python module, which registers techniques of your own; repeatable.",
+        callback=import_modules,
     ),
 ]
 DataOption = Annotated[str, data_option("--data", metavar="DATA", help=DATA)]
@@ -296,16 +315,3 @@ def stdout_console() -> "Console":
     from steadygaze.core.errors import Console
 
     return Console()
-
-
-def import_modules(names: Sequence[str] | None) -> None:
-    """Import modules that the user typed; those of the current folder are found, as with `python -m`."""
-    from steadygaze.core.errors import UserError
-
-    if names and "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    for name in names or ():
-        try:
-            import_module(name)
-        except (ImportError, TypeError, ValueError) as error:
-            raise UserError(f"--import {name}: {error}; run the command in the folder of the module") from None

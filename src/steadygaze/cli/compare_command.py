@@ -20,7 +20,6 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     data_option,
-    import_modules,
     model_option,
     output_option,
     stderr_console,
@@ -91,7 +90,6 @@ def compare(
     """Train techniques with several seeds, audit every model and test the differences."""
     from steadygaze.core.settings import parse
 
-    import_modules(imports)
     config = {
         **settings,
         "data": data,

@@ -23,7 +23,6 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     data_option,
-    import_modules,
     model_option,
     output_file,
     output_option,
@@ -34,6 +33,7 @@ from steadygaze.cli.output_streams import interruptible, print_json, print_line,
 
 if TYPE_CHECKING:
     from steadygaze.estimator.held_out_test import TestPartFile
+    from steadygaze.estimator.model_config import ModelConfig
 
 TestShare = Annotated[
     float | None,
@@ -119,9 +119,7 @@ def train(
     from steadygaze.estimator import resumable_training
     from steadygaze.estimator.held_out_test import hold_out_test
     from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
-    from steadygaze.results.model_card import training_scores
 
-    import_modules(imports)
     clf = TextClassifier(
         encoder,
         technique,
@@ -148,7 +146,7 @@ def train(
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     if test_file is not None:
         test_file.write(whole_corpus)
-    _show(resumable_training.summary(clf, corpus, out), training_scores(asdict(clf.stored_.description)), out, common)
+    _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
     _show_next(out, data, test_out, columns, "test" in whole_corpus.splits, common)
 
 
@@ -188,13 +186,14 @@ def _show_next(
         print_line(console, TRAINING_TEXTS)
 
 
-def _show(result: dict[str, Any], scores: dict[str, str], out: Path, common: Common) -> None:
+def _show(result: dict[str, Any], description: "ModelConfig", out: Path, common: Common) -> None:
     from steadygaze.data.word_vectors import LOW_COVERAGE
-    from steadygaze.results.model_card import SELECTION_SCORE
+    from steadygaze.results.model_card import SELECTION_SCORE, training_scores
 
     if common.json:
         print_json(result)
         return
+    scores = training_scores(asdict(description))
     show(f"saved in {out} (epoch {result['best_epoch']})")
     for name, value in scores.items():
         show(f"{name}: {value}")

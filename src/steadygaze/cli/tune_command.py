@@ -23,7 +23,6 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     data_option,
-    import_modules,
     output_option,
     runtime_option,
     stderr_console,
@@ -96,7 +95,6 @@ def tune(
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
-    import_modules(imports)
     fixed, spaces = _parse_settings(settings or [])
     config = {
         "data": data,

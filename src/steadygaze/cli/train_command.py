@@ -69,7 +69,7 @@ References = Annotated[
 TeacherCacheFolder = Annotated[
     Path | None,
     training_option(
-        "--teacher-cache", metavar="DIR", help="Teacher cache.", show_default=".teacher_cache, beside --out"
+        "--teacher-cache", metavar="DIR", help="Teacher cache.", show_default=".teacher-cache, beside --out"
     ),
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]

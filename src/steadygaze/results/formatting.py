@@ -39,7 +39,7 @@ SCALES: Mapping[str, str] = {
     "position-leak": "0: no better than guessing, 1: every label",
     "default-mass": "0.1: ten percent of the weight",
     "first-sentence-share": "0.1: ten percent of the weight",
-    "average-precision": "0: no better than chance, 1: perfect",
+    "average-precision": "0: no better than a random order of the words; higher is better",
 }
 """Measure without its probe -> how to read the number."""
 

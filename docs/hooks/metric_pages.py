@@ -20,7 +20,11 @@ TOPICS = {
     "Shortcuts and leakage": shortcut_measures,
     "Plausibility": plausibility_measures,
 }
-DIRECTION = {"higher": "higher is better", "lower": "lower is better", "neither": "descriptive, or it depends on the perturbation"}
+DIRECTION = {
+    "higher": "higher is better",
+    "lower": "lower is better",
+    "neither": "descriptive, or it depends on the perturbation",
+}
 
 
 def pages(_: Path) -> dict[str, str]:

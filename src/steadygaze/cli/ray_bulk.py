@@ -5,12 +5,14 @@ lost, and repeats its part.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import groupby
+from math import ceil
 from operator import itemgetter
 from typing import Any
 
 from steadygaze.adapters.bulk import BulkRun, BulkTask, Parts
+from steadygaze.core.errors import UserError
 from steadygaze.study.executor import RETRIES
 from steadygaze.study.ray_executor import RayExecutor
 
@@ -23,10 +25,8 @@ def write_with_ray(
         import ray
         from ray.util import ActorPool
 
-        resources = ray.cluster_resources()
-        gpus = int(resources.get("GPU", 0)) if gpu else 0
-        count = workers or gpus or int(resources["CPU"])
-        options = {"num_cpus": 1, "num_gpus": min(gpus, 1), "max_restarts": RETRIES, "max_task_retries": RETRIES}
+        count, share = fitting_workers(ray.cluster_resources(), workers, gpu)
+        options = {"num_cpus": 1, "num_gpus": share, "max_restarts": RETRIES, "max_task_retries": RETRIES}
         worker: Any = ray.remote(**options)(_Worker)
         pool: Any = ActorPool([worker.remote(run.parts, make_task, os.getcwd()) for _ in range(count)])
         for part, group in groupby(run.missing(), key=itemgetter(0)):
@@ -35,6 +35,15 @@ def write_with_ray(
             pool.submit(lambda actor, item: actor.write.remote(*item), (part, [chunk[1:] for chunk in group]))
         while pool.has_next():
             pool.get_next_unordered()
+
+
+def fitting_workers(resources: Mapping[str, float], workers: int | None, gpu: bool) -> tuple[int, float]:
+    """The number of workers that the cluster can run at a time, and the GPUs of each; more would wait forever."""
+    cpus, gpus = int(resources.get("CPU", 0)), int(resources.get("GPU", 0)) if gpu else 0
+    if not cpus:
+        raise UserError("the Ray cluster has no CPU for a worker: start it with --num-cpus")
+    count = min(workers or gpus or cpus, cpus)
+    return count, 1 / ceil(count / gpus) if gpus else 0
 
 
 class _Worker:

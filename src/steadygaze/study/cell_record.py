@@ -24,6 +24,8 @@ from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.core.untrusted_files import digest_file, digest_json, read_object
 
 RECORD = "record.json"
+GPU_SHARE = 0.25
+"""Part of a GPU that Ray reserves for a cell; small models leave most of a GPU idle."""
 Status = Literal["finished", "failed"]
 
 
@@ -58,6 +60,11 @@ class Cell:
     @cached_property
     def key(self) -> str:
         return digest_json([self.inputs], sort_keys=True)
+
+
+def gpu_share(device: str) -> float:
+    """The part of a GPU that a cell on this device takes."""
+    return GPU_SHARE if device == "cuda" else 0
 
 
 @settings

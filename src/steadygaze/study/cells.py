@@ -31,7 +31,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
-from steadygaze.study.cell_record import Cell, Output
+from steadygaze.study.cell_record import Cell, Output, gpu_share
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
 from steadygaze.study.study_data import StudyData, cell_inputs
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
@@ -214,6 +214,7 @@ class ComparisonJob:
             cell_inputs(self.config, self.data, self.device, technique, seed),
             partial(_train_and_audit, self, technique, seed),
             tuple(needs),
+            gpu_share(self.device),
         )
 
     def _seeds_cell(self, technique: str, models: Iterable[Cell]) -> Cell:
@@ -225,6 +226,7 @@ class ComparisonJob:
             {"models": [keys[name] for name in names]},
             partial(_compare_seeds, self, technique),
             tuple(names),
+            gpu_share(self.device),
         )
 
 

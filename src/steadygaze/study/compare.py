@@ -44,6 +44,11 @@ class StudyRuntime:
     track: str | None = None
     """Service that the finished study is logged to; see training/tracking.py."""
 
+    @property
+    def resolved_device(self) -> str:
+        """The device of every cell, also on other machines: keys name it."""
+        return best_device(self.device).type
+
 
 def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
     """Train, audit and compare; write comparison.json and comparison.html to `runtime.out`."""
@@ -62,8 +67,9 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
     folder.refuse_foreign()
     data = load_study_data(config, runtime.data_dir)
     _validate(config, data)
-    folder.begin(identity(config, data, runtime.device))
-    return ComparisonJob(config, data, folder, runtime.device, own_techniques(config.techniques))
+    device = runtime.resolved_device
+    folder.begin(identity(config, data, device))
+    return ComparisonJob(config, data, folder, device, own_techniques(config.techniques))
 
 
 def uses_stacks(executor: Executor, device: str) -> bool:

@@ -4,7 +4,6 @@ Ray schedules the cells by the resources that they need, and runs a cell again w
 """
 
 import os
-import sys
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self
@@ -14,13 +13,15 @@ from steadygaze.core.types import OnProgress
 from steadygaze.study.cell_record import Cell, CellRecord, run_cell_in_worker
 from steadygaze.study.executor import RETRIES, CellFuture, cores
 
+QUEUED = 2
+"""Cells in the queue of Ray for each CPU: each has a copy of the texts."""
 INSTALL = "the Ray engine needs the package ray: pip install 'steadygaze[scale]'"
 
 
 class RayExecutor:
     """`engine`: ray starts a cluster on this machine; ray://auto and ray://HOST:PORT connect to a running one."""
 
-    slots = sys.maxsize  # Ray queues the cells
+    slots = 1
     retries = 0  # Ray runs lost cells again
 
     def __init__(self, engine: str, workers: int | None = None) -> None:
@@ -37,6 +38,8 @@ class RayExecutor:
         if not self._ray.is_initialized():  # otherwise the caller has connected
             self.link = self._connect()
             self._is_ours = True
+        self._resources = self._ray.cluster_resources()
+        self.slots = max(1, QUEUED * int(self._resources.get("CPU", 0)))
         options = {"num_cpus": 1, "max_retries": RETRIES, "retry_exceptions": False}
         self._task = self._ray.remote(**options)(_run_on_node)
         return self
@@ -56,6 +59,8 @@ class RayExecutor:
         return f"http://{address}" if address else ""
 
     def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture:
+        if cell.gpus > self._resources.get("GPU", 0):  # the cell would wait forever
+            raise UserError("the Ray cluster has no GPU: use --device cpu")
         task = self._task.options(name=cell.label, num_gpus=cell.gpus)
         future: Future[Any] = task.remote(cell, root.absolute(), os.getcwd()).future()
         return future

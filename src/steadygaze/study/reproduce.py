@@ -26,7 +26,7 @@ from steadygaze.estimator import resumable_training
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.results.report import Report
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
-from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output
+from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, gpu_share
 from steadygaze.study.cells import MODEL, REPORT, VALUES, ComparisonJob, StudyCell
 from steadygaze.study.compare import StudyRuntime, begin, finish, uses_stacks
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
@@ -122,14 +122,15 @@ class _Part:
 
     def search_cells(self) -> Iterator[Cell]:
         """A cell for each value of a searched setting."""
-        data, device, seed = None, self.runtime.device, self.options.seed
+        data, device, seed = None, self.runtime.resolved_device, self.options.seed
         for name, (technique, values) in zip(self.search_names, self.candidates, strict=True):
             config = self.block.config(self.options, {technique: values})
             check(config)
             data = data or load_study_data(config, self.runtime.data_dir)
             inputs = {**cell_inputs(config, data, device, technique, seed), "search": values}
             work = partial(train_candidate, config, data, device, technique, values)
-            yield Cell(name, f"{self.block.folder}: {technique} with {values}", inputs, work)
+            label = f"{self.block.folder}: {technique} with {values}"
+            yield Cell(name, label, inputs, work, gpus=gpu_share(device))
 
     @property
     def search_names(self) -> list[str]:

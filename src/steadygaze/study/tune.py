@@ -37,7 +37,7 @@ from steadygaze.data.splits import hold_out
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
-from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, read_record
+from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, gpu_share, read_record
 from steadygaze.study.code_version import technique_source
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.engine import POLL, choose_executor, run_round
@@ -95,7 +95,8 @@ def load_job(config: TuneConfig, runtime: StudyRuntime) -> TuneJob:
     if config.limit is not None:
         validation = validation[: config.limit]
     kept = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
-    return TuneJob(config, kept, validation, runtime.out, runtime.device, own_techniques([config.technique]))
+    device = runtime.resolved_device
+    return TuneJob(config, kept, validation, runtime.out, device, own_techniques([config.technique]))
 
 
 def _identity(job: TuneJob, spaces: Mapping[str, SearchSpace]) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _cell(
 ) -> Cell:
     inputs = {**identity, "number": number, "values": values, "earlier": digest_json(map(_outcome, earlier))}
     work = partial(run_trial, job, number, values, list(earlier))
-    return Cell(f"trial-{number}", f"trial {number}", inputs, work)
+    return Cell(f"trial-{number}", f"trial {number}", inputs, work, gpus=gpu_share(job.device))
 
 
 def _outcome(trial: TrialResult) -> list[Any]:

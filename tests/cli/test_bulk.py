@@ -17,6 +17,7 @@ import commands
 import kills
 import steadygaze as sg
 from steadygaze.adapters import bulk
+from steadygaze.cli.explain_command import _fitted_digest
 from steadygaze.data import user_files
 
 MODEL = """
@@ -171,7 +172,7 @@ def test_finished_parts_are_not_computed_again(run, model, tmp_path, monkeypatch
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("change", ["file", "classes", "command"])
+@pytest.mark.parametrize("change", ["file", "classes", "command", "code", "rows of a part"])
 def test_parts_of_another_command_are_refused(run, model, tmp_path, monkeypatch, change):
     write(tmp_path / "in.csv", table())
     monkeypatch.setattr(bulk.Parts, "merge", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -183,9 +184,22 @@ def test_parts_of_another_command_are_refused(run, model, tmp_path, monkeypatch,
     classes = "no,yes" if change == "classes" else "even,odd"
     if change == "file":
         write(tmp_path / "in.csv", table(22))
+    if change == "code":
+        monkeypatch.setattr("steadygaze.study.code_version.code_version", lambda: "another")
+    if change == "rows of a part":
+        monkeypatch.setattr(bulk, "CHUNKS", 3)
     ended = run(command, name, option, classes, "--file", "in.csv", "--out", "out.csv")
     assert ended.code == 2
     assert "out.csv.parts has parts of another command, model or file: delete it to start again" in ended.err
+
+
+def test_a_fitted_explainer_counts_by_its_files(tmp_path):
+    (tmp_path / "explainer.safetensors").write_bytes(b"1")
+    first = _fitted_digest(str(tmp_path))
+    assert first == _fitted_digest(str(tmp_path))
+    (tmp_path / "explainer.safetensors").write_bytes(b"2")
+    assert _fitted_digest(str(tmp_path)) != first
+    assert _fitted_digest("lime") is None
 
 
 def test_two_commands_do_not_write_one_output(run, model, tmp_path):

@@ -31,6 +31,7 @@ from steadygaze.core.atomic_files import exclusive_output, new_file, remove_fold
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress, texts_of
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
+from steadygaze.data import tables, user_files
 from steadygaze.data.eraser import is_eraser
 from steadygaze.data.table_writers import check_format, header, write_rows
 from steadygaze.data.tables import column_types
@@ -257,7 +258,12 @@ def bulk_run(
     parts = Parts(out, {**source.types, **added})
     with exclusive_output(parts.folder, "writing"):
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
-        parts.prepare({**facts, "columns": list(parts.types), **settings})
+        sizes = {
+            "chunk": user_files.CHUNK,
+            "chunks": CHUNKS,
+            "block": tables.BLOCK,
+        }  # they determine the rows of a part
+        parts.prepare({**facts, **sizes, "columns": list(parts.types), **settings})
         try:
             yield BulkRun(source, parts, on_progress)
         finally:

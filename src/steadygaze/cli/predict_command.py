@@ -178,7 +178,7 @@ def write_table(
 ) -> None:
     """Write the results beside the columns of the file.  `settings`: what they depend on beside the model."""
     from steadygaze.adapters.bulk import Source, bulk_run
-    from steadygaze.core import __version__
+    from steadygaze.study.code_version import code_version
 
     out, file = inputs.out_file, inputs.file
     assert out is not None  # TextOptions.check
@@ -189,7 +189,7 @@ def write_table(
     model = {
         "task": "predict" if task.explain is None else "explain",
         "model": task.adapter.fingerprint or task.adapter.name,
-        "version": __version__,
+        "code": code_version(),
         "seed": common.seed,
     }
     kept = f"{out.name}.parts keeps the finished rows: run the same command again to continue"

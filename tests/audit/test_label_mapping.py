@@ -114,3 +114,16 @@ def test_evaluate_prints_the_command_with_exchanged_classes(capsys, hugging_face
     command = f"try:  steadygaze evaluate {model} --data {data} --classes 1,0"
     assert f"would be 1.000 with exchanged classes; {command}" in ended.err
     assert "try:" not in run(capsys, *words, "--classes", "1,0").err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fewer_protocols")
+def test_an_audit_prints_the_command_with_exchanged_classes(capsys, hugging_face, monkeypatch):
+    _, data = hugging_face
+    monkeypatch.chdir(data.parent)
+    words = ["audit", "model", "--data", "data.csv", "--sample", "2", "--device", "cpu"]
+    (line,) = [line for line in run(capsys, *words).err.splitlines() if line.startswith("try:")]
+    assert line.startswith("try:  steadygaze audit ./model --data ./data.csv")
+    assert "--classes 1,0" in line
+    mended = run(capsys, *words, "--classes", "1,0")
+    assert (mended.code, "try:" in mended.err) == (0, False), mended.err

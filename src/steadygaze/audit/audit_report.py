@@ -187,7 +187,8 @@ def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
     pairs = sorted(set(zip(labels, codes.tolist(), strict=True)))
     sentence = f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the most frequent label"
     written = written_labels(labels, codes.tolist(), classes)
-    exchanged = exchanged_classes(confusion, written) if prepared.adapter.classifier is None else None
+    renamable = prepared.adapter.classifier is None and "output" not in prepared.adapter.facts
+    exchanged = exchanged_classes(confusion, written) if renamable else None
     option = ""
     if exchanged is not None:
         names = ",".join(map(str, exchanged[0]))

@@ -143,7 +143,7 @@ def with_provenance(report: Report, settings: Mapping[str, Any], policy: Policy 
 def _exchanged(loaded: LoadedAudit, report: Report) -> tuple[str, ...]:
     """Labels in the order of the outputs, if the model is worse than a constant without it; else empty."""
     adapter = loaded.request.adapter
-    if report.evaluation is None or adapter.classifier is not None:
+    if report.evaluation is None or adapter.classifier is not None or "output" in adapter.facts:
         return ()
     labels = [example.label for example in loaded.request.examples if example.label is not None]
     written = written_labels(labels, adapter.label_codes(labels), adapter.classes)

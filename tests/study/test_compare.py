@@ -126,9 +126,46 @@ def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
 
 def test_another_order_is_refused_and_nothing_is_touched(done: Path):
     before = stamps(done)
-    with pytest.raises(UserError, match=r"another seeds: \[0, 1\], now \[0, 1, 2\]"):
-        run(done, config_with(techniques=TWO, seeds=3, synonyms=None, settings_for=NO_SWAPS))
+    with pytest.raises(UserError, match=r"another audit.seed: 0, now 1"):
+        run(done, config_with(techniques=TWO, seeds=2, seed=1, synonyms=None, settings_for=NO_SWAPS))
     assert stamps(done) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ({"seeds": 3}, ""),
+        ({"techniques": ("vanilla", "word-at", "seat")}, ""),
+        ({"techniques": ("vanilla", "attention-at")}, ""),
+        ({"epochs": 2}, "another own.vanilla.epochs: 1, now 2"),
+        ({"explainer": "gradient", "seeds": 3}, "another explainer.vanilla: 'attention', now 'gradient'"),
+        ({"settings_for": {"word-at": {"hidden": 8}}, "seeds": 3}, "another own.word-at.hidden: 4, now 8"),
+        ({"data": "planted-reviews:sizes=[61,20,16]"}, "another data.corpus"),
+    ],
+)
+def test_a_comparison_can_be_extended_by_techniques_and_seeds_but_not_changed(tmp_path: Path, change, hint):
+    runtime = StudyRuntime(tmp_path, device="cpu")
+    keys = {cell.name: cell.key for cell in begin(config_with(seeds=2), runtime).cells()}
+    settings = (tmp_path / "settings.json").read_bytes()
+    if hint:
+        with pytest.raises(UserError, match=hint):
+            begin(config_with(**{"seeds": 2, **change}), runtime)
+        assert (tmp_path / "settings.json").read_bytes() == settings
+        return
+    job = begin(config_with(**{"seeds": 2, **change}), runtime)
+    new = {cell.name: cell.key for cell in job.cells() if not cell.name.endswith("-seeds")}
+    assert json.loads((tmp_path / "settings.json").read_text())["techniques"] == list(job.config.techniques)
+    assert all(keys.get(name, key) == key for name, key in new.items())
+    assert {"vanilla-0", "vanilla-1"} <= keys.keys() & new.keys()
+    assert new.keys() - keys.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_an_extended_comparison_equals_one_that_was_run_at_once(done: Path, tmp_path: Path):
+    for seeds in (1, 2):
+        run(tmp_path, config_with(techniques=TWO, seeds=seeds, synonyms=None, settings_for=NO_SWAPS))
+    assert (tmp_path / "comparison.json").read_bytes() == (done / "comparison.json").read_bytes()
 
 
 def test_a_cell_holds_a_model_its_report_and_a_number_for_each_text(done: Path):

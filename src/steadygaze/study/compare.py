@@ -19,7 +19,7 @@ from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
 from steadygaze.study.engine import check_finished, choose_executor, run_cells
 from steadygaze.study.executor import Executor, InProcess
-from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
+from steadygaze.study.study_data import StudyData, identity, load_study_data, must_equal, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
 from steadygaze.study.track_study import track_comparison
 from steadygaze.techniques import own_techniques
@@ -68,7 +68,7 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
     data = load_study_data(config, runtime.data_dir)
     _validate(config, data)
     device = runtime.resolved_device
-    folder.begin(identity(config, data, device))
+    folder.begin(identity(config, data, device), must_equal=must_equal)
     return ComparisonJob(config, data, folder, device, own_techniques(config.techniques))
 
 

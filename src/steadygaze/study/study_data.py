@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -100,8 +100,29 @@ def identity(config: CompareConfig, material: StudyData, device: str) -> dict[st
         "seeds": list(config.numbers),
         "shared": shared(config),
         "own": {name: own(config, name) for name in config.techniques},
+        "explainers": {name: config.explains(name) for name in config.techniques},
         "audit": {"explainer": explainers(config), **_audit_inputs(config)},
     }
+
+
+def must_equal(stored: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts of two identities that must be equal in one folder.
+
+    Further techniques and seeds are cells of their own.  The settings of a technique must be equal if both have it.
+    """
+    both = [name for name in new["techniques"] if name in stored["techniques"]]
+
+    def part(settings: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("techniques", "seeds", "shared", "own", "explainers", "audit")
+        audit = {key: value for key, value in settings["audit"].items() if key != "explainer"}
+        return {
+            **{key: value for key, value in settings.items() if key not in names},
+            "own": {name: {**settings["shared"], **settings["own"][name]} for name in both},
+            "explainer": {name: settings["explainers"][name] for name in both},
+            "audit": audit,
+        }
+
+    return part(stored), part(new)
 
 
 def cell_inputs(config: CompareConfig, material: StudyData, device: str, technique: str, seed: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ comparison.json, comparison.html       the result
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ DATA_FILE = "data.jsonl"
 """The texts of a call in Python."""
 RESULTS = {"comparison": ("comparison.json", "comparison.html"), "search": ("tuning.json", "tuning.html")}
 """Kind of a study -> its result files."""
+SelectParts = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Mapping[str, Any], Mapping[str, Any]]]
 Arrays = dict[ValueKey, NDArray[np.float64]]
 
 
@@ -71,15 +72,20 @@ class StudyFolder:
         for result in RESULTS[kind]:
             check_file(self.path / result, replace=True)
 
-    def begin(self, settings: Mapping[str, Any], kind: str = "comparison") -> None:
-        """Write the settings, or check that they match those of the folder."""
+    def begin(
+        self, settings: Mapping[str, Any], kind: str = "comparison", must_equal: SelectParts = lambda *both: both
+    ) -> None:
+        """Write the settings; refuse those that do not match the folder.
+
+        `must_equal`: returns the parts of the stored and of the new settings that must be equal; by default all.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path):  # another driver can begin at the same time
             remove_leftovers(self._settings)
             for folder in (self.path / "cells").glob("*"):
                 remove_named_leftovers(folder, RESULT_FILES)
             if self._settings.is_file():
-                self._same(settings, kind)
+                self._refuse_other(settings, kind, must_equal)
             else:
                 write_text(self._settings, json.dumps(settings, indent=1) + "\n")
 
@@ -87,16 +93,24 @@ class StudyFolder:
     def _settings(self) -> Path:
         return self.path / "settings.json"
 
-    def _same(self, settings: Mapping[str, Any], kind: str) -> None:
+    def _refuse_other(self, settings: Mapping[str, Any], kind: str, must_equal: SelectParts) -> None:
+        """Refuse other settings; replace those that may differ."""
         try:
             stored = read_object(self._settings)
         except UserError as error:
             raise UserError(f"{error}; name another folder") from None
-        if changed := difference(stored, settings):
+        if not difference(stored, settings):
+            return
+        try:
+            parts = must_equal(stored, settings)
+        except (KeyError, TypeError, AttributeError):  # of an earlier version, or damaged
+            parts = stored, settings
+        if changed := difference(*parts):
             raise UserError(
                 f"{self.path} contains a {kind} with another {changed[0]}: {changed[1]}.  "
                 "Use the same settings to continue it, or name another folder"
             )
+        write_text(self._settings, json.dumps(settings, indent=1) + "\n")
 
 
 def write_arrays(path: Path, arrays: Mapping[ValueKey, NDArray[np.float64]]) -> None:

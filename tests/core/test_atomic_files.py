@@ -1,6 +1,7 @@
 """Files and folders written whole or not at all, whatever happens in between."""
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from steadygaze.core import atomic_files
 from steadygaze.core.atomic_files import (
     exclusive,
     exclusive_output,
+    locked,
     new_file,
     new_folder,
     recover_folder,
@@ -24,7 +26,7 @@ from steadygaze.core.atomic_files import (
     try_lock,
     write_text,
 )
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import LockWarning, UserError
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -213,9 +215,55 @@ def test_without_locks_leftovers_stay_because_a_live_process_may_write_them(
     with new_folder(tmp_path / "x") as live:
         remove_leftovers(tmp_path / "x")
         assert live.is_dir()
-    with exclusive(tmp_path / "x", "comparing"):  # works without a lock
+    with pytest.warns(LockWarning, match="x cannot be locked"), exclusive(tmp_path / "x", "comparing"):
+        pass  # works without a lock
+    with pytest.warns(LockWarning, match="cannot be locked"), locked(tmp_path):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {"x", *killed}
+
+
+def only_writable(descriptor: int, operation: int, flock: Any = fcntl.flock) -> None:
+    """The lock of NFS: the file must be open for writing."""
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    flock(descriptor, operation)
+
+
+def test_a_folder_on_nfs_is_locked_by_a_file_next_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic_files.fcntl, "flock", only_writable)
+    folder, leftover = tmp_path / "run", tmp_path / ".run.0123abcd.tmp"
+    folder.mkdir()
+    with try_lock(folder) as first, try_lock(folder) as second:
+        assert (first, second) == ("locked", "busy")
+        assert atomic_files.unknown_entries(tmp_path, ["run"]) == []
+        with pytest.raises(UserError, match="another process is comparing in"):
+            exclusive(folder, "comparing").__enter__()
+    with locked(folder), try_lock(folder) as lock:
+        assert lock == "busy"
+    leftover.mkdir()
+    (tmp_path / "..run.0123abcd.tmp.lock").touch()
+    with new_folder(folder) as new:
+        (new / "file").touch()
+        remove_leftovers(folder)
+        assert new.is_dir()
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "file"]
+
+
+def test_a_lock_file_that_its_owner_deletes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise two processes would have locked files of the same name."""
+    (tmp_path / "run").mkdir()
+    file = tmp_path / ".run.lock"
+
+    def flock(descriptor: int, operation: int) -> None:
+        only_writable(descriptor, operation)
+        if not deleted:
+            deleted.append(file.unlink())
+
+    deleted: list[None] = []
+    monkeypatch.setattr(atomic_files.fcntl, "flock", flock)
+    with try_lock(tmp_path / "run") as lock:
+        assert lock == "locked"
+        assert file.exists()
 
 
 def test_a_lock_is_taken_busy_or_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,9 @@ A killed process leaves them behind.  The next process that writes `<name>` dele
 process has locked its own.  They stay on a file system without locks.  Between the two renames of a replaced folder,
 both exist and `<name>` does not: `recover_folder` then finishes the replacement.  An .old without a .tmp is never
 restored: it was replaced, and can be half deleted.
+
+NFS locks only files that are open for writing, so no folders.  There a file .<name>.lock next to <name> is locked, and
+deleted with the lock.
 """
 
 import errno
@@ -16,11 +19,12 @@ import shutil
 import uuid
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from steadygaze.core.errors import RecoveryWarning, UserError
+from steadygaze.core.errors import LockWarning, RecoveryWarning, UserError
 
 try:
     import fcntl
@@ -172,8 +176,9 @@ def unknown_entries(folder: Path, names: Collection[str]) -> list[str]:
 
 
 def unmatched(folder: Path, names: str) -> list[str]:
-    """Return the entries of a folder whose names do not match a regular expression, except leftovers."""
-    ours = re.compile(rf"({names})|\.({names})\.[0-9a-f]{{8}}\.(tmp|old)")
+    """Return the entries of a folder whose names do not match a regular expression, except leftovers and locks."""
+    leftovers = rf"\.({names})\.[0-9a-f]{{8}}\.(tmp|old)"
+    ours = re.compile(rf"({names})|{leftovers}|\.({names}|{leftovers})\.lock")
     return sorted(name for name in os.listdir(folder) if not ours.fullmatch(name))
 
 
@@ -197,14 +202,59 @@ def try_lock(path: Path) -> Iterator[Lock]:
         yield "busy"
         return
     try:
-        yield _lock(descriptor)
+        lock = _lock(descriptor)
+        if lock == "unsupported":
+            with _lock_beside(path) as beside:
+                yield beside
+        else:
+            yield lock
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> Lock:
+@contextmanager
+def _lock_beside(path: Path, wait: bool = False) -> Iterator[Lock]:
+    """Lock a file next to a path inside the block."""
+    path = Path(os.path.realpath(path))  # one file for all links to a folder
+    file = path.with_name(f".{path.name}.lock")
+    lock: Lock | None = None
+    while lock is None:
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
+        except OSError:  # a folder that cannot be written
+            yield "unsupported"
+            return
+        lock = _lock(descriptor, wait)
+        if lock == "locked" and not _is_open(descriptor, file):  # deleted by its owner before it was locked here
+            os.close(descriptor)
+            lock = None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield lock
+    finally:
+        if lock != "busy":
+            with suppress(OSError):
+                file.unlink()
+        os.close(descriptor)
+
+
+def _is_open(descriptor: int, file: Path) -> bool:
+    """Whether the descriptor is of the file that now has this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def _warn_without_lock(folder: Path) -> None:
+    """Warn once for each folder."""
+    message = f"{folder} cannot be locked on this file system: do not run two commands in it at the same time"
+    warnings.warn(LockWarning(message), stacklevel=4)
+
+
+def _lock(descriptor: int, wait: bool = False) -> Lock:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
         return "busy" if error.errno in BUSY else "unsupported"
     return "locked"
@@ -215,10 +265,13 @@ def locked(path: Path) -> Iterator[None]:
     """Lock a file or folder inside the block; wait while another process has locked it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        if LOCKS:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        if LOCKS and _lock(descriptor, wait=True) == "locked":
+            yield
+            return
+        with _lock_beside(path, wait=True) if LOCKS else nullcontext("unsupported") as lock:
+            if lock == "unsupported":
+                _warn_without_lock(path)
+            yield
     finally:
         os.close(descriptor)
 
@@ -233,6 +286,8 @@ def exclusive(folder: Path, work: str) -> Iterator[None]:
         if lock == "busy":
             process = f"process {owner}" if (owner := _lock_owner(folder)) else "another process"
             raise FolderBusy(f"{process} is {work} in {folder}: wait until it ends, or use another folder")
+        if lock == "unsupported":
+            _warn_without_lock(folder)
         yield
 
 

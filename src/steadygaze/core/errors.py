@@ -130,6 +130,10 @@ class LeakageWarning(UserWarning):
     """Selections that leak the label, or for which leakage cannot be tested."""
 
 
+class LockWarning(UserWarning):
+    """A folder that cannot be locked against other processes."""
+
+
 class RecoveryWarning(UserWarning):
     """A folder whose replacement was interrupted and is now complete."""
 

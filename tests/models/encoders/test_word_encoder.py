@@ -72,3 +72,25 @@ def test_word_dropout_replaces_words_by_the_unknown_word_in_training_only():
     assert torch.equal(unknown[:, :4], (ids[:, :4] == 1))  # special tokens stay
     assert abs(float(unknown[:, 4:].float().mean()) - 0.4) < 0.02
     assert torch.equal(made.eval().embed(ids), vectors)
+
+
+@pytest.mark.parametrize("name", ["dropout", "word_dropout"])
+def test_dropout_from_keys_depends_on_the_key_the_row_and_the_position_alone(name):
+    made = word_encoder("average", Architecture(hidden=3, dimension=5, **{name: 0.4}), VOCABULARY, False).train()
+    ids = torch.full((300, 6), VOCABULARY - 1)
+    before = torch.get_rng_state()
+    with made.keyed_dropout(torch.tensor([7])):
+        first, second = made.embed(ids), made.embed(ids)
+    with made.keyed_dropout(torch.tensor([3, 7])):  # rows of two models alternate; the batch is wider
+        other = made.embed(torch.full((600, 9), VOCABULARY - 1))
+    assert torch.equal(other[1::2, :6], first)
+    assert not torch.equal(other[::2, :6], first)
+    assert not torch.equal(second, first)
+    assert torch.equal(torch.get_rng_state(), before)
+    changed = first != made.embedding(ids) if name == "word_dropout" else first == 0
+    assert abs(float(changed.float().mean()) - 0.4) < 0.03
+    if name == "dropout":  # the mean stays
+        assert torch.allclose(first[~changed], (made.embedding(ids) / 0.6)[~changed])
+    assert not torch.equal(made.embed(ids), made.embed(ids))  # again from torch's generator
+    with made.eval().keyed_dropout(torch.tensor([7])):
+        assert torch.equal(made.embed(ids), made.embedding(ids))

@@ -18,14 +18,20 @@ CPU as a packed sequence (bench/recurrent.py), with equal results (tests/models/
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import distributions
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Encoded
 from steadygaze.data.word_tokenizer import SPECIALS, UNKNOWN
+
+DROPOUT = 0x64726F70
+"""Purpose of the keys of dropout."""
 
 
 class Encoder(nn.Module, ABC):
@@ -74,6 +80,8 @@ class WordEncoder(Encoder):
         self.word_dropout = word_dropout
         self.size: int = text.size  # type: ignore[assignment]
         self.context = getattr(text, "context", None)
+        self._keys: Tensor | None = None
+        self._draws = 0
 
     @property
     def vectors(self) -> Tensor:
@@ -81,10 +89,33 @@ class WordEncoder(Encoder):
 
     def embed(self, ids: Tensor) -> Tensor:
         if self.training and self.word_dropout:
-            replaced = (torch.rand(ids.shape, device=ids.device) < self.word_dropout) & (ids >= len(SPECIALS))
+            replaced = (self._uniform(ids) < self.word_dropout) & (ids >= len(SPECIALS))
             ids = ids.masked_fill(replaced, SPECIALS.index(UNKNOWN))
-        vectors: Tensor = self.dropout(self.embedding(ids))
-        return vectors
+        vectors: Tensor = self.embedding(ids)
+        if self._keys is None or not (self.training and self.dropout.p):
+            return self.dropout(vectors)  # type: ignore[no-any-return]
+        return vectors * (self._uniform(vectors) >= self.dropout.p) / (1 - self.dropout.p)
+
+    @contextmanager
+    def keyed_dropout(self, keys: Tensor) -> Iterator[None]:
+        """Draw dropout from the keys (K,) of K models, whose rows alternate, instead of torch's generator.
+
+        The masks of a model then depend neither on the other models nor on the width of their batches.
+        """
+        self._keys, self._draws = keys, 0
+        try:
+            yield
+        finally:
+            self._keys = None
+
+    def _uniform(self, like: Tensor) -> Tensor:
+        """Return samples from [0, 1) in the shape of a tensor, whose first dimension is that of the rows."""
+        if self._keys is None:
+            return torch.rand(like.shape, device=like.device)
+        self._draws += 1
+        models, rows = len(self._keys), torch.arange(len(like), device=like.device)
+        key = RandomKey(self._keys).child(DROPOUT, self._draws).key
+        return RandomKey(key.repeat(len(like) // models)).uniform(rows // models, *like.shape[1:])
 
     def forward(
         self,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import steadygaze as sg
-from estimator.tiny import LABELS, TEXTS, tiny
+from estimator.tiny import LABELS, TEXTS, diverge, tiny
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpus import Corpus
@@ -85,6 +85,29 @@ def test_models_are_trained_together_and_found_again(stacks, tmp_path: Path, mon
     monkeypatch.setattr(resumable_training, "fit_many", None)
     again = train_many(trainings, corpus(), resume=True)
     assert [clf.seed for clf in again] == [0, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+def test_a_model_that_diverges_is_left_out_also_if_its_architecture_is_another(monkeypatch):
+    diverge(monkeypatch, {1})
+    pair = [tiny(seed=0), tiny(seed=1, settings=small(hidden=8))]
+    with pytest.warns(UserWarning, match="seed 1: training diverged.*The other models are not affected"):
+        fitted = fit_many([ClassifierFit(clf) for clf in pair], TEXTS, LABELS)
+    assert fitted == [pair[0], None]
+    with pytest.raises(UserError, match="training diverged"):
+        fit_many([ClassifierFit(pair[1])], TEXTS, LABELS)
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+def test_a_model_that_diverged_beside_others_is_left_out_again_on_resume(monkeypatch, tmp_path: Path):
+    diverge(monkeypatch, {1})
+    trainings = [ModelTraining(tiny(seed=seed), tmp_path / f"m{seed}") for seed in range(2)]
+    for text in ("are not affected", "are finished"):
+        with pytest.warns(UserWarning, match=f"seed 1: training diverged.*The other models {text}"):
+            models = train_many(trainings, corpus(), resume=True)
+        assert [model is not None for model in models] == [True, False]
+    with pytest.raises(UserError, match="training diverged"):
+        train_many(trainings[1:], corpus(), resume=True)
 
 
 def test_a_classifier_of_several_seeds_is_refused():

@@ -72,7 +72,7 @@ def test_fit_returns_the_estimator_and_keeps_its_parameters():
 
 def test_what_is_learned_ends_in_an_underscore():
     learned = set(vars(fitted())) - set(OTHER)
-    assert learned == {"classes_", "history_", "other_seeds_", "stored_"}
+    assert learned == {"classes_", "history_", "other_seeds_", "seed_", "stored_"}
 
 
 def test_the_third_argument_of_fit_is_the_sample_weight():

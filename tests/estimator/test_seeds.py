@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import steadygaze as sg
+from estimator.tiny import diverge
 from steadygaze.core.errors import SeedWarning, UserError
 from steadygaze.training.technique_loop import TrainingJob
 
@@ -60,6 +61,21 @@ def test_save_warns_about_the_models_of_other_seeds(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted.other_seeds_[0].save(tmp_path / "n")
+
+
+def test_a_first_seed_that_diverges_is_named_and_the_next_is_kept(monkeypatch):
+    diverge(monkeypatch, {3})
+    message = "seed 3 diverged: this classifier has the model of seed 4"
+    with pytest.warns(SeedWarning, match=message) as caught, pytest.warns(UserWarning, match="seed 3: training"):
+        fitted = classifier(encoder="average", seed=3, n_seeds=2).fit(TEXTS, LABELS)
+    assert [item.filename for item in caught if item.category is SeedWarning] == [__file__]
+    assert (fitted.seed_, fitted.stored_.description.seed, fitted.other_seeds_) == (4, 4, [])
+
+
+def test_a_fit_whose_seeds_all_diverge_is_an_error(monkeypatch):
+    diverge(monkeypatch, {0, 1})
+    with pytest.warns(UserWarning, match="training diverged"), pytest.raises(UserError, match="training diverged"):
+        classifier(encoder="average", n_seeds=2).fit(TEXTS, LABELS)
 
 
 def test_an_interrupted_fit_of_several_seeds_is_resumed(tmp_path):

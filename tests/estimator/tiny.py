@@ -1,13 +1,17 @@
 """Texts, labels and classifiers so small that a fit takes a fraction of a second."""
 
+import math
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.training.technique_loop import TechniqueLoop
 
 NOUNS = ("film", "plot", "cast", "music", "ending", "script", "camera", "light", "sound", "set", "story", "score")
 TEXTS = [f"the {s} was good and fine" for s in NOUNS] + [f"a bad , dull {s} i thought" for s in NOUNS]
@@ -70,3 +74,15 @@ def transformer_folder(folder: Path) -> Path:
     BertModel(config).save_pretrained(folder)
     engine.save(str(folder / "tokenizer.json"))
     return folder
+
+
+def diverge(monkeypatch: pytest.MonkeyPatch, seeds: Container[int]) -> None:
+    """Make the loss of models with these seeds NaN."""
+    losses = TechniqueLoop.losses
+
+    def damaged(loop: TechniqueLoop, rows: Any) -> Any:
+        terms, weight = losses(loop, rows)
+        factor = math.nan if loop.state.stream[0] in seeds else 1.0
+        return {name: value * factor for name, value in terms.items()}, weight
+
+    monkeypatch.setattr(TechniqueLoop, "losses", damaged)

@@ -1,5 +1,7 @@
 """Stacked training against the ordinary loop, one model at a time, with the same batches."""
 
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +26,7 @@ from steadygaze.training.stacked_loop import StackedLoop
 from steadygaze.training.stacked_stages import can_stack, train_loops, why_not_static
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TechniqueLoop
-from steadygaze.training.training_run import TrainingRun
+from steadygaze.training.training_run import TrainingRun, execute_together
 from training.toys import TOYS, WORDS, Recorder, corpus, make_run, model_for, outcome, weights
 
 STATIC = [
@@ -171,27 +173,97 @@ def test_every_model_stops_by_itself(monkeypatch):
     assert [len(loop.state.history) for loop in loops] == [2, 4]
 
 
-def test_a_model_that_diverges_is_left_out_and_the_others_go_on():
-    data = corpus()
-    alone = loop_of(Vanilla(), 1, data)
-    loops = [loop_of(Vanilla(), seed, data) for seed in (0, 1)]
-    with torch.no_grad():
-        next(loops[0].state.model.parameters())[2:] = torch.nan
-    with pytest.warns(UserWarning, match=r"seed 0: training diverged.*The other models go on"):
-        records = StackedLoop(loops).execute()
-    assert records[0] is None
-    alone.execute()
-    assert_same_weights([alone], loops[1:])
-
-
-def test_all_models_diverging_is_an_error():
-    data = corpus()
-    loops = [loop_of(Vanilla(), seed, data) for seed in (0, 1)]
-    for loop in loops:
+def make_damaged(make: Callable[[], Any], is_damaged: bool) -> Any:
+    model = make()
+    if is_damaged:
         with torch.no_grad():
-            next(loop.state.model.parameters())[2:] = torch.nan
-    with pytest.warns(UserWarning, match="seed 0"), pytest.raises(UserError, match="training diverged"):
-        StackedLoop(loops).execute()
+            next(model.parameters())[2:] = torch.nan
+    return model
+
+
+def damaged_runs(
+    damaged: Sequence[int], folder: Path | None = None, resume: bool = False, stacks: bool = True, **settings: Any
+) -> list[TrainingRun]:
+    """Runs of three seeds; the weights of some are NaN."""
+    runs = []
+    for seed in range(3):
+        own = None if folder is None else folder / str(seed)
+        if own is not None:
+            own.mkdir(parents=True, exist_ok=True)
+        make = partial(make_damaged, partial(model_for, Vanilla(), **EXACT), seed in damaged)
+        options = {"epochs": 3, "batch_size": 8 if stacks else 4 + seed, **settings}
+        run = make_run(Vanilla(), make, data=DATA, validation=DATA, seed=seed, folder=own, resume=resume, **options)
+        run.job = replace(run.job, stacks=stacks)
+        runs.append(run)
+    return runs
+
+
+DATA = corpus()
+NO_MODEL = r"train, seed 1: training diverged.*The other models are not affected"
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+@pytest.mark.parametrize("stacks", [True, False], ids=["one stack", "one after another"])
+def test_a_model_that_diverges_is_left_out_and_the_others_go_on(stacks):
+    (alone,) = execute_together(damaged_runs([], stacks=stacks)[2:])
+    with pytest.warns(UserWarning, match=NO_MODEL):
+        models = execute_together(damaged_runs([1], stacks=stacks))
+    assert [model is not None for model in models] == [True, False, True]
+    for name, value in models[2].state_dict().items():
+        assert_close(value, alone.state_dict()[name])
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+def test_models_go_on_if_the_diverged_one_was_trained_alone_after_a_lack_of_memory(monkeypatch):
+    def rehearse(stack: StackedLoop) -> None:
+        if stack.count > 1:
+            raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr(StackedLoop, "rehearse", rehearse)
+    with pytest.warns(UserWarning, match=NO_MODEL):
+        models = execute_together(damaged_runs([1]))
+    assert [model is not None for model in models] == [True, False, True]
+
+
+@pytest.mark.parametrize("stacks", [True, False])
+def test_all_models_diverging_is_an_error_and_is_not_recorded(stacks, tmp_path):
+    with pytest.warns(UserWarning, match=r"seed \d: training"), pytest.raises(UserError, match="training diverged"):
+        execute_together(damaged_runs([0, 1, 2], tmp_path, stacks=stacks))
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+@pytest.mark.parametrize("stacks", [True, False])
+def test_a_resumed_run_knows_which_model_diverged(stacks, tmp_path, monkeypatch):
+    whole = execute_together(damaged_runs([], tmp_path / "whole", stacks=stacks))
+    runs = damaged_runs([1], tmp_path / "killed", stacks=stacks)
+    runs[2].job = replace(runs[2].job, watcher=Recorder(epochs=2))
+    with pytest.warns(UserWarning, match=NO_MODEL), pytest.raises(KeyboardInterrupt):
+        execute_together(runs)
+    trained: list[int] = []
+    monkeypatch.setattr(TechniqueLoop, "__init__", recorded(TechniqueLoop.__init__, trained))
+    with pytest.warns(UserWarning, match=NO_MODEL):
+        models = execute_together(damaged_runs([1], tmp_path / "killed", resume=True, stacks=stacks))
+    assert sorted(trained) == [0, 2]
+    assert models[1] is None
+    for number in (0, 2):
+        for name, value in models[number].state_dict().items():
+            assert_close(value, whole[number].state_dict()[name])
+    with pytest.raises(UserError, match="training diverged: the task loss is nan in epoch 1"):
+        execute_together(damaged_runs([1], tmp_path / "killed", resume=True, stacks=stacks)[1:2])
+    other = damaged_runs([1], tmp_path / "killed", resume=True, stacks=stacks, learning_rate=1e-4)[1:2]
+    with pytest.raises(UserError, match=r"another training\.learning_rate"):
+        execute_together(other)
+
+
+def recorded(init: Callable[..., None], seeds: list[int]) -> Callable[..., None]:
+    """Record the seed of each loop."""
+
+    def __init__(loop: TechniqueLoop, *arguments: Any, **options: Any) -> None:
+        init(loop, *arguments, **options)
+        seeds.append(loop.state.stream[0])
+
+    return __init__
 
 
 @pytest.mark.parametrize(
@@ -269,6 +341,30 @@ def test_a_diverged_teacher_is_left_out(monkeypatch):
     assert sorted(run.models) == ["model", "teacher-1", "teacher-2"]
 
 
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+def test_a_run_resumes_without_its_diverged_teacher(tmp_path):
+    def run_with_damage(watcher: Recorder | None = None) -> TrainingRun:
+        run = consensus_run(tmp_path, watcher)
+        begin = run._begin
+
+        def damaged(stage, stream):
+            state = begin(stage, stream)
+            if stage.model == "teacher-0":
+                with torch.no_grad():
+                    next(state.model.parameters())[2:] = torch.nan
+            return state
+
+        run._begin = damaged
+        return run
+
+    with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"), pytest.raises(KeyboardInterrupt):
+        run_with_damage(Recorder(epochs=5)).execute()  # two teachers of two epochs, and one of the student
+    resumed = run_with_damage()
+    with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"):
+        resumed.execute()
+    assert sorted(resumed.models) == ["model", "teacher-1", "teacher-2"]
+
+
 def test_a_technique_that_cannot_be_stacked_is_reported_once_with_the_reason():
     class Talkative(Recorder):
         def detail(self, message: str) -> None:
@@ -293,22 +389,91 @@ def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeyp
     assert message.startswith("Vanilla trains without further CUDA graphs: ")
 
 
-@pytest.mark.parametrize("name", ["vanilla", "attention-at", "word-at"])
-def test_a_transformer_trains_as_in_the_ordinary_loop(name):
+def make_transformer(dropout: float) -> Classifier:
     from transformers import BertConfig, BertModel
 
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    config = BertConfig(
-        vocab_size=WORDS, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=16, **sizes
-    )
+    rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    config = BertConfig(vocab_size=WORDS, max_position_embeddings=16, **rates, **sizes)
+    network = BertModel(config, add_pooling_layer=False)
+    return Classifier(Transformer(network), Architecture(), classes=2, pair=False).double()
 
-    def make() -> Classifier:
-        network = BertModel(config, add_pooling_layer=False)
-        return Classifier(Transformer(network), Architecture(), classes=2, pair=False).double()
 
+WITH_DROPOUT = {
+    "stack": (Vanilla(), partial(model_for, Vanilla(), dtype=torch.float64, dropout=0.3, word_dropout=0.2)),
+    "several players": (TOYS["duel"], partial(model_for, TOYS["duel"], dtype=torch.float64, dropout=0.3)),
+    "transformer": (Vanilla(), partial(make_transformer, 0.3)),
+}
+
+DROPOUT_KINDS = ["stack", "several players", pytest.param("transformer", marks=pytest.mark.slow)]
+
+
+def dropout_runs(
+    kind: str, seeds: Sequence[int], folder: Path | None = None, watchers: Sequence[Recorder] = (), resume: bool = False
+) -> list[TrainingRun]:
+    runs = []
+    technique, make = WITH_DROPOUT[kind]
+    for number, seed in enumerate(seeds):
+        own = None if folder is None else folder / str(seed)
+        if own is not None:
+            own.mkdir(parents=True, exist_ok=True)
+        watcher = watchers[number] if watchers else None
+        run = make_run(
+            technique, make, data=DATA, validation=DATA, seed=seed, folder=own, resume=resume, watcher=watcher
+        )
+        run.job = replace(run.job, stacks=True)
+        runs.append(run)
+    return runs
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+@pytest.mark.parametrize("kind", DROPOUT_KINDS)
+def test_dropout_of_a_model_does_not_depend_on_the_models_trained_with_it(kind):
+    three = execute_together(dropout_runs(kind, (0, 1, 2)))
+    two = execute_together(dropout_runs(kind, (1, 2)))
+    (alone,) = execute_together(dropout_runs(kind, (1,)))
+    for name, value in alone.state_dict().items():
+        assert_close(value, three[1].state_dict()[name])
+        assert_close(value, two[0].state_dict()[name])
+    without, *_ = execute_together([run_without_dropout(kind)])
+    assert not torch.allclose(next(without.parameters()), next(alone.parameters()), atol=1e-4)
+
+
+def run_without_dropout(kind: str) -> TrainingRun:
+    (run,) = dropout_runs(kind, (1,))
+    make = run.make_model
+
+    def make_without() -> Any:
+        model = make()
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        if kind != "transformer":
+            model.encoder.word_dropout = 0.0
+        return model
+
+    run.make_model = make_without
+    return run
+
+
+@pytest.mark.filterwarnings("ignore:collapsed attention")
+@pytest.mark.parametrize("kind", DROPOUT_KINDS)
+def test_models_with_dropout_resume_as_if_not_interrupted(kind, tmp_path):
+    whole = execute_together(dropout_runs(kind, (0, 1), tmp_path / "whole"))
+    watchers = [Recorder(), Recorder(epochs=1)]
+    with pytest.raises(KeyboardInterrupt):
+        execute_together(dropout_runs(kind, (0, 1), tmp_path / "killed", watchers))
+    resumed = execute_together(dropout_runs(kind, (0, 1), tmp_path / "killed", resume=True))
+    for model, expected in zip(resumed, whole, strict=True):
+        for name, value in model.state_dict().items():
+            assert_close(value, expected.state_dict()[name])
+
+
+@pytest.mark.parametrize("name", ["vanilla", "attention-at", "word-at"])
+def test_a_transformer_trains_as_in_the_ordinary_loop(name):
     technique, data, loops = TECHNIQUES[name](), corpus(), []
     for _ in range(2):
-        run = make_run(technique, make, data=data, validation=data, epochs=1)
+        run = make_run(technique, partial(make_transformer, 0.0), data=data, validation=data, epochs=1)
         stage = technique.stages(0)[-1]
         loops.append(run._loop(0, stage, run._begin(stage, (0, 0))))
     ordinary, static = loops
@@ -343,20 +508,73 @@ def test_too_little_memory_in_the_middle_of_training_is_a_clear_error(stacks, mo
 
 
 def test_too_little_memory_halves_the_stack_and_then_is_an_error(monkeypatch):
-    data = corpus()
+    """The memory of a stack that failed is free when its halves are made."""
+    rehearse, failed = StackedLoop.rehearse, []
 
-    def rehearse(stack: StackedLoop) -> None:
+    def full(stack: StackedLoop) -> None:
+        rehearse(stack)
+        activations = torch.zeros(8)
+        assert [reference() for reference in failed] == [None] * len(failed)
         if stack.count > most:
+            failed.extend([weakref.ref(stack), weakref.ref(stack.model), weakref.ref(activations)])
             raise torch.cuda.OutOfMemoryError
 
-    monkeypatch.setattr(StackedLoop, "rehearse", rehearse)
+    monkeypatch.setattr(StackedLoop, "rehearse", full)
     most = 2
-    loops, alone = ([loop_of(Vanilla(), seed, data) for seed in range(4)] for _ in range(2))
+    loops, alone = ([loop_of(Vanilla(), seed, DATA) for seed in range(4)] for _ in range(2))
     records = train_loops(loops)
     for loop in alone:
         loop.execute()
     assert len(records) == 4
+    assert len(failed) == 3
     assert_same_weights(loops, alone)
     most = 0
     with pytest.raises(UserError, match=r"too little memory.*--set batch_size=16"):
-        train_loops([loop_of(Vanilla(), 0, data)])
+        train_loops([loop_of(Vanilla(), 0, DATA)])
+
+
+def test_too_little_memory_in_the_first_epoch_halves_the_stack(monkeypatch):
+    """A CUDA graph needs memory that the rehearsal does not."""
+    run_step, counts = StackedLoop._run_step, []
+
+    def full(stack: StackedLoop, widths: tuple[int, ...]) -> None:
+        run_step(stack, widths)
+        counts.append(stack.count)
+        if stack.count > 2 and len(counts) == 3:
+            raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr(StackedLoop, "_run_step", full)
+    loops, alone = ([loop_of(Vanilla(), seed, DATA) for seed in range(4)] for _ in range(2))
+    train_loops(loops)
+    assert counts[:4] == [4, 4, 4, 2]
+    for loop in alone:
+        loop.execute()
+    assert_same_weights(loops, alone)
+
+
+def test_too_little_memory_in_a_later_epoch_of_a_stack_is_an_error(monkeypatch):
+    train_epoch = StackedLoop.train_epoch
+
+    def full(stack: StackedLoop, active: Sequence[int]) -> Any:
+        if stack.epochs:
+            raise torch.cuda.OutOfMemoryError
+        return train_epoch(stack, active)
+
+    monkeypatch.setattr(StackedLoop, "train_epoch", full)
+    with pytest.raises(UserError, match="too little memory"):
+        train_loops([loop_of(Vanilla(), seed, DATA) for seed in range(2)])
+
+
+@pytest.mark.parametrize("amsgrad", [True, False])
+def test_the_rehearsal_allocates_the_optimizer_state_and_changes_nothing(amsgrad):
+    loops, alone = ([loop_of(Vanilla(), seed, DATA, amsgrad=amsgrad) for seed in range(2)] for _ in range(2))
+    stack = StackedLoop(loops)
+    stack.rehearse()
+    names = {"step", "exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if amsgrad else [])}
+    allocated = {member: set(moments) for member, moments in stack.optimizer.state.items()}
+    assert list(allocated.values()) == [names] * len(list(loops[0].state.model.parameters())) * 2
+    stack.execute()
+    assert set(stack.optimizer.state) == set(allocated)
+    for loop in alone:
+        loop.execute()
+    assert_same_weights(loops, alone)

@@ -115,7 +115,7 @@ class SynonymWarning(UserWarning):
 
 
 class SeedWarning(UserWarning):
-    """Models of other seeds that are not saved."""
+    """Models of other seeds that are not saved, or a first seed whose training diverged."""
 
 
 class CoverageWarning(UserWarning):

@@ -39,7 +39,15 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.device import accelerator, check_lstm
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import NamedWatcher, ObservedWatcher, OnEpoch, QuietWatcher, SilentWatcher, Watcher
+from steadygaze.training.progress import (
+    NamedWatcher,
+    ObservedWatcher,
+    OnEpoch,
+    QuietWatcher,
+    SilentWatcher,
+    TrainingDiverged,
+    Watcher,
+)
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, execute_together, freeze
@@ -130,7 +138,7 @@ def fit_models(
 ) -> list[SavedModel | None]:
     """Train several models, at the same time where possible.
 
-    None: the model diverged, but another did not; or its `on_epoch` stopped it.
+    None: the model diverged, but another did not; or its `on_epoch` stopped it.  Raise if all diverged.
 
     Models with the same texts, vocabulary and architecture share the encoded texts, so that they can be stacked.
     """
@@ -144,9 +152,18 @@ def fit_models(
         else:
             group.append(number)
     models: dict[int, SavedModel | None] = {}
+    failures: list[TrainingDiverged] = []
     for group in groups:
         named = {names[number]: requests[number] for number in group}
-        models |= zip(group, _fit_group(named, train, validation, watcher), strict=True)
+        try:
+            models |= zip(group, _fit_group(named, train, validation, watcher), strict=True)
+        except TrainingDiverged as error:
+            models |= dict.fromkeys(group)
+            failures.append(error.with_traceback(None))
+            if len(failures) < len(groups):
+                watcher.warn(f"{', '.join(named)}: {error}  The other models are not affected.")
+    if len(failures) == len(groups):
+        raise failures[0]
     return [models[number] for number in range(len(requests))]
 
 

@@ -19,7 +19,7 @@ from steadygaze.estimator.model_folder import check_free_folder, check_model_fol
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config
 from steadygaze.training.checkpoint import has_run
-from steadygaze.training.progress import OnEpoch
+from steadygaze.training.progress import OnEpoch, TrainingDiverged
 from steadygaze.training.teacher_cache import check_teacher_cache
 
 
@@ -187,7 +187,7 @@ def train_many(
             fits[number] = ClassifierFit(item.clf, item.reference, run, resume, cache, item.on_epoch)
         if fits:
             try:
-                fitted = fit_many(list(fits.values()), *columns(corpus.training), validation=_validation(corpus))
+                fitted = _fit_among(list(fits.values()), corpus, several=bool(models))
             except Exception:
                 for number in fits:
                     with suppress(OSError):  # fails if it contains an epoch
@@ -198,6 +198,18 @@ def train_many(
             if (clf := models[number]) is not None:
                 _save(clf, trainings[number].out, corpus, measure_test)
     return [models[number] for number in range(len(trainings))]
+
+
+def _fit_among(fits: Sequence[ClassifierFit], corpus: Corpus, several: bool) -> list[TextClassifier | None]:
+    """Fit classifiers; `several`: others are finished, so that it is not an error if all of these diverge."""
+    try:
+        return fit_many(fits, *columns(corpus.training), validation=_validation(corpus))
+    except TrainingDiverged as error:
+        if not several:
+            raise
+        seeds = ", ".join(str(item.classifier.seed) for item in fits)
+        fits[0].classifier._watcher().warn(f"seed {seeds}: {error}  The other models are finished.")
+        return [None] * len(fits)
 
 
 def _validation(corpus: Corpus) -> tuple[list[Any], list[Label | None]] | None:

@@ -90,6 +90,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         One record per epoch: its loss terms, validation macro-F1 and accuracy.
     stored_ : SavedModel
         Network, vocabulary and description, as written by `save`.
+    seed_ : int
+        The seed of this model.  With `n_seeds`, it is the first seed whose training did not diverge.
     other_seeds_ : list of TextClassifier
         The models of the other seeds; empty unless `n_seeds` is above 1.
 
@@ -246,6 +248,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         models = fit.fit_models(requests, train, held_out, self._watcher())
         first, *others = [model for model in models if model is not None]  # without models that diverged
         self._take(first)
+        if models[0] is None:
+            warnings.warn(
+                f"training with seed {seeds[0]} diverged: this classifier has the model of seed {self.seed_}",
+                SeedWarning,
+                stacklevel=3,
+            )
         self.other_seeds_.extend(from_saved(model, self.device) for model in others)
         return self
 
@@ -419,7 +427,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return TrackingWatcher(watcher, self.track, run_name(str(self.technique), self.seed), config)
 
     def _take(self, saved: model_folder.SavedModel) -> Self:
-        self.stored_ = saved
+        self.stored_, self.seed_ = saved, saved.description.seed
         self.classes_ = np.asarray(saved.description.classes)
         self.history_ = saved.description.history
         self.other_seeds_: list[TextClassifier] = []

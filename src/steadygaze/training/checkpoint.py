@@ -3,6 +3,7 @@
     checkpoint.safetensors        tensors of the current stage; the rest of its state in the header, as JSON
     checkpoint-<n>.safetensors    the same of stage n, if several stages are trained at once
     finished-<n>.safetensors      final weights of stage n, if another stage follows
+    diverged-<n>.safetensors      why stage n has no model, if other models were trained on; without tensors
 
 A checkpoint stores the identity of its run.  Loading fails for another run, or if an older version stored less.
 """
@@ -25,7 +26,7 @@ from steadygaze.core.settings import difference
 from steadygaze.core.tensor_files import read_metadata, read_tensors
 from steadygaze.training.training_state import TrainingState
 
-NAMES = r"(checkpoint|checkpoint-[0-9]+|finished-[0-9]+)\.safetensors"
+NAMES = r"(checkpoint|checkpoint-[0-9]+|finished-[0-9]+|diverged-[0-9]+)\.safetensors"
 OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last is from version 0.1.0
 
 
@@ -66,7 +67,7 @@ class Checkpoint:
         """Return the saved state of each unfinished stage of this run; empty without a checkpoint."""
         files = [self.file] if os.path.lexists(self.file) else []  # also a broken link
         files += sorted(self.folder.glob("checkpoint-*.safetensors"))
-        if files and not self.resume:
+        if (files or self._divergences()) and not self.resume:
             raise UserError(
                 f"{self.folder} contains a training run: "
                 "continue it with resume=True (--resume), or delete the folder to start over"
@@ -114,6 +115,29 @@ class Checkpoint:
         if not isinstance(plain["best_epoch"], dict):
             raise UserError(f"{self._finished(stage)} is damaged: its record of the epoch is invalid; {self._advice}")
         return weights, plain["best_epoch"]
+
+    def diverge(self, stage: int, message: str) -> None:
+        """Record that the model of a stage diverged while others were trained."""
+        self._write(self._diverged(stage), {}, {"identity": self.identity, "stage": stage, "message": message})
+
+    def divergence(self, stage: int) -> str | None:
+        """Return why a stage has no model; None if it did not diverge."""
+        if not self._diverged(stage).exists():
+            return None
+        _, plain = self._read(self._diverged(stage))
+        self._require(["identity", "message"], plain)
+        self._check_identity(plain["identity"])
+        return str(plain["message"])
+
+    def forget_divergences(self) -> None:
+        for file in self._divergences():
+            file.unlink()
+
+    def _divergences(self) -> list[Path]:
+        return sorted(self.folder.glob("diverged-*.safetensors"))
+
+    def _diverged(self, stage: int) -> Path:
+        return self.folder / f"diverged-{stage}.safetensors"
 
     def _finished(self, stage: int) -> Path:
         return self.folder / f"finished-{stage}.safetensors"

@@ -44,6 +44,9 @@ OnEpoch = Callable[[Mapping[str, Any]], None]
 class TrainingDiverged(UserError):
     """A loss is NaN or infinite."""
 
+    recorded = False
+    """True if an earlier, interrupted call trained the model."""
+
 
 class TrainingStopped(Exception):
     """Raised by the watcher of a model after an epoch: the model is not trained further.  Others continue."""

@@ -9,11 +9,14 @@ A step reads its inputs from tables of the whole epoch: rows, random keys, progr
 the entry, so that a replay needs no input from the host.
 On a CPU the same step runs without a graph.  K = 1 is the model itself, with cuDNN.
 
-A model that diverges is left out with a warning; it cannot affect the others.  So is one that its watcher stops.
+Dropout of word encoders is drawn from the key of each model and step, also for K = 1.
+
+A model that diverges is left out; it cannot affect the others.  So is one that its watcher stops.
 """
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from typing import Any
 
@@ -21,14 +24,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey, forked_generators
 from steadygaze.core.types import Batch, Terms
+from steadygaze.models.encoders.word_encoders import WordEncoder
 from steadygaze.models.stacking.stacked_layers import stack, unstack
 from steadygaze.techniques.technique import CachedTargets, Technique, check_terms
 from steadygaze.training.device_batches import DeviceData
 from steadygaze.training.optimizers import named_parameters
-from steadygaze.training.progress import TrainingStopped
+from steadygaze.training.progress import TrainingDiverged, TrainingStopped
 from steadygaze.training.teacher_cache import TargetCache
 from steadygaze.training.technique_loop import TechniqueLoop, steps, training_mode
 
@@ -83,7 +86,7 @@ class StackedLoop:
         self.sums: dict[str, Tensor] = {}  # (K,): over the epoch so far
         self.latest: dict[str, Tensor] = {}  # (B,K): of the last batch
         self.captured: dict[tuple[int, ...], torch.cuda.CUDAGraph | None] = {}
-        self.diverged: set[int] = set()
+        self.epochs = 0  # finished
         self.stopped: set[int] = set()
 
     def execute(self) -> list[dict[str, Any] | None]:
@@ -93,22 +96,27 @@ class StackedLoop:
             terms = self.train_epoch(active)
             if self.count > 1:
                 unstack(self.model, self.models)
+            self.epochs += 1
             for i in active:
                 self.loops[i].state.epoch += 1
                 self._finish_epoch(i, {name: float(values[i]) for name, values in terms.items()})
         return [None if self._is_left_out(i) else loop.selected_epoch() for i, loop in enumerate(self.loops)]
 
     def _is_left_out(self, number: int) -> bool:
-        return number in self.diverged or number in self.stopped
+        return self.loops[number].divergence is not None or number in self.stopped
 
     def rehearse(self) -> None:
-        """Compute the gradients of the longest batch, so that a lack of memory is known before the first step."""
-        if self.device.type != "cuda":
-            return
+        """Compute the gradients of the longest batch, so that a lack of memory is known before the first step.
+
+        The second time, the optimizer has its state, as after the first step.
+        """
         with forked_generators():
             self._start_epoch()
             longest = self.data.widths(np.arange(len(self.job.train)))
-            self._loss(longest)[0].backward()  # type: ignore[no-untyped-call]
+            for _ in range(2):
+                self.model.zero_grad()
+                self._loss(longest)[0].backward()  # type: ignore[no-untyped-call]
+                self._allocate_moments()
         self.model.zero_grad()
 
     def _finish_epoch(self, number: int, terms: dict[str, float]) -> None:
@@ -117,11 +125,8 @@ class StackedLoop:
         try:
             for name, value in terms.items():
                 loop.finite(name, value)
-        except UserError as error:
-            if len(self.diverged) + 1 == self.count:
-                raise
-            self.diverged.add(number)
-            loop.watcher.warn(f"{loop.stage.name}, seed {loop.state.stream[0]}: {error}  The other models go on.")
+        except TrainingDiverged as error:
+            loop.diverge(error)
             return
         if loop.save is not None:
             self._store_moments(number)
@@ -238,12 +243,18 @@ class StackedLoop:
             cached_targets=self.targets.get(batch),
             epoch_tables=self.tables,
         )
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.job.training.precision == "bf16"):
+        autocast = torch.autocast(self.device.type, torch.bfloat16, enabled=self.job.training.precision == "bf16")
+        with self._dropout(keys), autocast:
             terms = check_terms(self.technique.loss(self.model, batch, context), self.technique, len(batch))
         terms = {name: values.to(self.clip.dtype) for name, values in terms.items()}
         weight = real if batch.weight is None else real * batch.weight
         total = (torch.stack(list(terms.values())).sum(0) * weight).sum() * self.count / real.sum()
         return total, {name: (values.detach() * real).view(-1, self.count) for name, values in terms.items()}
+
+    def _dropout(self, keys: Tensor) -> AbstractContextManager[None]:
+        """Draw dropout from the keys of the models (K,); a transformer, K = 1, uses torch's generator."""
+        encoder = self.model.encoder
+        return encoder.keyed_dropout(keys) if isinstance(encoder, WordEncoder) else nullcontext()
 
     def _entry(self, table: Tensor) -> Tensor:
         """Return the entry of the current step; the number of the step stays on the device."""
@@ -306,7 +317,18 @@ class StackedLoop:
         for number, loop in enumerate(self.loops):
             for member, own in (pair for _, pairs in self._pairs(number) for pair in pairs):
                 if entry := loop.state.optimizer.state.get(own):
-                    self.optimizer.state[member] = {name: value.to(self.device) for name, value in entry.items()}
+                    # Copied: the loop keeps the state before the first step.
+                    moments = {name: value.to(self.device, copy=True) for name, value in entry.items()}
+                    self.optimizer.state[member] = moments
+
+    def _allocate_moments(self) -> None:
+        """Allocate the state of the optimizer for parameters with a gradient, as its first step would."""
+        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if self.job.training.amsgrad else [])]
+        trained = [name for name, parameter in self._parameters().items() if parameter.grad is not None]
+        for member in (members[name] for members in self.members for name in trained):
+            if not self.optimizer.state.get(member):
+                moments = {name: torch.zeros_like(member) for name in names}
+                self.optimizer.state[member] = {"step": torch.zeros((), device=self.device), **moments}
 
     def _store_moments(self, number: int) -> None:
         """Copy the state of the optimizer to that of one model, for its checkpoint."""

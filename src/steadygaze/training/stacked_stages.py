@@ -1,5 +1,6 @@
 """Which stages are trained as one program, in how many parts, and why others are not."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,13 +9,14 @@ from typing import Any
 import torch
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.random_key import set_generator_states
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import Model
 from steadygaze.models.stacking.stacked_layers import is_stackable
 from steadygaze.techniques.technique import Player, Technique
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import TrainingStopped
+from steadygaze.training.progress import TrainingDiverged, TrainingStopped
 from steadygaze.training.stacked_loop import StackedLoop, varying_settings
 from steadygaze.training.technique_loop import TechniqueLoop
 
@@ -22,7 +24,7 @@ from steadygaze.training.technique_loop import TechniqueLoop
 def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
     """Train stages on the same data, as stacks where possible; return the records of the selected epochs.
 
-    None: the model diverged, but another did not; or its watcher stopped it.
+    None: the model diverged, and its loop has the error; or its watcher stopped it.
     """
     records: dict[int, dict[str, Any] | None] = {}
     for numbers in _stacks(loops):
@@ -51,25 +53,44 @@ def _stacks(loops: Sequence[TechniqueLoop]) -> list[list[int]]:
 
 
 def _train_alone(loop: TechniqueLoop) -> dict[str, Any] | None:
+    set_generator_states(loop.generators)
     try:
         return loop.execute()
     except TrainingStopped:
+        return None
+    except TrainingDiverged as error:
+        loop.diverge(error)
         return None
 
 
 def _train_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
     """Train loops as one stack, or as two if they do not fit into the memory of the device."""
+    records = _try_stack(loops)
+    if records is not None:
+        return records
+    gc.collect()  # the stack that failed
+    torch.cuda.empty_cache()
+    half = len(loops) // 2
+    loops[0].watcher.detail(f"{len(loops)} models do not fit into the memory of the GPU: {half} at a time")
+    return [*_train_stack(loops[:half]), *_train_stack(loops[half:])]
+
+
+def _try_stack(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None] | None:
+    """Train loops as one stack; None if it does not fit into memory, up to the end of its first epoch.
+
+    Until then, the models of a stack are unchanged.  A model alone is trained in place.
+    """
+    if len(loops) == 1:  # a transformer's dropout
+        set_generator_states(loops[0].generators)
+    stack: StackedLoop | None = None
     try:
         stack = StackedLoop(loops)
         stack.rehearse()
+        return stack.execute()
     except torch.cuda.OutOfMemoryError:
-        torch.cuda.empty_cache()
-        if len(loops) == 1:
+        if len(loops) == 1 or (stack is not None and stack.epochs):
             raise
-        half = len(loops) // 2
-        loops[0].watcher.detail(f"{len(loops)} models do not fit into the memory of the GPU: {half} at a time")
-        return [*_train_stack(loops[:half]), *_train_stack(loops[half:])]
-    return stack.execute()
+    return None  # outside of the handler, whose traceback keeps the tensors of the stack
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The training loop of techniques: their losses and players, validation and early stopping."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from steadygaze.core.maths.collapse import Collapse, detect_collapse, detect_sentence_collapse, selected_share
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.core.ragged import RaggedTensor, segment_ids
+from steadygaze.core.random_key import generator_states
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
@@ -22,7 +23,7 @@ from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Player, Stage, Technique, check_terms
 from steadygaze.training import optimizers
 from steadygaze.training.optimizers import EPOCHS, Training
-from steadygaze.training.progress import Watcher
+from steadygaze.training.progress import TrainingDiverged, Watcher
 from steadygaze.training.teacher_cache import TargetCache
 from steadygaze.training.training_loop import Rows, StageLoop
 from steadygaze.training.training_state import TrainingState
@@ -79,6 +80,15 @@ class TechniqueLoop(StageLoop):
         """`reference`: mean attention of the reference models (N,T)."""
         super().__init__(stage, state, job.watcher, len(job.train), state.technique.players())
         self.job, self.context, self.targets, self.reference = job, context, targets, reference
+        self.generators = generator_states()  # of this loop's dropout: other loops are prepared before it is trained
+        self.divergence: TrainingDiverged | None = None
+        self.on_divergence: Callable[[TrainingDiverged], None] | None = None
+
+    def diverge(self, error: TrainingDiverged) -> None:
+        """Keep the error, which ends the training of this model."""
+        self.divergence = error.with_traceback(None)  # a traceback keeps the tensors of its frames
+        if self.on_divergence is not None:
+            self.on_divergence(error)
 
     @property
     def longest(self) -> int:

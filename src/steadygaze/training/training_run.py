@@ -23,6 +23,7 @@ from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
 from steadygaze.training.checkpoint import Checkpoint, SavedStage
+from steadygaze.training.progress import TrainingDiverged
 from steadygaze.training.stacked_stages import train_loops
 from steadygaze.training.teacher_cache import TeacherCache, cache_targets
 from steadygaze.training.technique_loop import (
@@ -69,6 +70,8 @@ class TrainingRun:
     """Current weights of the auxiliary networks, by name."""
     teacher_cache: TeacherCache | None = None
     """Cache of teachers and references for later runs."""
+    among_others: bool = False
+    """Whether other runs are executed too, which continue if this one diverges."""
 
     def execute(self) -> Model:
         """Run the stages; skip a stage whose model the caller provides."""
@@ -86,17 +89,20 @@ class TrainingRun:
     def parts(self) -> Parts:
         """Run the stages: yield the loops to train next, receive their records, and return the model.
 
-        None: the model diverged, but those of other runs did not; or its watcher stopped it.
+        None: its watcher stopped it.  A stage that diverged is an error, unless another was trained at the same time.
         """
         stages = self.stages()
         saved, provided = self.checkpoint.load() if self.checkpoint else {}, set(self.models)
         for numbers in self._groups(stages):
             loops: dict[int, TechniqueLoop] = {}
+            failures: list[TrainingDiverged] = []
             cacheable = {number for number in numbers if self.teacher_cache and self._is_separable(stages[number])}
             for number in numbers:
                 stage = stages[number]
                 if stage.model in provided:
                     self.job.watcher.skip(longest(self.job, stage))
+                elif (error := self._recorded_divergence(number, stage, len(numbers) > 1)) is not None:
+                    failures.append(error)
                 elif self.checkpoint and saved and number < min(saved):
                     self._load_finished(stage, *self.checkpoint.finished(number))
                 # An interrupted stage continues even if the teacher cache has it: its history is in the checkpoint.
@@ -104,6 +110,9 @@ class TrainingRun:
                     loops[number] = self._prepare(number, stages, saved.get(number), len(numbers) > 1)
             if loops:
                 self._complete(stages, loops, (yield list(loops.values())), cacheable)
+            failures += [loop.divergence for loop in loops.values() if loop.divergence is not None]
+            if len(failures) == len(numbers):
+                raise failures[0]
         if RESULT not in self.models:
             return None
         self._warn_if_collapsed()
@@ -181,7 +190,27 @@ class TrainingRun:
         loop = TechniqueLoop(self.job, stage, state, context, targets, reference)
         if self.checkpoint:
             loop.save = partial(self.checkpoint.save, number, state, among_others)
+        if among_others or self.among_others:
+            loop.on_divergence = partial(self._left_out, number, stage)
         return loop
+
+    def _left_out(self, number: int, stage: Stage, error: TrainingDiverged) -> None:
+        """Warn that other models are trained without this one, and record it."""
+        self.job.watcher.warn(f"{stage.name}, seed {self._seed(stage)}: {error}  The other models are not affected.")
+        if self.checkpoint and not error.recorded:
+            self.checkpoint.diverge(number, str(error))
+
+    def _recorded_divergence(self, number: int, stage: Stage, among_others: bool) -> TrainingDiverged | None:
+        """Return the error of a stage that diverged before an interruption."""
+        message = self.checkpoint.divergence(number) if self.checkpoint else None
+        if message is None:
+            return None
+        error = TrainingDiverged(message)
+        error.recorded = True
+        self.job.watcher.skip(longest(self.job, stage))
+        if among_others or self.among_others:
+            self._left_out(number, stage, error)
+        return error
 
     def _from_teacher_cache(self, number: int, stage: Stage) -> bool:
         """Load the stage's model from the cache; return True on success."""
@@ -324,13 +353,14 @@ class TrainingRun:
 def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
     """Execute runs on the same data; if models can be stacked, each stage of all runs at the same time.
 
-    None: the model diverged, but another did not; or its watcher stopped it.
+    None: the model diverged, but another did not; or its watcher stopped it.  Raise if all diverged.
     """
     first = runs[0].job
     stages = [stage for run in runs for stage in run.stages()]
     report_longer_training(first)
     epochs = sum(longest(run.job, stage) for run in runs for stage in run.stages())
     models: dict[int, Model | None] = {}
+    failures: dict[int, TrainingDiverged] = {}
     waiting: dict[int, list[TechniqueLoop]] = {}
 
     def advance(number: int, records: list[dict[str, Any] | None] | None) -> None:
@@ -338,7 +368,11 @@ def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
             waiting[number] = parts[number].send(records)  # type: ignore[arg-type]  # None starts a generator
         except StopIteration as end:
             models[number] = end.value
+        except TrainingDiverged as error:
+            models[number], failures[number] = None, error.with_traceback(None)
 
+    for run in runs:
+        run.among_others = len(runs) > 1
     with training_session(first.watcher, len(stages), epochs, steps(first)):
         parts = [run.parts() for run in runs]
         groups = [range(len(runs))] if first.uses_stacks else [range(i, i + 1) for i in range(len(runs))]
@@ -351,6 +385,11 @@ def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
                 records = iter(train_loops([loop for loops in ready.values() for loop in loops]))
                 for number, loops in ready.items():
                     advance(number, [next(records) for _ in loops])
+    if len(failures) == len(runs):
+        for number, error in failures.items():
+            if (checkpoint := runs[number].checkpoint) and not error.recorded:
+                checkpoint.forget_divergences()
+        raise failures[0]
     return [models[number] for number in range(len(runs))]
 
 

@@ -159,6 +159,7 @@ def test_the_records_of_the_stability_study_are_in_the_repository() -> None:
     assert len(records.read_text().splitlines()) > 1000
 
 
+@pytest.mark.slow
 def test_the_demonstration_ends_with_the_gate_of_the_model_it_recommends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

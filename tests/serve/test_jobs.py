@@ -146,6 +146,7 @@ def test_a_wrong_upload_is_refused_and_leaves_no_job(content, name, options, mes
     assert left.json() == {"jobs": []}
 
 
+@pytest.mark.slow
 def test_the_number_of_text_columns_is_that_of_the_model():
     """A black box reads texts and pairs."""
     words = ServedModel("words", as_adapter(fitted()), {})

@@ -50,6 +50,7 @@ def test_a_word_is_substituted_and_the_change_undone(page):
     expect(page.locator("#history li")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_word_is_deleted_or_replaced_by_any_other(page):
     explain(page, "a good film")
     page.get_by_role("button", name="good, weight").first.click()
@@ -62,6 +63,7 @@ def test_a_word_is_deleted_or_replaced_by_any_other(page):
     expect(page.get_by_label("Text to explain")).to_have_value("a opera")
 
 
+@pytest.mark.slow
 def test_the_focus_stays_at_a_changed_word_and_the_result_is_announced(page):
     """With the keyboard alone; the second card has another model."""
     explain(page, "what a good dull film")
@@ -91,6 +93,7 @@ def test_the_focus_stays_at_a_changed_word_and_the_result_is_announced(page):
     expect(page.get_by_label("Text to explain")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_undo_list_goes_back_to_any_text(page):
     explain(page, "a good film")
     for word, other in (("good", "dull"), ("film", "opera")):
@@ -102,6 +105,7 @@ def test_the_undo_list_goes_back_to_any_text(page):
     expect(page.get_by_label("Text to explain")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_characters_outside_the_basic_plane_do_not_move_the_words(page):
     explain(page, "\U0001f600 a good \U0001d4d0 film \U0001f3ac")
     words = page.locator("#cards article").first.locator(".word")
@@ -111,6 +115,7 @@ def test_characters_outside_the_basic_plane_do_not_move_the_words(page):
     expect(page.locator("#cards article").first.get_by_role("button", name="movie, weight")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_vacuous_certificates_are_shown_apart(page):
     explain(page, "the plot was what it was")
     words = page.locator("#cards article").nth(1).locator(".certificate .vacuous")
@@ -120,12 +125,14 @@ def test_vacuous_certificates_are_shown_apart(page):
     expect(page.locator("#cards article").nth(1).locator(".certificate .flip")).to_have_text("changes")
 
 
+@pytest.mark.slow
 def test_an_unknown_word_has_no_synonyms(page):
     explain(page, "a zebra")
     page.get_by_role("button", name="zebra, weight").first.click()
     expect(page.locator("#word-note")).to_have_text("The synonym table has no synonym of this word.")
 
 
+@pytest.mark.slow
 def test_certificates_are_shown_where_the_model_allows_them(page):
     explain(page, "a good film")
     black_box, words = page.locator("#cards article").all()
@@ -138,6 +145,7 @@ def test_certificates_are_shown_where_the_model_allows_them(page):
     expect(page.locator("#history li")).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_a_link_restores_the_state(page, address):
     explain(page, "a good film")
     page.get_by_role("button", name="good, weight").first.click()
@@ -150,12 +158,14 @@ def test_a_link_restores_the_state(page, address):
     expect(page.locator("#history li")).to_have_text(["a good film", "good → great"])
 
 
+@pytest.mark.slow
 def test_a_link_that_cannot_be_copied_is_not_called_copied(page):
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#status")).to_contain_text("The address of the page is the link.")
 
 
+@pytest.mark.slow
 def test_a_state_is_exported_as_json_html_and_png(page):
     explain(page, f"a good film {SCRIPT}")
     contents = {}
@@ -173,6 +183,7 @@ def test_a_state_is_exported_as_json_html_and_png(page):
     assert page.title() == "steadygaze workbench"
 
 
+@pytest.mark.slow
 def test_models_are_compared_word_by_word(page):
     explain(page, "a good film")
     page.get_by_role("button", name="Compare").click()
@@ -185,6 +196,7 @@ def test_models_are_compared_word_by_word(page):
     expect(page.locator("#status")).to_have_text("Choose at least two models or explainers.")
 
 
+@pytest.mark.slow
 def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
     page.get_by_role("button", name="Audit", exact=True).click()
     page.get_by_role("button", name="Start the audit").click()
@@ -218,6 +230,7 @@ def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
     expect(page.get_by_label("Text to explain")).not_to_have_value("")
 
 
+@pytest.mark.slow
 def test_a_file_is_explained_in_the_background_and_downloaded(page):
     name = "<img src=x onerror=alert(1)>.csv"
     content = f'text,note\na good film,"{SCRIPT.replace(chr(34), chr(34) * 2)}"\na dull film,x\n'.encode()
@@ -284,6 +297,7 @@ def test_a_job_shows_its_progress_survives_a_reload_and_is_canceled(open_page):
         expect(page.locator("#data-jobs li")).to_contain_text("canceled")
 
 
+@pytest.mark.slow
 def test_a_server_with_a_token_requires_it_and_keeps_it_out_of_the_address(open_page):
     token = "0123456789abcdef0123"
     with live_server(served(), token=token) as address:
@@ -309,6 +323,7 @@ LINKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("state", LINKS, ids=str)
 def test_a_hostile_link_runs_no_script_and_leaves_a_page_that_works(open_page, address, state):
@@ -320,6 +335,7 @@ def test_a_hostile_link_runs_no_script_and_leaves_a_page_that_works(open_page, a
     assert page.title() == "steadygaze workbench"
 
 
+@pytest.mark.slow
 def test_a_wrong_file_is_refused_with_a_sentence(page):
     page.get_by_role("button", name="Data", exact=True).click()
     page.get_by_role("button", name="Explain the file").click()
@@ -338,11 +354,13 @@ def test_markup_in_texts_is_shown_and_not_run(page):
     assert page.title() == "steadygaze workbench"
 
 
+@pytest.mark.slow
 def test_axe_finds_a_problem_that_is_there(page):
     page.evaluate("document.body.append(document.createElement('button'))")
     assert [result[1] for result in serious_problems(page)] == ["button-name"]
 
 
+@pytest.mark.slow
 def test_markup_in_labels_and_names_of_models_is_not_run(browser):
     labels = [f"no {SCRIPT}", f"yes {SCRIPT}"]
     model = ServedModel(f"name {SCRIPT}", as_adapter(cheerful, classes=labels), SYNONYMS)
@@ -359,6 +377,7 @@ def test_markup_in_labels_and_names_of_models_is_not_run(browser):
         page.close()
 
 
+@pytest.mark.slow
 def test_the_page_reports_that_the_server_is_gone(page):
     explain(page, "a good film")
     page.route("**/v1/**", lambda route: route.abort())
@@ -368,6 +387,7 @@ def test_the_page_reports_that_the_server_is_gone(page):
     explain(page, "a good film")  # and works again
 
 
+@pytest.mark.slow
 def test_a_text_that_is_too_long_is_refused_with_a_sentence(page):
     page.evaluate("document.getElementById('text').removeAttribute('maxlength')")
     page.get_by_label("Text to explain").fill("a " * 10_001)
@@ -375,6 +395,7 @@ def test_a_text_that_is_too_long_is_refused_with_a_sentence(page):
     expect(page.locator("#status.error")).to_contain_text("20000 characters")
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_everything(page):
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Text", exact=True)).to_be_focused()

@@ -50,6 +50,7 @@ def pair_page(open_page, pair_address):
     return page
 
 
+@pytest.mark.slow
 def test_a_pair_is_explained_with_its_question(pair_page):
     cards = pair_page.locator("#cards article")
     expect(cards).to_have_count(2)
@@ -64,6 +65,7 @@ def test_a_pair_is_explained_with_its_question(pair_page):
     assert serious_problems(pair_page) == []
 
 
+@pytest.mark.slow
 def test_words_of_the_text_and_of_the_question_are_changed_and_undone(pair_page):
     change(pair_page, "film", "movie")
     expect(pair_page.get_by_label("Text to explain")).to_have_value("the movie was good and fine")
@@ -86,6 +88,7 @@ def test_words_of_the_text_and_of_the_question_are_changed_and_undone(pair_page)
     expect(pair_page.get_by_label("Text to explain")).to_have_value("the movie was good and fine")
 
 
+@pytest.mark.slow
 def test_models_of_pairs_are_compared(pair_page):
     pair_page.get_by_role("button", name="Compare").click()
     tables = pair_page.locator("#comparison table")
@@ -100,6 +103,7 @@ def test_a_pair_of_the_data_is_picked(pair_page):
     assert pair_page.get_by_label("Question about the text").input_value() in dict(PAIRS[:2]).values()
 
 
+@pytest.mark.slow
 def test_the_words_that_a_rationalizer_selects_are_shown_and_change_with_the_text(
     open_page, rationalizer, rationalizer_address
 ):

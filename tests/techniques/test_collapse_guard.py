@@ -39,6 +39,7 @@ def test_vanilla_is_not_flagged():
     assert not any(record["attention"]["collapsed"] for record in history[-2:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_reference", [False, True])
 def test_scores_divided_by_a_thousand_are_flagged_as_uniform(with_reference):
     model = deepcopy(trained()[0])

@@ -68,6 +68,10 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield from ((randomized_task(name, draw), cost[name]) for draw in range(DRAWS))
 
 
+EPOCHS = "epochs"
+"""End of the name of a task that counts epochs, not texts."""
+
+
 @dataclass
 class AuditProgress:
     """Convert the progress of single tasks to that of the audit, which never falls."""
@@ -92,7 +96,8 @@ class AuditProgress:
         if task in self.planned:
             self.shares[task] = max(self.shares.get(task, 0.0), done / max(total, 1))
         finished = sum(self.planned[name] * share for name, share in self.shares.items())
-        if task not in self.planned and finished >= all_passes:  # retraining comes last
+        is_training = task.endswith(EPOCHS)  # retraining comes last
+        if task not in self.planned and (is_training or finished >= all_passes):
             self.runtime.on_progress(task, done, total)
             return
         self._estimate(finished, all_passes)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from steadygaze.core.errors import UserError, one_line
+from steadygaze.core.untrusted_files import open_file
 from steadygaze.data.tables import BLOCK, json_rows
 from steadygaze.data.user_files import CHUNK
 
@@ -57,7 +58,7 @@ def _check_columns(count: int) -> None:
 def _header_cells(path: Path) -> int:
     """Cells of the first row; broken files are refused by their reader."""
     delimiter = SEPARATORS[path.suffix][:1].decode()
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(BLOCK).decode("utf-8", "replace")
     try:
         return len(next(csv.reader(StringIO(start, newline=""), delimiter=delimiter), []))
@@ -68,7 +69,7 @@ def _header_cells(path: Path) -> int:
 def _count_values(path: Path) -> None:
     """Lines are limited as rows of a csv file are."""
     values, line = 0, 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while part := file.read(PART):
             values += sum(part.count(separator) for separator in SEPARATORS[path.suffix])
             first, last = part.find(b"\n"), part.rfind(b"\n")

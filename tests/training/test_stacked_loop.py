@@ -324,8 +324,8 @@ def test_teachers_of_a_stack_are_cached_and_found_again(tmp_path):
     assert {record["stage"] for record in watcher.epochs} == {"student"}
 
 
-def test_a_diverged_teacher_is_left_out(monkeypatch):
-    run = consensus_run()
+def with_damaged_teacher(run: TrainingRun) -> TrainingRun:
+    """The run, whose first teacher begins with weights that are not numbers."""
     begin = run._begin
 
     def damaged(stage, stream):
@@ -335,7 +335,12 @@ def test_a_diverged_teacher_is_left_out(monkeypatch):
                 next(state.model.parameters())[2:] = torch.nan
         return state
 
-    monkeypatch.setattr(run, "_begin", damaged)
+    run._begin = damaged
+    return run
+
+
+def test_a_diverged_teacher_is_left_out():
+    run = with_damaged_teacher(consensus_run())
     with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0: training diverged"):
         run.execute()
     assert sorted(run.models) == ["model", "teacher-1", "teacher-2"]
@@ -343,23 +348,11 @@ def test_a_diverged_teacher_is_left_out(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:collapsed attention")
 def test_a_run_resumes_without_its_diverged_teacher(tmp_path):
-    def run_with_damage(watcher: Recorder | None = None) -> TrainingRun:
-        run = consensus_run(tmp_path, watcher)
-        begin = run._begin
-
-        def damaged(stage, stream):
-            state = begin(stage, stream)
-            if stage.model == "teacher-0":
-                with torch.no_grad():
-                    next(state.model.parameters())[2:] = torch.nan
-            return state
-
-        run._begin = damaged
-        return run
-
     with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"), pytest.raises(KeyboardInterrupt):
-        run_with_damage(Recorder(epochs=5)).execute()  # two teachers of two epochs, and one of the student
-    resumed = run_with_damage()
+        with_damaged_teacher(
+            consensus_run(tmp_path, Recorder(epochs=5))
+        ).execute()  # two teachers of two epochs, and one of the student
+    resumed = with_damaged_teacher(consensus_run(tmp_path))
     with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"):
         resumed.execute()
     assert sorted(resumed.models) == ["model", "teacher-1", "teacher-2"]

@@ -1,7 +1,8 @@
 """The server under load: throughput beside the bare forward pass, latency, errors, memory, and the time of a page.
 
     bare       the model predicts batches of 32 texts of 50 words in this process, nothing else runs
-    load       32 connections send one text at a time to a server of its own process (POST /v1/predict)
+    load       32 connections send one text at a time to a server of its own process (POST /v1/predict); the client is
+               `wrk` where it is installed, a process of this program otherwise, which takes several times its CPU time
     one user   one connection explains a text of 50 words (POST /v1/explain)
     page       Chromium opens the page, until it can be used (needs playwright)
 
@@ -19,6 +20,7 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import socket
 import statistics
 import subprocess
@@ -104,7 +106,47 @@ def client(port: int, path: str, bodies: list[bytes], connections: int, seconds:
     results.put(asyncio.run(run()))
 
 
+WRK = """
+local bodies, number = {}, 0
+for line in io.lines(os.getenv("BODIES")) do bodies[#bodies + 1] = line end
+wrk.method, wrk.headers["Content-Type"] = "POST", "application/json"
+request = function()
+  number = number + 1
+  return wrk.format(nil, nil, nil, bodies[number % #bodies + 1])
+end
+done = function(summary, latency)
+  local e = summary.errors
+  print("answers " .. summary.requests .. " " .. e.status + e.connect + e.read + e.write + e.timeout)
+  for percent = 1, 100 do print("latency " .. latency:percentile(percent - 0.5)) end
+end
+"""
+"""The requests in turn; at the end, the numbers of answers and errors and 100 quantiles of the latency in µs."""
+
+
+def load_with_wrk(
+    port: int, path: str, bodies: list[bytes], connections: int, seconds: float
+) -> tuple[list[float], list[str]]:
+    """As `load`; the latencies are 100 quantiles, each repeated as often as it stands for requests."""
+    with tempfile.TemporaryDirectory() as folder:
+        script, lines = Path(folder) / "load.lua", Path(folder) / "bodies.txt"
+        script.write_text(WRK)
+        lines.write_bytes(b"\n".join(bodies) + b"\n")
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "-s", str(script)]
+        shown = subprocess.run(
+            [*command, f"http://127.0.0.1:{port}{path}"],
+            env={**os.environ, "BODIES": str(lines)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+    answers, wrong = (int(word) for word in next(line for line in shown if line.startswith("answers")).split()[1:])
+    quantiles = [float(line.split()[1]) / 1e6 for line in shown if line.startswith("latency")]
+    return [quantiles[i * 100 // answers] for i in range(answers)], ["error"] * wrong
+
+
 def load(port: int, path: str, bodies: list[bytes], connections: int, seconds: float) -> tuple[list[float], list[str]]:
+    if shutil.which("wrk") is not None:
+        return load_with_wrk(port, path, bodies, connections, seconds)
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     process = context.Process(target=client, args=(port, path, bodies, connections, seconds, results))
@@ -125,6 +167,12 @@ class Server:
         line = self.process.stderr.readline()
         self.port = int(line.split()[0].rsplit(":", 1)[1])
         self.facts = psutil.Process(self.process.pid)
+        while not self.listens():
+            time.sleep(0.05)
+
+    def listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def cpu(self) -> float:
         used = self.facts.cpu_times()
@@ -152,8 +200,6 @@ def page_seconds(port: int) -> float | None:
         from playwright.sync_api import sync_playwright
     except ImportError:
         return None
-    import shutil
-
     executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if executable is None:
         return None

@@ -133,6 +133,7 @@ def uvicorn_server(app: Any) -> Any:
         ws="none",
         proxy_headers=False,  # X-Forwarded-For would choose the client whose rate is limited
         log_level="warning",
+        access_log=False,
         log_config=LOGGING,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,

@@ -4,7 +4,7 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -136,10 +136,12 @@ def _add_metrics(app: FastAPI, served: Models) -> Count:
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
+    number, time = cache(requests.labels), cache(seconds.labels)  # `labels` checks its arguments each time
+
     def count(scope: Scope, status: int, duration: float) -> None:
         path = getattr(scope.get("route"), "path", "other")
-        requests.labels(path, str(status)).inc()
-        seconds.labels(path).observe(duration)
+        number(path, status).inc()
+        time(path).observe(duration)
 
     return count
 

@@ -8,14 +8,15 @@ import pytest
 from steadygaze.audit.measures.shortcut_measures import FEWEST
 from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
-from steadygaze.audit.verdict_advice import (
+from steadygaze.audit.verdict_rules import (
     FEW_TEXTS_OF_A_CLASS,
     NO_SYNONYM_TABLE,
+    VERDICT_RULES,
     advise,
     advise_after_no,
     deciding_texts,
+    verdicts,
 )
-from steadygaze.audit.verdict_rules import VERDICT_RULES, verdicts
 from steadygaze.cli import COMMANDS
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS

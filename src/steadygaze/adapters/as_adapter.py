@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,14 @@ import numpy as np
 from torch import nn
 
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
+from steadygaze.adapters.output_labels import binary_labels, numbers
 from steadygaze.core import arguments
+from steadygaze.core.arguments import number, optional, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label, Task
 from steadygaze.core.untrusted_files import digest_json, read_json, resolve
+from steadygaze.estimator.inputs import list_labels
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint, load
 from steadygaze.models.inference import best_device, check_device
@@ -283,3 +286,33 @@ def _returns_numbers(predict: Any) -> bool:
 def _display_name(model: Any) -> str:
     name = getattr(model, "__name__", type(model).__name__)
     return "a function" if name in ("<lambda>", "function") else str(name)
+
+
+@validated(threshold=optional(number()))
+def two_class_models(
+    adapters: Sequence[ModelAdapter], texts: Any, target: Label | None, threshold: float | None
+) -> tuple[list[ModelAdapter], Callable[[Any], Any]]:
+    """The models of an audit as models of two classes, and the function that converts their labels.
+
+    The first model determines the threshold, the median of its predictions, and the scale, their standard deviation.
+    """
+    first = adapters[0]
+    if first.task == "classification":
+        if target is not None or threshold is not None:
+            raise UserError(
+                f"target= and threshold= are for multi-label and regression models; {first.name} has classes"
+            )
+        return list(adapters), list_labels
+    if threshold is not None and first.task != "regression":
+        raise UserError(f"threshold= is for regression models; {first.name} predicts several labels")
+    name, index = first.output_position(target)
+    if first.task == "multi-label":
+        return [adapter.for_output(name) for adapter in adapters], lambda labels: binary_labels(
+            list_labels(labels, first.outputs), first.outputs, index
+        )
+    values = first.predict_covered(texts, batch_size=64)[0][:, index]
+    limit = float(np.median(values)) if threshold is None else threshold
+    scale = float(values.std()) or 1.0
+    return [adapter.for_output(name, limit, scale) for adapter in adapters], lambda labels: [
+        int(value > limit) for value in numbers(list_labels(labels))
+    ]

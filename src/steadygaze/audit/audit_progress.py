@@ -15,8 +15,15 @@ from steadygaze.audit.audit_case import READING, AuditCase, other_explainers
 from steadygaze.audit.prepare_case import TextDraw
 from steadygaze.audit.probes.erasure import SHARES
 from steadygaze.audit.protocols import PROTOCOLS, Protocol
-from steadygaze.audit.protocols.attention_interventions import DRAWS, attention_interventions, randomized_task
-from steadygaze.audit.protocols.faithfulness import GRADIENTS, erasure, erasure_task, gradient_agreement
+from steadygaze.audit.protocols.faithfulness import (
+    GRADIENTS,
+    RANDOM_COPIES,
+    attention_interventions,
+    erasure,
+    erasure_task,
+    gradient_agreement,
+    randomized_task,
+)
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage, shuffled_task
 from steadygaze.audit.protocols.stability import seed_consistency, seeds_task
 from steadygaze.explainers.attention import Attention
@@ -65,7 +72,7 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield "gradient", total * (1 + BACKWARD)
     randomized = attention_interventions in protocols and next(case.model.parameters(), None) is not None
     for name in other_explainers(case) if randomized else ():
-        yield from ((randomized_task(name, draw), cost[name]) for draw in range(DRAWS))
+        yield from ((randomized_task(name, draw), cost[name]) for draw in range(RANDOM_COPIES))
 
 
 EPOCHS = "epochs"

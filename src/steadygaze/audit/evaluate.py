@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.as_adapter import as_adapter, two_class_models
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import numbers
-from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.measures import correctness_measures
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core import __version__

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steadygaze.adapters.as_adapter import two_class_models
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.adapters.two_class_models import two_class_models
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts

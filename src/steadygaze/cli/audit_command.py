@@ -94,7 +94,7 @@ def audit(
 
 def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str | None]) -> AuditConfig:
     """Check settings and columns before torch is imported; `signature`: --signers and --signer."""
-    from steadygaze.cli.label_check import check_label_values
+    from steadygaze.cli.command_options import check_label_values
     from steadygaze.core.errors import UserError
     from steadygaze.core.settings import build
     from steadygaze.data.corpora import check_columns

@@ -1,4 +1,4 @@
-"""The options of a command: from the fields of a configuration, from a TOML file, and checks of its outputs.
+"""The options of a command: from the fields of a configuration, from a TOML file; checks of its outputs and labels.
 
 `--config` reads options from a TOML file, and `--save-config` writes them to one:
 
@@ -18,7 +18,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -29,6 +29,7 @@ from typer.core import TyperCommand
 from steadygaze.core.arguments import names_object, option_name, options
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import check_file, check_folder, check_separate
+from steadygaze.core.types import Label
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -238,3 +239,57 @@ def _paths(value: Any, data_dir: Path | None) -> list[Path]:
     base = data_dir or os.environ.get("STEADYGAZE_DATA")
     in_base = [os.path.join(base, part) for part in parts] if base else []
     return [Path(path) for part in (*parts, *in_base) if part and os.path.exists(path := os.path.expanduser(part))]
+
+
+LARGEST_LABELED = 20 << 20
+"""Larger files are not read twice: their labels are checked once the model is loaded."""
+OTHER_TASKS = ("regression", "multi_label_classification")
+
+
+def check_label_values(
+    model: str, classes: Sequence[Label] | None, data: str, text: Sequence[str], label: str | None, drop_empty: bool
+) -> None:
+    """Raise the error that the loaded model would raise for an unknown label, before torch is imported.
+
+    Do nothing if its classes or the labels are not known.
+    """
+    from steadygaze.data.corpora import CORPORA, load_corpus
+    from steadygaze.data.text_checks import UnmatchedLabel, positions, unmatched_label
+
+    try:
+        file, known = Path(data).expanduser(), stored_classes(Path(model).expanduser())
+    except RuntimeError:  # a home that does not exist: the loader reports it
+        return
+    names = known if known is None or classes is None else list(classes)
+    if (
+        names is None
+        or data.partition(":")[0] in CORPORA
+        or not file.is_file()
+        or file.stat().st_size > LARGEST_LABELED
+    ):
+        return
+    corpus = load_corpus(file, text=tuple(text), label=label, drop_empty=drop_empty)
+    found = [example.label for split in corpus.splits.values() for example in split if example.label is not None]
+    codes = positions(found, names) if found else []
+    if isinstance(codes, UnmatchedLabel):
+        raise unmatched_label(codes.label, found, names, Path(model).name)
+
+
+def stored_classes(folder: Path) -> list[Label] | None:
+    """The classes in the config.json of a classifier; None: not a folder of a single-label classifier."""
+    from steadygaze.core.untrusted_files import read_json
+
+    try:
+        values: Any = read_json(folder / "config.json")
+    except (OSError, ValueError, UserError):  # the loader reports it
+        return None
+    if not isinstance(values, Mapping):
+        return None
+    if isinstance(values.get("classes"), list) and isinstance(values.get("technique"), str):
+        return list(values["classes"])
+    names, kinds = values.get("id2label"), values.get("architectures") or [""]
+    if not isinstance(names, Mapping) or len(names) < 2 or values.get("problem_type") in OTHER_TASKS:
+        return None
+    if not str(kinds[0]).endswith("ForSequenceClassification") or not all(str(key).isdecimal() for key in names):
+        return None
+    return [str(names[key]) for key in sorted(names, key=int)]

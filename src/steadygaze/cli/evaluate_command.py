@@ -61,7 +61,7 @@ def evaluate(
 ) -> None:
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
     corpus.check(labeled=True)
-    from steadygaze.cli.label_check import check_label_values
+    from steadygaze.cli.command_options import check_label_values
 
     if prompt is None and target is None:
         names = None if classes is None else [name.strip() for name in classes.split(",")]

@@ -155,8 +155,8 @@ class WordTokenizer(TextTokenizer):
         return [next(others) if spot is None else spot for spot in known]
 
     def _split(self, texts: list[str]) -> list[Spot]:
-        breaks = word_breaks(texts) if self._segments else {}
-        marked = mark_breaks(texts, breaks)
+        breaks = word_breaks(texts) if self._segments and not all(map(str.isascii, texts)) else {}
+        marked = mark_breaks(texts, breaks) if breaks else texts
         encodings = self._encodings(marked)
         spots = [self._spot(text, encoding) for text, encoding in zip(marked, encodings, strict=True)]
         for row, positions in breaks.items():

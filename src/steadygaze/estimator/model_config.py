@@ -1,7 +1,7 @@
 """ModelConfig, the contents of config.json, and building an untrained model from it."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -185,10 +185,12 @@ def settings_of_model(
     text: Mapping[str, Any],
     technique: str,
     technique_settings: Mapping[str, Any],
+    explicit: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The settings that differ from the defaults."""
+    """The settings that differ from the defaults, and those with the names `explicit`."""
     kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: text}
     values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
+    values |= {key: part[key] for part in kinds.values() for key in part if key in explicit}
     technique_class = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
     if technique_class is None:
         return {**values, **technique_settings}

@@ -32,7 +32,6 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.word_tokenizer import document_frequency
 from steadygaze.data.word_vectors import LOW_COVERAGE, PACKAGED, packaged_coverage
 from steadygaze.estimator.inputs import Split
-from steadygaze.estimator.model_config import ModelConfig
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders import TRANSFORMER
@@ -48,6 +47,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 FEW = 600
 """Below this number of texts, FEW_SETTINGS apply too; with 1,000 texts they lower macro-F1."""
 FEW_SETTINGS: Mapping[str, Mapping[str, Any]] = {"architecture": {"hidden": 64}, "training": {"batch_size": 8}}
+NAMES = frozenset(name for part in (SETTINGS, FEW_SETTINGS) for values in part.values() for name in values)
+"""Of these settings; a saved model has explicit values of them, so that a loaded one repeats its training."""
 NEAR = 0.1
 """Macro-F1 above a constant guess that counts as near it."""
 
@@ -71,12 +72,6 @@ def _settings(texts: int) -> dict[str, dict[str, Any]]:
     return {
         part: {**values, **(FEW_SETTINGS.get(part, {}) if texts < FEW else {})} for part, values in SETTINGS.items()
     }
-
-
-def saved_settings(config: ModelConfig) -> dict[str, Any]:
-    """Explicit values of all settings for small datasets, so that a loaded model repeats its training."""
-    parts = {"architecture": dataclasses.asdict(config.architecture), "training": config.training, "text": config.text}
-    return {name: parts[part][name] for part, values in _settings(0).items() for name in values}
 
 
 def _vectors(config: TrainConfig, train: Split) -> str | Path | None:

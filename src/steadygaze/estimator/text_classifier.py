@@ -464,10 +464,13 @@ def from_saved(saved: model_folder.SavedModel, device: str) -> TextClassifier:
     """The classifier of a saved model."""
     config = saved.description
     values = settings_of_model(
-        config.architecture, config.training, config.text, config.technique, config.technique_settings
+        config.architecture,
+        config.training,
+        config.text,
+        config.technique,
+        config.technique_settings,
+        small_data.NAMES if config.text.get("small_data") else (),  # the user may have changed some of them
     )
-    if values.get("small_data"):
-        values |= small_data.saved_settings(config)  # the user may have changed some of them
     loaded = TextClassifier(
         config.encoder,
         config.technique,

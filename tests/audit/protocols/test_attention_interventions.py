@@ -27,7 +27,7 @@ from steadygaze.audit.audit_case import ONLY_RANDOM
 from steadygaze.audit.probes import counterfactual_attention as search
 from steadygaze.audit.probes.counterfactual_attention import permuted_predictions, randomized_copy
 from steadygaze.audit.probes.text_perturbations import observe
-from steadygaze.audit.protocols.attention_interventions import attention_interventions
+from steadygaze.audit.protocols.faithfulness import attention_interventions
 from steadygaze.core.maths.distributions import FEWEST, jensen_shannon, kendall
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS

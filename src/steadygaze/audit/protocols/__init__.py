@@ -5,8 +5,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.measures import correctness_measures, measure_names, probe_names
 from steadygaze.audit.measures.measure import GRADIENTS, LABEL_KEPT, PERTURBATIONS
-from steadygaze.audit.protocols.attention_interventions import attention_interventions
-from steadygaze.audit.protocols.faithfulness import ERASURES, erasure, gradient_agreement, infidelity, max_sensitivity
+from steadygaze.audit.protocols.faithfulness import (
+    ERASURES,
+    attention_interventions,
+    erasure,
+    gradient_agreement,
+    infidelity,
+    max_sensitivity,
+)
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import correctness, plausibility
 from steadygaze.audit.protocols.selection import label_leakage, rationale_agreement, selection

@@ -27,8 +27,7 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
-from steadygaze.audit.verdict_advice import FEWEST
-from steadygaze.audit.verdict_rules import Threshold
+from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.types import Example, OnProgress, no_progress
 from steadygaze.data.corpora import add_shortcut

@@ -33,7 +33,7 @@ from steadygaze.audit.measures import shortcut_measures as measure
 from steadygaze.audit.probes.text_perturbations import shuffle_words
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import first_sentence, knows_sentences, sentences
-from steadygaze.audit.verdict_advice import FEW_TEXTS_OF_A_CLASS
+from steadygaze.audit.verdict_rules import FEW_TEXTS_OF_A_CLASS
 from steadygaze.core.errors import one_line
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.distributions import normalize

@@ -44,7 +44,7 @@ from steadygaze.audit.audit_case import (
 )
 from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
-from steadygaze.audit.verdict_advice import NO_SYNONYM_TABLE, SAME_TEXTS
+from steadygaze.audit.verdict_rules import NO_SYNONYM_TABLE, SAME_TEXTS
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.distributions import kendall, normalize
 from steadygaze.core.types import Batch

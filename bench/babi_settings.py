@@ -1,7 +1,7 @@
 """Which settings make vanilla attention learn bAbI: validation macro-F1 of every epoch.
 
     python bench/babi_settings.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--epochs 50]
-    python bench/job_queue.py DIR/records > bench/records/babi_settings.jsonl
+    python bench/job_cells.py DIR/records > bench/records/babi_settings.jsonl
 
 The rows of CONFIGURATIONS start from the default settings and end at those of Jain & Wallace 2019 (arXiv:1902.10186),
 which Kitada & Iyatomi 2021 follow: word vectors of size 50 without pre-training, 32 hidden units per direction,
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import job_queue
+import job_cells
 
 SIZE = 50
 JAIN_WALLACE = {"dimension": SIZE, "hidden": 32, "batch_size": 50}
@@ -102,11 +102,13 @@ def main() -> None:
     parser.add_argument("--glove", type=Path)
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
-    job_queue.options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     study = Study(options)
-    job_queue.run(options, plan, study.do)
+    job_cells.run(options, plan, study.do)
 
 
 if __name__ == "__main__":
-    main()
+    import babi_settings  # workers import the jobs from this module, not from the script
+
+    babi_settings.main()

@@ -12,10 +12,11 @@ import argparse
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import job_queue
+import job_cells
 
 K = {"planted": 5, "imdb": 10, "yelp_polarity": 5, "mnist_3_8": 25, "fashion_mnist_pullover_shirt": 64}
 IMAGES = ("mnist_3_8", "fashion_mnist_pullover_shirt")
@@ -96,7 +97,7 @@ def _each(rows: Iterable[str], seeds: int) -> list[tuple[str, int]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    job_queue.options(parser)
+    job_cells.options(parser)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
@@ -106,8 +107,10 @@ def main() -> None:
     if given.workers > 1:  # one black box for all workers
         for corpus in sorted({job.corpus for job in jobs}):
             prepared(corpus, given.out, given.data, given.device)
-    job_queue.run(given, lambda: jobs, lambda job: done(job, given.out, given.data, given.device))
+    job_cells.run(given, lambda: jobs, partial(done, out=given.out, data=given.data, device=given.device))
 
 
 if __name__ == "__main__":
-    main()
+    import black_boxes  # workers import the jobs from this module, not from the script
+
+    black_boxes.main()

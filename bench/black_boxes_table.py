@@ -12,7 +12,7 @@ from typing import Any
 from scipy.stats import t
 
 from black_boxes import ROWS, K
-from job_queue import read_records
+from job_cells import read_records
 
 MEASURES = {
     "post-hoc-accuracy": "post-hoc",

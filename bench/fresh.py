@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import job_queue
+import job_cells
 from movies import LONG, RUN, WHERE
 from rationales import RUN as PLANTED_RUN
 from rationales import SKEWED
@@ -153,7 +153,7 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
 def table(places: Iterable[str]) -> None:
     """Means over seeds and standard deviations, in %."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in job_queue.read_records(places):
+    for record in job_cells.read_records(places):
         groups[record["corpus"], record["row"]].append(record)
     print("| texts | row | n | accuracy, validation | accuracy | full text | P | R | F1 | X1 | reader | gap |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
@@ -188,13 +188,15 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="of each stage, for a trial")
     parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
-    job_queue.options(parser)
+    job_cells.options(parser)
     args = parser.parse_args()
     if args.table:
         table(args.table)
     else:
-        job_queue.run(args, lambda: plan(args.seeds), partial(done, args))
+        job_cells.run(args, lambda: plan(args.seeds), partial(done, args))
 
 
 if __name__ == "__main__":
-    main()
+    import fresh  # workers import the jobs from this module, not from the script
+
+    fresh.main()

@@ -1,7 +1,7 @@
 """Accuracy on SNLI with the hypothesis alone: how much the scores of Kitada & Iyatomi's Table 2 need the premise.
 
     python bench/hypothesis_only.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 2]
-    python bench/job_queue.py DIR/records > bench/records/hypothesis_only.jsonl
+    python bench/job_cells.py DIR/records > bench/records/hypothesis_only.jsonl
 
 Every premise is the word "premise".  Test texts: the first 2,000, as on the page.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import job_queue
+import job_cells
 
 TEXTS = 2000
 
@@ -58,11 +58,13 @@ def main() -> None:
     parser.add_argument("--glove", type=Path)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
-    job_queue.options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     study = Study(options)
-    job_queue.run(options, plan, study.do)
+    job_cells.run(options, plan, study.do)
 
 
 if __name__ == "__main__":
-    main()
+    import hypothesis_only  # workers import the jobs from this module, not from the script
+
+    hypothesis_only.main()

@@ -28,9 +28,10 @@ Their gap to the black box is 0, so the rule of two gaps cannot warn: they prove
 import argparse
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import job_queue
+import job_cells
 
 K = {"planted": 5, "imdb": 10, "yelp": 5, "reviews600": 3}
 ROWS: dict[str, dict[str, Any]] = {
@@ -71,7 +72,7 @@ def plan(seeds: int) -> list[Job]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    job_queue.options(parser)
+    job_cells.options(parser)
     parser.add_argument("--data", help="folder of the corpora, for --prepare")
     parser.add_argument("--prepare", action="store_true", help="write the texts as token ids, and train nothing")
     parser.add_argument("--seeds", type=int, default=5)
@@ -84,11 +85,12 @@ def main() -> None:
     jobs = [job for job in plan(given.seeds) if re.search(given.only, job.id)]
     from independent_reader_jobs import black_box, done
 
-    if not given.one_of_many:  # one black box for all workers
-        for corpus in sorted({job.corpus for job in jobs}):
-            black_box(corpus, given.out, given.device)
-    job_queue.run(given, lambda: jobs, lambda job: done(job, given.out, given.device))
+    for corpus in sorted({job.corpus for job in jobs}):  # one black box for all workers
+        black_box(corpus, given.out, given.device)
+    job_cells.run(given, lambda: jobs, partial(done, out=given.out, device=given.device))
 
 
 if __name__ == "__main__":
-    main()
+    import independent_reader  # workers import the jobs from this module, not from the script
+
+    independent_reader.main()

@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from independent_reader import FITTED, PADDED, K
-from job_queue import read_records
+from job_cells import read_records
 from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
 
 READER = "independent-reader-accuracy"

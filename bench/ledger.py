@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from stability_records import read
+from stability_records import STUDY, read
 from stability_statistics import difference, paired, paired_difference, ratio
 from stability_table import Rows, _compared, _shown, own_start, rows_of
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 def page() -> str:
     papers = tomllib.loads((ROOT / "bench" / "ledger.toml").read_text(encoding="utf-8"))["papers"]
-    rows = rows_of(read(ROOT / "bench" / "records" / "stability.jsonl")[1])
+    rows = rows_of(read(STUDY)[1])
     claims = [claim for paper in papers for claim in paper["claims"]]
     parts = [
         "# Claims ledger\n",

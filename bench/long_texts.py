@@ -26,6 +26,7 @@ import time
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
@@ -34,7 +35,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import job_queue
+import job_cells
 import steadygaze as sg
 from steadygaze.data.batches import Data, collate
 from steadygaze.data.corpora import load_corpus
@@ -200,7 +201,7 @@ def overlap_means(encoder: str, texts: int = 24) -> dict[str, float]:
 def table(records: Path) -> str:
     """One row per kind of reading: mean ± standard deviation over seeds, in %."""
     rows = defaultdict(list)
-    for record in job_queue.read_records([str(records)]):
+    for record in job_cells.read_records([str(records)]):
         rows[record["row"]].append(record)
     columns = ("accuracy", "accuracy, long", "accuracy, short", "coverage", "coverage, long", "fully covered")
     lines = [f"| reading | seeds | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
@@ -216,7 +217,7 @@ def _cell(values: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    job_queue.options(parser)
+    job_cells.options(parser)
     parser.add_argument("--encoder", default="minilm", help="minilm, or a folder")
     parser.add_argument("--sizes", type=int, nargs=2, default=(6000, 5000), help="training and test texts")
     parser.add_argument("--seeds", type=int, default=3)
@@ -239,10 +240,11 @@ def main() -> None:
     else:
         plan = [Job(row, seed) for seed in range(arguments.seeds) for row in ROWS]
         sizes = (arguments.sizes[0], arguments.sizes[1])
-        job_queue.run(
-            arguments, lambda: plan, lambda job: train_and_test(job, sizes, arguments.encoder, arguments.device)
-        )
+        do = partial(train_and_test, sizes=sizes, encoder=arguments.encoder, device=arguments.device)
+        job_cells.run(arguments, lambda: plan, do)
 
 
 if __name__ == "__main__":
-    main()
+    import long_texts  # workers import the jobs from this module, not from the script
+
+    long_texts.main()

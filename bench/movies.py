@@ -19,7 +19,7 @@ highest (core/maths/rationale_windows.py): the paper punishes more than that, he
 One job is one row trained with one seed.  TUNED are tuned alike: the first TRIED seeds try all RATES of the generator,
 and the rate of the best mean accuracy on validation texts goes on with the other seeds.  What people marked chooses
 nothing, but for the supervised row.  Jobs run side by side; what is there is not done again.  Reviews are cut by
-bench/movie_cut.py and read by bench/movie_reviews.py; bench/movie_jobs.py has the jobs.  `python bench/job_queue.py
+bench/movie_cut.py and read by bench/movie_reviews.py; bench/movie_jobs.py has the jobs.  `python bench/job_cells.py
 DIR/records > bench/records/movies.jsonl` writes the records to one file.
 """
 
@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import job_queue
+import job_cells
 
 SHARE, SPANS = 0.2, 10
 WHERE: dict[str, Any] = {"granularity": "token", "share": SHARE, "spans": SPANS}
@@ -86,7 +86,7 @@ class Job:
 
 def wanted(out: Path, seeds: int) -> list[Job]:
     """What can be done by now, what takes longest first."""
-    rates = tuned(job_queue.records(out / "records"))
+    rates = tuned(job_cells.records(out / "records"))
     others = [Job(row, seed, rates[row]) for seed in range(TRIED, seeds) for row in TUNED if row in rates]
     return [*plan(seeds), *others]
 
@@ -129,15 +129,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of RUN's and LONG's")
     parser.add_argument("--limit", type=int, help="reviews of each split at most")
-    job_queue.options(parser)
+    job_cells.options(parser)
     given = parser.parse_args()
     if given.out is None:
         from movie_cut import cut
 
         cut(given.cut, given.data_dir, given.vectors or (given.data_dir or Path()) / GLOVE)
     else:  # in the second round rates are tuned
-        job_queue.run(given, partial(wanted, given.out, given.seeds), partial(done, given), rounds=2)
+        job_cells.run(given, partial(wanted, given.out, given.seeds), partial(done, given), rounds=2)
 
 
 if __name__ == "__main__":
-    main()
+    import movies  # workers import the jobs from this module, not from the script
+
+    movies.main()

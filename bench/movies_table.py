@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import mean
 
-from job_queue import read_records
+from job_cells import read_records
 from movies import MINILM, RATES, ROWS, SHARE, SPANS, TRIED, TUNED, YARDSTICKS, tuned
 from tables import Records, head, line, shown, values
 

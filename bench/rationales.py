@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import job_queue
-from job_queue import records
+import job_cells
+from job_cells import records
 
 SIZES = (15_000, 1_000, 2_000)
 NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
@@ -211,7 +211,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scout", action="store_true", help="another plan: all regimes a little")
     parser.add_argument("--epochs", type=int, help="instead of RUN's")
     parser.add_argument("--limit", type=int, help="training texts at most, instead of RUN's")
-    job_queue.options(parser)
+    job_cells.options(parser)
     return parser.parse_args()
 
 
@@ -226,8 +226,10 @@ def main() -> None:
             for seed in range(given.seeds):
                 cut(given.cut, regime, seed, given)
     else:
-        job_queue.run(given, partial(wanted, given), partial(done, given), rounds=2)  # in the second, rates are tuned
+        job_cells.run(given, partial(wanted, given), partial(done, given), rounds=2)  # in the second, rates are tuned
 
 
 if __name__ == "__main__":
-    main()
+    import rationales  # workers import the jobs from this module, not from the script
+
+    rationales.main()

@@ -8,7 +8,7 @@ from collections import defaultdict
 from statistics import mean
 from typing import Any
 
-from job_queue import read_records
+from job_cells import read_records
 from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, RATES, REGIMES, ROOM, SETTINGS, SLOWER, TUNED, rnp, tuned
 from tables import Records, head, line, shown, values
 

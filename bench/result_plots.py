@@ -39,7 +39,7 @@ from scipy.stats import t as student
 import published_page as published
 from movies_table import load as load_movies
 from stability_page import LABELS
-from stability_records import read
+from stability_records import STUDY, read
 from stability_statistics import difference, ratio
 from stability_table import Rows, _compared, rows_of, with_first_seeds
 from synonym_table import BASE
@@ -94,7 +94,7 @@ FOREST_ROWS = (
 
 
 def stability_rows() -> tuple[Rows, list[str]]:
-    rows = with_first_seeds(rows_of(read(RECORDS / "stability.jsonl")[1]))
+    rows = with_first_seeds(rows_of(read(STUDY)[1]))
     return rows, list(rows["vanilla"])
 
 

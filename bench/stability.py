@@ -1,222 +1,188 @@
 """Stability of attention: every technique on real data, many seeds, hyper-parameters selected on validation data alone.
 
-    python bench/stability.py --out DIR --data DIR --glove FILE --synonyms DIR [--workers 16] [--device cuda]
-                              [--records FILE] [--only REGEX] [--limit N] [--epochs N] [--commit HASH]
+    python bench/stability.py --out DIR --data DIR --glove FILE --synonyms DIR [--workers 14] [--device cuda]
+                              [--selection FILE] [--records FILE] [--seconds N] [--only REGEX] [--limit N] [--epochs N]
 
-The work is divided into jobs; a job trains and probes one model.  Workers take the next job whose dependencies are
-done.  A run can be stopped and resumed: finished jobs are not repeated.  `--records` adds the records of an earlier run
-whose models are gone; a job among them is repeated only where a job that is left needs its model.  DIR gets one record
-per job (records/<job>.json).  bench/stability_synonyms.py makes the tables of `--synonyms`.
+The cells of the study are run by the engine of `steadygaze compare` (src/steadygaze/study/engine.py).  One cell trains
+the models of a row and setting, on a GPU as one program; one cell measures one model; one compares the seeds of a row.
+A run can be stopped and resumed: finished cells are not repeated.  bench/stability_synonyms.py makes the tables of
+`--synonyms`.  `--records` writes the records of finished cells every few seconds and at the end, for
+bench/stability_records.py.
 
 Hyper-parameters are selected first, on the validation splits of SST-2 and Rotten Tomatoes with two seeds, by one rule:
 the smallest shift of attention (geometric mean over the probes of stability_plan.SELECTION_PROBES) among configurations
 within 0.005 of vanilla's macro-F1.  Published techniques are also selected by macro-F1 alone, as in their papers.
+`--selection` takes the records of an earlier selection instead.
 """
 
 import argparse
 import json
-import os
 import re
-import shutil
 import subprocess
-import sys
+import threading
 import time
-import traceback
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any
 
-from job_queue import tidy
+import torch
+
+import steadygaze
+from stability_models import TRAINING_TABLE, Study, train
 from stability_plan import (
-    ABLATION,
-    FIXED,
+    BOTH_RULES,
     GRID,
     MARGIN,
-    SAVED,
     SELECTION_PROBES,
-    SELECTION_SEEDS,
-    SELECTION_SETTINGS,
-    TEACHERS,
-    WITHOUT,
-    Job,
-    plan,
+    SETTINGS,
+    Config,
+    ModelGroup,
+    row_groups,
+    selection_groups,
 )
+from stability_probe import WORD_PROBES, between, measure
+from stability_records import Record, read
+from steadygaze.core.atomic_files import write_text
+from steadygaze.core.untrusted_files import digest_file
+from steadygaze.data.corpora import load_corpus
+from steadygaze.study.cell_record import Cell, cell_folder, read_record
+from steadygaze.study.code_version import code_version, source_digest
+from steadygaze.study.engine import choose_executor, run_round
+from steadygaze.study.executor import Executor
 
-FOLDERS = ("records", "claims", "models", "seen")
-
-
-@dataclass
-class Study:
-    """Paths, and what one worker does."""
-
-    out: Path
-    data: Path
-    glove: Path
-    synonyms: Path
-    device: str = "cpu"
-    epochs: int | None = None
-    limit: int | None = None
-    commit: str = "unknown"
-    jobs: list[Job] = field(default_factory=plan)
-    splits: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
-
-    def record(self, job_id: str) -> Path:
-        return self.out / "records" / f"{job_id}.json"
-
-    def seen(self, job_id: str) -> Path:
-        """Attention, probabilities and mask of the test texts."""
-        return self.out / "seen" / f"{job_id}.npz"
-
-    def prepare(self, earlier: Path | None = None) -> None:
-        """Removes claims of stopped workers and failed records; adds the records of an earlier run."""
-        for name in FOLDERS:
-            (self.out / name).mkdir(parents=True, exist_ok=True)
-        tidy(self.out)
-        for line in earlier.read_text().splitlines() if earlier else []:
-            found = json.loads(line)
-            if "error" not in found and not self.record(found["id"]).exists():
-                self._write(found["id"], found)
-        self._repeat_missing()
-
-    def _repeat_missing(self) -> None:
-        """Removes the records of jobs whose model or readings are gone and are an input of a job that is left."""
-        jobs = {job.id: job for job in self.jobs}
-        left = [job for job in self.jobs if not self.record(job.id).exists()]
-        while left:
-            for name in left.pop().inputs:
-                if name in jobs and self.record(name).exists() and self._is_missing(jobs[name]):
-                    self.record(name).unlink()
-                    shutil.rmtree(self.out / "claims" / name, ignore_errors=True)
-                    left.append(jobs[name])
-
-    def _is_missing(self, job: Job) -> bool:
-        saved = job.row not in SAVED or (self.out / "models" / job.id).exists()
-        return not (saved and self.seen(job.id).exists())
-
-    def work(self) -> None:
-        """Every job that is left."""
-        while job := self._next():
-            started = time.time()
-            try:
-                result = self._seeds(job) if job.phase == "seeds" else self._run(job)
-            except Exception:
-                result = {"error": traceback.format_exc()}
-            result |= {"id": job.id, "setting": job.setting, "row": job.row, "seed": job.seed, "phase": job.phase}
-            result |= {"seconds": round(time.time() - started, 1), **self.origin()}
-            self._write(job.id, result)
-            print(f"{job.id}  {result['seconds']:.0f} s  {result.get('macro-f1', result.get('error', ''))}", flush=True)
-
-    def origin(self) -> dict[str, Any]:
-        import torch
-
-        from steadygaze import __version__
-
-        return {"commit": self.commit, "version": __version__, "torch": torch.__version__, "device": self.device}
-
-    def _write(self, job_id: str, result: dict[str, Any]) -> None:
-        new = self.record(job_id).with_suffix(f".{os.getpid()}.tmp")
-        new.write_text(json.dumps(result) + "\n")
-        os.replace(new, self.record(job_id))
-
-    def _next(self) -> Job | None:
-        while True:
-            waiting = False
-            done = {file.removesuffix(".json") for file in os.listdir(self.out / "records")}
-            claimed = set(os.listdir(self.out / "claims"))
-            for job in self.jobs:
-                if job.id in done:
-                    continue
-                waiting = True
-                if job.id not in claimed and done.issuperset(job.dependencies):
-                    try:
-                        (self.out / "claims" / job.id).mkdir()
-                    except FileExistsError:
-                        continue
-                    return job
-            if not waiting:
-                return None
-            time.sleep(0.5)
-
-    def config(self, job: Job) -> dict[str, Any]:
-        if job.config is not None:
-            return GRID[job.row][job.config]
-        if job.technique in ("anchored", "consensus"):
-            kind = "word-at" if job.row == "consensus-word-at" else "vanilla"
-            own = {"teachers": TEACHERS, "teacher": kind} if job.technique == "consensus" else {}
-            return {**self.selected("anchored"), **own, **WITHOUT.get(job.row, {})}
-        base, _, rule = job.row.rpartition("-by-")
-        if rule in ("f1", "rule"):
-            return self.selected(base, by_f1=rule == "f1")
-        return (
-            self.selected(job.row)
-            if job.row in GRID and job.row not in FIXED
-            else {**FIXED, **ABLATION}.get(job.row, {})
-        )
-
-    def selected(self, row: str, by_f1: bool = False) -> dict[str, Any]:
-        """The configuration that the validation splits select."""
-        scores = {i: self._validation(row, i) for i in range(len(GRID[row]))}
-        least = self._validation("vanilla", None)[0] - MARGIN
-        able = {} if by_f1 else {i: score for i, score in scores.items() if score[0] >= least}
-        if not able:  # by macro-F1, or no configuration is accurate enough: the most accurate
-            return GRID[row][max(scores, key=lambda i: scores[i][0])]
-        return GRID[row][min(able, key=lambda i: able[i][1])]
-
-    def _validation(self, row: str, config: int | None) -> tuple[float, float]:
-        """Mean macro-F1, and the geometric mean of all shifts of attention."""
-        ids = [Job("select", s, row, seed, config).id for s in SELECTION_SETTINGS for seed in SELECTION_SEEDS]
-        found = [json.loads(self.record(i).read_text()) for i in ids]
-        shifts = [r[f"jensen-shannon/{probe}"] for r in found for probe in SELECTION_PROBES]
-        return mean(r["macro-f1"] for r in found), geometric_mean(shifts)
-
-    def _run(self, job: Job) -> dict[str, Any]:
-        from stability_probe import measured, trained
-
-        config = self.config(job)
-        for twin in job.twins:
-            found = json.loads(self.record(twin).read_text())
-            if found.get("config") == config:
-                shutil.copyfile(self.seen(twin), self.seen(job.id))
-                return {**found, "same-as": twin}
-        clf, model = trained(self, job, config)
-        if job.row in SAVED and job.config is None:
-            clf.save(self.out / "models" / job.id)
-        return {"config": config, **measured(self, job, clf, model)}
-
-    def _seeds(self, job: Job) -> dict[str, Any]:
-        from stability_probe import between
-
-        return between([self.seen(need) for need in job.needs])
-
-    def examples(self, setting: str, split: str) -> list[Any]:
-        """The texts of a split; with `limit`, that many spread over the split."""
-        from stability_plan import SETTINGS
-        from steadygaze.data.corpora import load_corpus
-
-        name = SETTINGS[setting][0]
-        if (name, split) not in self.splits:
-            corpus = load_corpus(name, data_dir=self.data)
-            for one, texts in corpus.splits.items():
-                step = max(1, len(texts) // self.limit) if self.limit else 1
-                self.splits[name, one] = list(texts[::step])
-        return self.splits[name, split]
+BENCH = Path(__file__).parent
+CODE = ("stability_models.py", "stability_probe.py", "stability_ensemble.py")
+"""Modules of this folder that determine results."""
+INTERVAL = 10
+"""Seconds between two files of records."""
 
 
-def matching(jobs: list[Job], pattern: str) -> list[Job]:
-    """The jobs whose names match, and all that they depend on, in the order of the plan."""
-    known, wanted = {job.id: job for job in jobs}, {job.id for job in jobs if re.search(pattern, job.id)}
+class TimeIsUpError(Exception):
+    """The limit of --seconds has passed."""
+
+
+def cells(study: Study, groups: Sequence[ModelGroup]) -> dict[str, list[Cell]]:
+    """Group -> its cells: training, measures, comparison of seeds; in the order in which they should run."""
+    common, known = inputs(study), {group.id: group for group in groups}
+    found: dict[str, list[Cell]] = {}
+    for group in groups:
+        sources = [group.id] if group.is_trained else []
+        if group.reads_teachers:
+            sources.append(_row(group, group.teachers).id)
+        content = {**common, **_data(study, group.setting), "group": group.id, "config": group.config}
+        content["seeds"] = group.seeds
+        found[group.id] = []
+        if group.is_trained:
+            needs = tuple(name for name in sources if name != group.id)
+            found[group.id].append(Cell(group.id, group.id, content, partial(train, study, group), needs))
+        if group.has_groups:
+            sources.append(_row(group, "vanilla").id)  # its vocabulary
+        for seed in () if group.source else range(group.seeds):
+            teachers = [_row(group, group.teachers).model_id(teacher) for teacher in group.teacher_seeds(seed)]
+            needs = (*sources, *(teachers if group.phase == "test" else ()))
+            work = partial(measure, study, group, seed)
+            name = group.model_id(seed)
+            found[group.id].append(Cell(name, name, {**content, "seed": seed}, work, needs))
+        if group.phase == "test":
+            source = known[_row(group, group.source).id] if group.source else group
+            needs = tuple(source.model_id(seed) for seed in range(group.seeds))
+            name = group.id.replace("test.", "seeds.", 1)
+            found[group.id].append(Cell(name, name, content, partial(between, study, group), needs))
+    return found
+
+
+@cache
+def _data(study: Study, setting: str) -> dict[str, str]:
+    return {"data": load_corpus(SETTINGS[setting][0], data_dir=study.data).fingerprint}
+
+
+def _row(group: ModelGroup, row: str) -> ModelGroup:
+    """The group of another row of the same phase and setting."""
+    return ModelGroup(group.phase, group.setting, row)
+
+
+def inputs(study: Study) -> dict[str, Any]:
+    """Everything that all results depend on."""
+    tables = {TRAINING_TABLE, *(f"{name}.parquet" for name, _ in WORD_PROBES.values())}
+    files = [study.glove, *(study.synonyms / name for name in sorted(tables))]
+    return {
+        "code": code_version(),
+        "study": source_digest(BENCH, [BENCH / name for name in CODE]),
+        "torch": torch.__version__,
+        "device": study.device,
+        "epochs": study.epochs,
+        "limit": study.limit,
+        "files": {file.name: digest_file(file) for file in files},
+    }
+
+
+def matching(by_group: Mapping[str, list[Cell]], pattern: str) -> list[Cell]:
+    """The cells of the groups whose names match, and all that they depend on, in the order of the plan."""
+    known = {cell.name: cell for group in by_group.values() for cell in group}
+    wanted = {cell.name for name, group in by_group.items() if re.search(pattern, name) for cell in group}
     left = list(wanted)
     while left:
-        new = set(known[left.pop()].dependencies) - wanted
+        new = set(known[left.pop()].needs) - wanted
         wanted |= new
         left += new
-    return [job for job in jobs if job.id in wanted]
+    return [cell for name, cell in known.items() if name in wanted]
+
+
+def selected(records: Iterable[Record]) -> dict[str, Config]:
+    """Row -> the configuration that the validation splits select."""
+    scores: dict[str, dict[int, list[Record]]] = {}
+    for record in records:
+        config, row = record.get("config", {}), record["row"]
+        if record["phase"] == "select" and (row == "vanilla" or config in GRID.get(row, [])):
+            index = 0 if row == "vanilla" else GRID[row].index(config)
+            scores.setdefault(row, {}).setdefault(index, []).append(record)
+    least = mean(record["macro-f1"] for record in scores["vanilla"][0]) - MARGIN
+    found: dict[str, Config] = {}
+    for row, grid in GRID.items():
+        f1 = {index: mean(record["macro-f1"] for record in runs) for index, runs in scores[row].items()}
+        able = [index for index in f1 if f1[index] >= least]
+        best = max(f1, key=lambda index: f1[index])
+        # If no configuration is accurate enough, the most accurate.
+        rule = min(able, key=lambda index: _shift(scores[row][index])) if able else best
+        if row in BOTH_RULES:
+            found |= {f"{row}-by-f1": grid[best], f"{row}-by-rule": grid[rule]}
+        else:
+            found[row] = grid[rule]
+    return found
+
+
+def _shift(records: list[Record]) -> float:
+    return geometric_mean(record[f"jensen-shannon/{probe}"] for record in records for probe in SELECTION_PROBES)
+
+
+def records_of(groups: Iterable[ModelGroup], results: Mapping[str, Record]) -> list[Record]:
+    """The records of finished cells; rows of the same configuration share the models of one."""
+    found: list[Record] = []
+    for group in groups:
+        source = _row(group, group.source) if group.source else group
+        for seed in range(group.seeds):
+            name = source.model_id(seed)
+            same = {"same-as": name} if group.source else {}
+            if name in results:
+                found.append({"config": group.config, **_named(group, seed), **results[name], **same})
+        name = group.id.replace("test.", "seeds.", 1)
+        if group.phase == "test" and name in results:
+            found.append({**_named(group, 0), **results[name], "id": f"{name}.s0", "phase": "seeds"})
+    return found
+
+
+def _named(group: ModelGroup, seed: int) -> Record:
+    tail = f".c{group.index}" if group.index is not None else ""
+    name = f"{group.phase}.{group.setting}.{group.row}.s{seed}{tail}"
+    return {"id": name, "setting": group.setting, "row": group.row, "seed": seed, "phase": group.phase}
 
 
 def head_commit() -> str:
     """Of the repository this file is in, "+" where files differ from it; "unknown" outside a repository."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+    git = ["git", "-C", str(BENCH)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
         changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
@@ -225,36 +191,92 @@ def head_commit() -> str:
     return head + ("+" if changed else "")
 
 
+class Run:
+    """One round of cells, with a limit of time, and the file of records."""
+
+    def __init__(self, options: argparse.Namespace, study: Study) -> None:
+        self.options, self.study = options, study
+        self.start = time.monotonic()
+        self.groups: list[ModelGroup] = []
+        self.by_group: dict[str, list[Cell]] = {}
+        self.results: dict[str, Record] = {}
+        """Finished cell -> its result."""
+        self.origin = {
+            "commit": options.commit,
+            "version": steadygaze.__version__,
+            "torch": torch.__version__,
+            "device": study.device,
+        }
+
+    def round(self, groups: list[ModelGroup], executor: Executor, only: str = "") -> list[Record]:
+        self.by_group |= cells(self.study, groups)
+        self.groups += groups
+        run_round(matching(self.by_group, only), self.study.out, executor, self.on_progress)
+        return self.records()
+
+    def records(self) -> list[Record]:
+        for cell in [cell for group in list(self.by_group.values()) for cell in group]:
+            if cell.name not in self.results:
+                record = read_record(cell_folder(self.study.out, cell.name), cell.key)
+                if record is not None and record.is_finished:
+                    self.results[cell.name] = {**record.result, "seconds": round(record.seconds, 2)}
+        return records_of(list(self.groups), self.results)
+
+    def on_progress(self, activity: str, done: int, total: int) -> None:
+        seconds = time.monotonic() - self.start
+        if ": done" in activity or "failed" in activity:
+            print(f"{seconds:.1f} {done}/{total} {activity}", flush=True)
+        if seconds > self.options.seconds:
+            raise TimeIsUpError
+
+    def write(self) -> None:
+        """Write the records of finished cells, one a line."""
+        found = [{**record, **self.origin} for record in self.records()]
+        write_text(self.options.records, "".join(json.dumps(record) + "\n" for record in found))
+
+    def write_often(self) -> None:
+        while True:
+            time.sleep(INTERVAL)
+            self.write()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     for name in ("out", "data", "glove", "synonyms"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--records", type=Path, help="records of an earlier run, one a line")
+    parser.add_argument("--selection", type=Path, help="records of an earlier selection")
+    parser.add_argument("--records", type=Path, help="file of records")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
-    parser.add_argument("--only", default="", help="jobs whose names this matches, and what they depend on")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--only", default="", help="rows whose names this matches, and what they depend on")
     parser.add_argument("--commit", default=head_commit())
-    parser.add_argument("--one-of-many", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    jobs = matching(plan(), given.only)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
     study = Study(
-        *(given.out, given.data, given.glove, given.synonyms, given.device, given.epochs, given.limit, given.commit),
-        jobs,
+        *(path.resolve() for path in (options.out, options.data, options.glove, options.synonyms)),
+        *(options.device, options.epochs, options.limit),
     )
-    if not given.one_of_many:
-        study.prepare(given.records)
-    if given.workers > 1:
-        command = [sys.executable, *sys.argv, "--workers=1", "--one-of-many", f"--commit={given.commit}"]
-        for worker in [subprocess.Popen(command) for _ in range(given.workers)]:
-            worker.wait()
-        return
-    import torch
-
-    torch.set_num_threads(1)
-    study.work()
+    run = Run(options, study)
+    if options.records:
+        threading.Thread(target=run.write_often, daemon=True).start()
+    try:
+        with choose_executor("local", options.workers, options.device, 1 << 30) as executor:
+            if options.selection:
+                chosen = selected(read(options.selection)[1])
+            else:
+                chosen = selected(run.round(selection_groups(), executor))
+            run.round(row_groups(chosen), executor, options.only)
+    except TimeIsUpError:
+        print("stopped at the limit", flush=True)
+    finally:
+        if options.records:
+            run.write()
 
 
 if __name__ == "__main__":
-    main()
+    import stability  # workers import the cells from modules, not from the script
+
+    stability.main()

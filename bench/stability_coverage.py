@@ -1,18 +1,17 @@
 """How often the 95 % intervals of the stability tables cover the truth with five seeds, by simulation.
 
-    python bench/stability_coverage.py bench/records/stability.jsonl [TRIALS]
+    python bench/stability_coverage.py [TRIALS]
 
 The vanilla models of a setting serve as the population: the true ratio is 1, the true difference 0.  One trial draws
 five of them with replacement as the technique and as many as there are as vanilla.
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
 from stability_plan import SEEDS
-from stability_records import read
+from stability_records import STUDY, read
 from stability_statistics import Estimate, Values, difference, paired, ratio
 from stability_table import ORDERS, SHIFTS, rows_of, table, values
 
@@ -40,8 +39,8 @@ def _covers(estimate: Estimate, truth: float) -> bool:
 
 
 def main() -> None:
-    _, records = read(Path(sys.argv[1]))
-    trials = int(sys.argv[2]) if len(sys.argv) > 2 else TRIALS
+    _, records = read(STUDY)
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
     runs = rows_of(records)["vanilla"]
     lines = []
     for name, key in {**SHIFTS, "τ 3 held-out": ORDERS["τ 3 held-out"]}.items():

@@ -1,17 +1,20 @@
 """The tables of docs/results/stability.md, from the records of bench/stability.py.
 
-python bench/stability_page.py bench/records/stability.jsonl
+    python bench/stability_page.py docs/results/stability.md
+
+The command replaces the tables of the page.  A table is recognized by its header and the labels of its first two rows.
 """
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean
 
 import numpy as np
 
 from stability_plan import STARTS_FROM_VANILLA, TEMPERATURES
-from stability_records import Record, read
+from stability_records import STUDY, Record, read
 from stability_statistics import Estimate, difference, paired, paired_difference, ratio
 from stability_table import FIRST, SHIFTS, Rows, own_start, rows_of, table, values, with_first_seeds
 from stability_table import _compared as compared
@@ -23,6 +26,9 @@ LABELS = {
     "consensus-word-at": "consensus, word-at teachers (ε = 0.2)",
     "anchored": "anchored",
     "word-at": "word-at (ε = 0.2)",
+    "vanilla-groups": "vanilla, synonym groups",
+    "word-at-groups": "word-at (ε = 0.2), synonym groups",
+    "consensus-groups": "consensus, synonym groups",
     "word-at-by-f1": "word-at, by F1",
     "word-at-by-rule": "word-at, by the rule",
     "synonym-augmentation": "synonym augmentation",
@@ -206,7 +212,7 @@ def _present(rows: Rows) -> list[tuple[str, str]]:
     return [(row, LABELS[row] + (f" ({n} of {whole} settings)" if n < whole else "")) for row, n in counts.items()]
 
 
-def tables(file: Path) -> dict[str, str]:
+def tables(file: Path = STUDY) -> dict[str, str]:
     """Title -> table."""
     _, records = read(file)
     rows = with_first_seeds(rows_of(records))
@@ -225,9 +231,21 @@ def tables(file: Path) -> dict[str, str]:
     }
 
 
+def updated(text: str, made: Iterable[str]) -> str:
+    """The page with its tables replaced by those with the same header and the same labels in the first two rows."""
+    known = {_signature(one): one for one in made}
+    blocks = re.split(r"((?:^\|.*\n)+)", text, flags=re.MULTILINE)
+    return "".join(known.get(_signature(block), block) if block.startswith("|") else block for block in blocks)
+
+
+def _signature(block: str) -> tuple[str, ...]:
+    header, _, *lines = block.splitlines()
+    return header, *(line.split(" | ")[0] for line in lines[:2])
+
+
 def main() -> None:
-    for title, content in tables(Path(sys.argv[1])).items():
-        print(f"### {title}\n\n{content}")
+    page = Path(sys.argv[1])
+    page.write_text(updated(page.read_text(), tables().values()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""The plan of bench/stability.py: settings, hyper-parameter grids, and the jobs in the order they are run."""
+"""The plan of bench/stability.py: settings, hyper-parameter grids, and the rows of the tables.
 
-from dataclasses import dataclass
-from typing import Any
+A model group is the models of one row and setting, which differ in their seed.  They are trained together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 SETTINGS = {
     "sst2-bilstm": ("sst2", "bilstm"),
@@ -17,7 +21,8 @@ SELECTION_PROBES = ("noise", "fgm-label", "pgd-attention", "3-synonyms")
 MARGIN = 0.005
 """Loss of validation macro-F1 that the rule accepts."""
 SEEDS, TEACHERS = 5, 5
-VANILLA_SEEDS = SEEDS * TEACHERS
+TEACHER_SEEDS = SEEDS * TEACHERS
+"""Models of a row whose models are teachers: every student has five of its own."""
 DIVERGENCES = {"ce": "cross-entropy", "kl": "kl"}
 
 
@@ -67,104 +72,124 @@ TEMPERATURES = (1.5, 2.0, 3.0)
 """Vanilla models whose attention scores are divided by these after training: flatter weights, the same order."""
 STARTS_FROM_VANILLA = ("seat-", "anchored", "tempered-")
 """Rows whose model of seed s starts from the vanilla model of seed s."""
-SAVED = ("vanilla", "word-at")
-"""Rows whose models are teachers."""
+GROUPS = "-groups"
+"""Ending of the rows whose models read the synonyms of the training table as one word."""
+TEACHER_ROWS = ("vanilla", "word-at", "vanilla-groups")
 TECHNIQUES = (
     *("attention-iat", "attention-at", "attention-rp", "seat", "consensus", "anchored", "word-at", "word-iat"),
     *("synonym-augmentation", "vanilla"),
 )
+Config = dict[str, Any]
+Phase = Literal["select", "test"]
 
 
 @dataclass(frozen=True)
-class Job:
-    phase: str  # select | test | seeds
+class ModelGroup:
+    """The models of one row and setting: trained together, measured one by one."""
+
+    phase: Phase
     setting: str
     row: str
-    seed: int = 0
-    config: int | None = None  # index into the grid, during the selection
-    teachers: tuple[str, ...] = ()  # jobs whose models this one starts from, or stays close to
-    needs: tuple[str, ...] = ()  # other jobs that must be done first
-    twins: tuple[str, ...] = ()  # jobs of another row that may have the same configuration
+    config: Config = field(default_factory=dict, hash=False)
+    seeds: int = SEEDS
+    teachers: str = ""
+    """Row whose models these start from, stay close to or are compared with."""
+    source: str = ""
+    """Row of the same configuration whose models these are."""
+    index: int | None = None
+    """Position in the grid, during the selection."""
 
     @property
     def id(self) -> str:
-        tail = f".c{self.config}" if self.config is not None else ""
-        return f"{self.phase}.{self.setting}.{self.row}.s{self.seed}{tail}"
+        return f"{self.phase}.{self.setting}.{self.row}" + ("" if self.index is None else f".c{self.index}")
+
+    def model_id(self, seed: int) -> str:
+        return f"{self.id}.s{seed}"
 
     @property
     def technique(self) -> str:
         return next((name for name in TECHNIQUES if self.row.startswith(name)), "vanilla")
 
     @property
+    def has_groups(self) -> bool:
+        return self.row.endswith(GROUPS)
+
+    @property
     def temperature(self) -> float | None:
         return float(self.row.removeprefix("tempered-")) if self.row.startswith("tempered-") else None
 
     @property
-    def dependencies(self) -> tuple[str, ...]:
-        return (*self.teachers, *self.needs, *self.twins)
+    def is_trained(self) -> bool:
+        return not (self.source or self.row == "ensemble" or self.temperature)
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Jobs whose model or readings it uses, not their records alone."""
-        return (*self.teachers, *self.twins, *(self.needs if self.phase == "seeds" else ()))
+    def reads_teachers(self) -> bool:
+        """Whether the models of other rows are an input: of training, or of a model without training."""
+        return self.technique in ("anchored", "consensus", "seat") or self.row == "ensemble" or bool(self.temperature)
+
+    def teacher_seeds(self, seed: int) -> tuple[int, ...]:
+        """Seed s of a student has the teachers 5 s to 5 s + 4; other models have one, of their own seed."""
+        if not self.teachers:
+            return ()
+        if self.technique == "consensus" or self.row == "ensemble":
+            return tuple(range(TEACHERS * seed, TEACHERS * (seed + 1)))
+        return (seed,)
 
 
-def plan() -> list[Job]:
-    """All jobs: the selection, then one setting after the other, then the second way of selecting published rows."""
-    plain = [Job("select", setting, "vanilla", seed) for setting in SELECTION_SETTINGS for seed in SELECTION_SEEDS]
-    choosing = {row: _choosing(row) for row in GRID}
-    chosen = {row: tuple(job.id for job in (*choosing[row], *plain)) for row in GRID}
-    jobs = [job for setting in SETTINGS for job in _main(setting, chosen)]
-    jobs += [job for row in BOTH_RULES for setting in SETTINGS for job in _by_rule(row, setting, chosen[row])]
-    together: dict[tuple[str, str], list[str]] = {}
-    for job in jobs:
-        together.setdefault((job.setting, job.row), []).append(job.id)
-    seeds = [Job("seeds", setting, row, needs=tuple(ids)) for (setting, row), ids in together.items()]
-    return [*seeds, *plain, *(job for row in GRID for job in choosing[row]), *jobs]
-
-
-def _choosing(row: str) -> list[Job]:
-    return [
-        Job("select", setting, row, seed, i, (Job("select", setting, "vanilla", seed).id,))
-        for i in range(len(GRID[row]))
+def selection_groups() -> list[ModelGroup]:
+    """Every configuration of the grids, and vanilla, on the settings of the selection."""
+    seeds = len(SELECTION_SEEDS)
+    plain = [ModelGroup("select", setting, "vanilla", seeds=seeds) for setting in SELECTION_SETTINGS]
+    return plain + [
+        ModelGroup("select", setting, row, config, seeds, "vanilla", index=index)
+        for row, grid in GRID.items()
+        for index, config in enumerate(grid)
         for setting in SELECTION_SETTINGS
-        for seed in SELECTION_SEEDS
     ]
 
 
-def _main(setting: str, chosen: dict[str, tuple[str, ...]]) -> list[Job]:
-    five, ours = range(SEEDS), chosen["anchored"]
-    jobs = [Job("test", setting, row, seed) for row in SAVED for seed in range(VANILLA_SEEDS)]
-    jobs += [_student("consensus", "vanilla", setting, seed, ours) for seed in five]
-    jobs += [_student("consensus-word-at", "word-at", setting, seed, ours) for seed in five]
-    jobs += [_beside("anchored", setting, seed, ours) for seed in five]
-    jobs += [_beside("synonym-augmentation", setting, seed) for seed in five]
-    jobs += [_student("ensemble", "vanilla", setting, seed) for seed in five]
-    jobs += [_beside(f"tempered-{t}", setting, seed) for t in TEMPERATURES for seed in five]
-    seat = [row for row in GRID if row.startswith("seat-")]
-    jobs += [_beside(row, setting, seed, chosen[row]) for row in seat for seed in five]
+def row_groups(selected: Mapping[str, Config]) -> list[ModelGroup]:
+    """The rows of the tables, those first that others need and those of the first findings.
+
+    selected: anchored, seat-* and <row>-by-f1, <row>-by-rule -> configuration
+    """
+    first = [
+        ModelGroup("test", setting, row, FIXED.get(row.removesuffix(GROUPS), {}), TEACHER_SEEDS)
+        for row in TEACHER_ROWS
+        for setting in SETTINGS
+    ]
+    return first + [group for setting in SETTINGS for group in _rows(setting, selected)]
+
+
+def _rows(setting: str, selected: Mapping[str, Config]) -> list[ModelGroup]:
+    ours = selected["anchored"]
+
+    def group(row: str, config: Config | None = None, teachers: str = "vanilla", source: str = "") -> ModelGroup:
+        return ModelGroup("test", setting, row, config or {}, teachers=teachers, source=source)
+
+    def student(row: str, teachers: str, **without: float) -> ModelGroup:
+        own = {"teachers": TEACHERS, "teacher": "word-at" if teachers == "word-at" else "vanilla"}
+        return group(row, {**ours, **own, **without}, teachers)
+
+    groups = [
+        student("consensus", "vanilla"),
+        student("consensus-groups", "vanilla-groups"),
+        group("word-at-groups", FIXED["word-at"], "vanilla-groups"),
+        student("consensus-word-at", "word-at"),
+        group("anchored", ours),
+        group("synonym-augmentation", FIXED["synonym-augmentation"]),
+        group("ensemble"),
+        *(group(f"tempered-{t}") for t in TEMPERATURES),
+        *(group(row, selected[row]) for row in GRID if row.startswith("seat-")),
+    ]
     for row in BOTH_RULES:
-        twin = "word-at" if row == "word-at" else None
-        jobs += [_beside(f"{row}-by-f1", setting, seed, chosen[row], twin) for seed in five]
+        by_f1, by_rule = selected[f"{row}-by-f1"], selected[f"{row}-by-rule"]
+        fixed = row if by_f1 == FIXED.get(row) else ""
+        groups.append(group(f"{row}-by-f1", by_f1, source=fixed))
+        same = fixed or f"{row}-by-f1"
+        groups.append(group(f"{row}-by-rule", by_rule, source=same if by_rule == by_f1 else ""))
     if setting == "sst2-bilstm":
-        jobs += [_beside(row, setting, seed) for row in ABLATION for seed in five]
-        jobs += [_beside(row, setting, seed, ours) for row in list(WITHOUT)[:2] for seed in five]
-        jobs += [_student("consensus-no-noise-no-swaps", "vanilla", setting, seed, ours) for seed in five]
-    return jobs
-
-
-def _by_rule(row: str, setting: str, needs: tuple[str, ...]) -> list[Job]:
-    return [_beside(f"{row}-by-rule", setting, seed, needs, f"{row}-by-f1") for seed in range(SEEDS)]
-
-
-def _beside(row: str, setting: str, seed: int, needs: tuple[str, ...] = (), twin: str | None = None) -> Job:
-    """A model that starts from the vanilla model of its seed, or is compared with its attention."""
-    teachers = (Job("test", setting, "vanilla", seed).id,)
-    twins = () if twin is None else (Job("test", setting, twin, seed).id,)
-    return Job("test", setting, row, seed, None, teachers, needs, twins)
-
-
-def _student(row: str, teacher: str, setting: str, seed: int, needs: tuple[str, ...] = ()) -> Job:
-    """A model made of five others: seed s has the teachers 5 s to 5 s + 4."""
-    group = tuple(Job("test", setting, teacher, s).id for s in range(TEACHERS * seed, TEACHERS * (seed + 1)))
-    return Job("test", setting, row, seed, None, group, needs)
+        groups += [group(row, config) for row, config in ABLATION.items()]
+        groups += [group(row, {**ours, **WITHOUT[row]}) for row in list(WITHOUT)[:2]]
+        groups.append(student("consensus-no-noise-no-swaps", "vanilla", **WITHOUT["consensus-no-noise-no-swaps"]))
+    return groups

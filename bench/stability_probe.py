@@ -1,35 +1,31 @@
-"""One model of bench/stability.py: trained, probed, and compared with others."""
+"""One model of bench/stability.py: probed, and compared with others."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.metrics import accuracy_score, f1_score
 
-from stability_ensemble import Ensemble
-from stability_plan import SELECTION_PROBES, SETTINGS
-from steadygaze.adapters.load_and_explain import load
+from stability_models import ProbedModel, Study, probed_model
+from stability_plan import SELECTION_PROBES, ModelGroup
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.distributions import jensen_shannon, top_k
-from steadygaze.data import word_vectors
+from steadygaze.core.types import OnProgress
 from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
 from steadygaze.data.synonym_tables import read_synonyms
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
-from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
-from steadygaze.models.inference import Model
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.study.cell_record import Output, cell_folder
 from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
-
-if TYPE_CHECKING:
-    from stability import Study
-    from stability_plan import Job
 
 OF_PROBES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
 ITSELF = ("normalized-entropy", "distance-to-uniform", "comprehensiveness", "sufficiency", "pearson/gradient")
@@ -41,77 +37,51 @@ WORD_PROBES = {
     "1-wordnet": ("wordnet", 1),
 }
 """Probe -> the table, and how many words are substituted."""
-K = ProbeConfig().k
+READINGS = "readings.npz"
+"""Attention, probabilities and mask of the test texts."""
 
 
-def trained(study: "Study", job: "Job", config: dict[str, Any]) -> tuple[TextClassifier, Model]:
-    """The estimator, for tokenizer and classes, and the model to probe: the estimator's own but for an ensemble."""
-    teachers = [study.out / "models" / one for one in job.teachers]
-    if job.row == "ensemble":
-        members = [load(folder, device=study.device) for folder in teachers]
-        return members[0], Ensemble([member.stored_.model for member in members])
-    if job.temperature:
-        clf = tempered(load(teachers[0], device=study.device), job.temperature)
-        return clf, clf.stored_.model
-    _read_vectors_once()
-    clf = TextClassifier(
-        SETTINGS[job.setting][1],
-        job.technique,
-        seed=job.seed,
-        epochs=study.epochs,
-        vectors=study.glove,
-        settings={**config, "synonyms": str(study.synonyms / "training.parquet")},
-        device=study.device,
-        verbose=False,
-    )
-    held = job.technique in ("anchored", "consensus", "seat")
-    reference = [load(folder, device=study.device) for folder in teachers] if held else None
-    texts = {split: study.examples(job.setting, split) for split in ("train", "validation")}
-    pairs = {split: ([e.text for e in some], [e.label for e in some]) for split, some in texts.items()}
-    clf.fit(*pairs["train"], validation=pairs["validation"], reference=reference)
-    return clf, clf.stored_.model
-
-
-def tempered(clf: TextClassifier, temperature: float) -> TextClassifier:
-    """The same model with its scores divided: additive scores are linear in their last weights."""
-    with torch.no_grad():
-        clf.stored_.model.scorer.weigh.weight /= temperature
-    return clf
-
-
-def measured(study: "Study", job: "Job", clf: TextClassifier, model: Model) -> dict[str, Any]:
-    selecting = job.phase == "select"
-    examples = study.examples(job.setting, "validation" if selecting else "test")
-    data = clf.stored_.data([e.text for e in examples], None)
-    label = [clf.stored_.description.classes.index(e.label) for e in examples]
+def measure(study: Study, group: ModelGroup, seed: int, folder: Path, on_progress: OnProgress) -> Output:
+    """The scores and probes of one model."""
+    selecting = group.phase == "select"
+    examples = study.examples(group.setting, "validation" if selecting else "test")
+    probed = probed_model(study, group, seed)
+    stored, model = probed.stored, probed.model
+    data = stored.data([e.text for e in examples], None)
+    label = [stored.description.classes.index(e.label) for e in examples]
     read = inference.split_outputs(model, data)
     probs, predicted = read.logits.double().softmax(-1).numpy(), read.logits.argmax(-1).numpy()
-    if job.config is None:
-        np.savez(study.seen(job.id), weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
-    found = {
+    found: dict[str, Any] = {
         "macro-f1": float(f1_score(label, predicted, average="macro")),
         "accuracy": float(accuracy_score(label, predicted)),
         "confidence": float(probs.max(-1).mean()),
         "n": len(label),
     }
-    table = tables(study, clf, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
-    case = AuditCase(model, data, {"attention": Attention()}, ProbeConfig(sample=len(data)), substitutions=table)
+    table = tables(study, probed, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
+    config = ProbeConfig(sample=len(data), radius=ProbeConfig().radius * probed.deviation)
+    case = AuditCase(model, data, {"attention": Attention()}, config, substitutions=table)
     asked = answers(case, (stability,) if selecting else (stability, faithfulness))
     found |= {name: float(np.nanmean(values.numpy())) for name, values in asked.items()}
     if selecting:
-        return found
+        return Output(found)
+    np.savez(folder / READINGS, weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
     found["skipped"] = {name: int(value.isnan().sum()) for name, value in asked.items() if value.isnan().any()}
-    if job.row == "vanilla":
-        found |= {"guard": guarded(read), **function_words(case, clf)}
-    return found | _collapse(study, job, read)
+    if group.row == "vanilla":
+        found |= {"guard": guarded(read), **function_words(case, stored)}
+    return Output(found | _collapse(study, group, seed, read), (READINGS,))
 
 
-def _collapse(study: "Study", job: "Job", read: inference.SplitOutputs) -> dict[str, Any]:
+def _collapse(study: Study, group: ModelGroup, seed: int, read: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
-    others = [np.load(study.seen(one))["weights"] for one in job.teachers]
-    reference = torch.from_numpy(np.mean(others, 0)).double() if others else None
+    teachers = [readings(study, group, teacher, group.teachers)["weights"] for teacher in group.teacher_seeds(seed)]
+    reference = torch.from_numpy(np.mean(teachers, 0)).double() if teachers else None
     found = detect_collapse(read.weights.double(), read.mask, reference, ids=read.ids)
     return {"overlap": found.overlap, "collapsed": found.collapsed, "reason": found.reason}
+
+
+def readings(study: Study, group: ModelGroup, seed: int, row: str = "") -> Any:
+    """Of a model of the group, or of another row of the same setting."""
+    return np.load(cell_folder(study.out, replace(group, row=row or group.row).model_id(seed)) / READINGS)
 
 
 def answers(case: AuditCase, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
@@ -137,9 +107,9 @@ def guarded(read: inference.SplitOutputs) -> dict[str, bool]:
     }
 
 
-def function_words(case: AuditCase, clf: TextClassifier) -> dict[str, float]:
+def function_words(case: AuditCase, stored: SavedModel) -> dict[str, float]:
     """Share of substitutions with a function word, or a negation, on either side."""
-    names = clf.stored_.tokenizer.vocabulary
+    names = stored.tokenizer.vocabulary
     found = {}
     for probe in WORD_PROBES:
         pairs: list[tuple[str, str]] = []
@@ -153,58 +123,50 @@ def function_words(case: AuditCase, clf: TextClassifier) -> dict[str, float]:
     return found
 
 
-def tables(study: "Study", clf: TextClassifier, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
-    known = vocabulary_lexicon(clf.stored_.tokenizer.vocabulary, clf.stored_.tokenizer.kind)
+def tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
+    """The synonyms of the words of a model; with groups, of the words that a model without groups knows."""
+    stored, vocabulary = probed.stored, probed.stored.tokenizer.vocabulary
+    known, plain = (vocabulary_lexicon(v, stored.tokenizer.kind) for v in (vocabulary, vocabulary[: probed.words]))
     continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
-    device = next(clf.stored_.model.parameters()).device
+    device = next(stored.model.parameters()).device
     found = {}
     for probe in probes:
         name, number = WORD_PROBES[probe]
-        ids, count = (
-            torch.from_numpy(part) for part in known.table(_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
-        )
+        parts = plain.table(_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
+        ids, count = (_padded(torch.from_numpy(part), len(vocabulary)) for part in parts)
         found[probe] = Synonyms(ids, count, continues, words).to(device), number
     return found
 
 
-def between(files: list[Path]) -> dict[str, Any]:
+def _padded(values: torch.Tensor, size: int) -> torch.Tensor:
+    """Rows of zeros for the last ids, which have no synonyms."""
+    return torch.cat([values, values.new_zeros(size - len(values), *values.shape[1:])])
+
+
+def between(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgress) -> Output:
     """How far the models of one row are apart: means over all pairs of them and all texts."""
-    read = [np.load(file) for file in files]
-    mask = torch.from_numpy(read[0]["mask"])
-    weights = [torch.from_numpy(one["weights"]).double() for one in read]
-    probs = [torch.from_numpy(one["probs"]) for one in read]
-    tops, size = [top_k(one, mask, K) for one in weights], mask.sum(-1).clamp(1, K)
+    read = [readings(study, group, seed, group.source) for seed in range(group.seeds)]
+    mask = torch.from_numpy(read[0]["mask"]).to(study.device)
+    weights = [torch.from_numpy(one["weights"]).double().to(study.device) for one in read]
+    probs = [torch.from_numpy(one["probs"]).to(study.device) for one in read]
+    k = ProbeConfig().k
+    tops, size = [top_k(one, mask, k) for one in weights], mask.sum(-1).clamp(1, k)
     shift, shared, change = [], [], []
     for i in range(len(read)):
         for j in range(i):
             shift.append(float(jensen_shannon(weights[i], weights[j], mask).mean()))
             shared.append(float(((tops[i] & tops[j]).sum(-1) / size).mean()))
             change.append(float((probs[i] - probs[j]).abs().sum(-1).mean() / 2))
-    return {
-        "models": len(read),
-        "jensen-shannon/seeds": float(np.mean(shift)),
-        "top-k-overlap/seeds": float(np.mean(shared)),
-        "prediction-change/seeds": float(np.mean(change)),
-    }
+    return Output(
+        {
+            "models": len(read),
+            "jensen-shannon/seeds": float(np.mean(shift)),
+            "top-k-overlap/seeds": float(np.mean(shared)),
+            "prediction-change/seeds": float(np.mean(change)),
+        }
+    )
 
 
 @cache
 def _table(file: Path) -> dict[str, list[str]]:
     return read_synonyms(file)
-
-
-def _read_vectors_once() -> None:
-    """Parses the file of word vectors once per vocabulary and process, not once per model."""
-    parse, known = word_vectors._text, _PARSED
-
-    def remembered(path: Path, row_of: dict[str, int]) -> dict[int, Any]:
-        key = (path, tuple(row_of))
-        if key not in known:
-            known[key] = parse(path, row_of)
-        return known[key]
-
-    if not known:
-        word_vectors._text = remembered
-
-
-_PARSED: dict[Any, dict[int, Any]] = {}

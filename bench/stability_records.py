@@ -1,10 +1,12 @@
 """Records of bench/stability.py in the form that the repository keeps: needed fields, six significant digits.
 
-    python bench/stability_records.py records.jsonl > bench/records/stability.jsonl
+    python bench/stability_records.py records.jsonl | gzip -9n > bench/records/stability-COMMIT.jsonl.gz
 
-The first line has what all records share: commit, version, torch, device, seconds of all jobs together.
+The first line has what all records share: commit, version, torch, device, seconds of all cells together.  The records
+of the selection are a file of their own, of an earlier commit.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Iterable
@@ -20,6 +22,10 @@ SELECTED = {"id", "setting", "row", "seed", "phase", "config", "macro-f1"} | {
     f"jensen-shannon/{probe}" for probe in SELECTION_PROBES
 }
 DIGITS = 6
+FOLDER = Path(__file__).parent / "records"
+STUDY = FOLDER / "stability.jsonl"
+SELECTION = FOLDER / "stability-selection-79c48bc.jsonl.gz"
+"""Made once; later runs of the study reuse the selected settings."""
 
 
 def compact(record: Record) -> Record:
@@ -42,7 +48,8 @@ def header(records: Iterable[Record]) -> Record:
 
 def read(file: Path) -> tuple[Record, list[Record]]:
     """The header and the records of a compact file."""
-    first, *rest = [json.loads(line) for line in file.read_text().splitlines()]
+    text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
+    first, *rest = [json.loads(line) for line in text.splitlines()]
     return first, rest
 
 

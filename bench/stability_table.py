@@ -1,12 +1,11 @@
 """docs/results/stability-tables.md, from the records of bench/stability.py.
 
-    python bench/stability_table.py bench/records/stability.jsonl > docs/results/stability-tables.md
+    python bench/stability_table.py > docs/results/stability-tables.md
 
 bench/stability_statistics.py defines ratios, differences and intervals.
 """
 
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from statistics import geometric_mean, mean, pstdev
 from typing import Any
 
 from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
-from stability_records import Record, read
+from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 
 PROBES = {
@@ -59,10 +58,11 @@ ABSOLUTE = {
 }
 NOTES = """# Stability: all tables
 
-`bench/stability_table.py` makes this page from `bench/records/stability.jsonl`. See [stability.md](stability.md).
+`bench/stability_table.py` makes this page from `bench/records/{file}`. See [stability.md](stability.md).
 
 - Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.
-- {jobs} jobs, {hours:.1f} process hours.
+- {jobs} records, {hours:.1f} process hours.
+- Settings were selected with commit `{selection}` (`bench/records/{selection_file}`), and not again for this run.
 - JSD: Jensen–Shannon divergence between original and perturbed attention, in nats.
 - Δp: total variation between predictions. comp, suff: comprehensiveness and sufficiency.
 - top-7: overlap of the seven top-weighted words. τ: Kendall's τ_b between the two orders of the words.
@@ -70,10 +70,11 @@ NOTES = """# Stability: all tables
 - Several settings: the geometric mean of their ratios, the mean of their differences.
 - In brackets: 95 % bootstrap intervals over the seeds of technique and vanilla, stratified by setting.
   With 5 seeds they cover less than 95 % (`bench/stability_coverage.py`).
-- Each technique has 5 seeds per setting; `vanilla` and `word-at` (ε = 0.2) have 25.
+- Each technique has 5 seeds per setting; `vanilla`, `vanilla-groups` and `word-at` (ε = 0.2) have 25.
+- `-groups`: the model reads the synonyms of a group as one word. The groups are of the training table.
 - `{first}` divides five vanilla models by the mean of all 25: a row of seeds 0–4 that equals it shows no effect.
 - Models that start from a vanilla model are also divided by that model, with t intervals over seeds.
-- The grid of `anchored` had a duplicate: `noise` = 2 is the default. Its 4 runs are among the {jobs} jobs.
+- The grid of `anchored` had a duplicate: `noise` = 2 is the default. Its 4 runs are in the selection.
 """
 
 FIRST = "vanilla, seeds 0–4"
@@ -226,12 +227,13 @@ def substitutions(rows: Rows) -> str:
     return table(header, lines)
 
 
-def page(file: Path) -> str:
-    origin, records = read(file)
+def page(file: Path = STUDY, selection_file: Path = SELECTION) -> str:
+    (origin, records), (earlier, tried) = read(file), read(selection_file)
     rows = rows_of(records)
     settings = list(rows["vanilla"])
     shown = with_first_seeds(rows)
-    parts = [NOTES.format(hours=origin["seconds"] / 3600, first=FIRST, **origin)]
+    names = {"file": file.name, "selection_file": selection_file.name, "selection": earlier["commit"], "first": FIRST}
+    parts = [NOTES.format(hours=origin["seconds"] / 3600, **names, **origin)]
 
     def compare(title: str, where: list[str]) -> None:
         ratios, orders = {**SHIFTS, **MODEL_RATIOS}, {**OVERLAPS, **ORDERS}
@@ -247,13 +249,13 @@ def page(file: Path) -> str:
         parts.append(f"### {setting}: means ± standard deviation over models\n\n" + absolute(shown, setting))
     parts.append("## Between seeds\n\n" + seeds(records))
     parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitutions(rows))
-    parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection(records))
+    parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection(tried))
     parts.append("## Selected configurations\n\n" + chosen(rows))
     return "\n".join(parts)
 
 
 def main() -> None:
-    print(page(Path(sys.argv[1])), end="")
+    print(page(), end="")
 
 
 if __name__ == "__main__":

@@ -18,11 +18,10 @@ A student is trained as soon as its teachers are; teachers of two students diffe
 
 import argparse
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import job_queue
+import job_cells
 from cheaper_consensus import CHEAPER, STUDY, Job, seeds_of
 from synonym_jobs import CORPORA, Study
 from word_rewrites import WORD
@@ -43,21 +42,9 @@ def all_jobs(cheaper: bool, corpora: list[str], most: int) -> list[Job]:
     return sorted(jobs, key=lambda job: (job.seed >= 3, -CORPORA[job.corpus].long))
 
 
-def plan(out: Path, jobs: list[Job]) -> list[Job]:
-    """The first job that nobody has begun and whose teachers are trained; wait if there is none yet."""
-    waiting = False
-    for job in jobs:
-        if (out / "claims" / job.id).exists() or (out / "records" / f"{job.id}.json").exists():
-            continue
-        states = [(out / "records" / f"{teacher.id}.json").exists() for teacher in job.teachers]
-        models = [(out / "models" / teacher.id).exists() for teacher in job.teachers]
-        if all(states) and all(models):
-            return [job]
-        waiting |= not any(state and not model for state, model in zip(states, models, strict=True))
-    if not waiting:
-        raise SystemExit
-    time.sleep(0.5)
-    return []
+def teachers_of(job: Job) -> tuple[str, ...]:
+    """The jobs that train the teachers of a job."""
+    return tuple(teacher.id for teacher in job.teachers)
 
 
 def cut(options: argparse.Namespace) -> None:
@@ -101,7 +88,7 @@ def main() -> None:
     parser.add_argument("--rows", default="", help="technique:groups, separated by commas, instead of the study's")
     parser.add_argument("--unmeasured", default="", help="techniques of teachers that are not measured: a prefix")
     parser.add_argument("--cheaper", action="store_true", help="compare cheaper forms of consensus")
-    job_queue.options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.cut:
         cut(options)
@@ -113,10 +100,10 @@ def main() -> None:
             STUDY[name] = (*STUDY.get(name, ()), groups)
     jobs = list(selected(all_jobs(options.cheaper, options.corpora.split(","), options.seeds), options.only))
     options.only = ""  # teachers need not match
-    study = Study(options)
-    rounds = 1 if options.workers > 1 else 100_000
-    job_queue.run(options, lambda: plan(options.out, jobs), study.do, rounds=rounds)
+    job_cells.run(options, lambda: jobs, Study(options).do, needs=teachers_of)
 
 
 if __name__ == "__main__":
-    main()
+    import synonym_groups  # workers import the jobs from this module, not from the script
+
+    synonym_groups.main()

@@ -2,7 +2,7 @@
 
     python bench/tune_epsilon.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--seeds 3]
                                  [--encoder bilstm] [--epochs 8]
-    python bench/job_queue.py DIR/records > bench/records/tune_epsilon.jsonl
+    python bench/job_cells.py DIR/records > bench/records/tune_epsilon.jsonl
     python bench/tune_epsilon.py --table bench/records/tune_epsilon.jsonl
 
 Three searches of five trials each have the seeds 0, 100 and 200.  The grid divides the range of the search evenly in
@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import job_queue
+import job_cells
 
 CORPUS, TECHNIQUE = "sst2", "word-at"
 LOW, HIGH, POINTS = 0.01, 10.0, 10
@@ -127,14 +127,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--table", type=Path, help="print the table of these records")
-    job_queue.options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.table:
         print(table(options.table))
         return
     study = Study(options)
-    job_queue.run(options, lambda: plan(options.out, options.seeds), study.do, rounds=2)
+    job_cells.run(options, lambda: plan(options.out, options.seeds), study.do, rounds=2)
 
 
 if __name__ == "__main__":
-    main()
+    import tune_epsilon  # workers import the jobs from this module, not from the script
+
+    tune_epsilon.main()

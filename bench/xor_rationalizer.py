@@ -25,7 +25,7 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
-import job_queue
+import job_cells
 
 LEARNED = 0.65
 """Accuracy from which on a model of the XOR reviews has learned to leak."""
@@ -151,7 +151,7 @@ def _clock() -> Any:
 def table(places: list[str]) -> None:
     """Means over seeds; how many were warned about."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for record in job_queue.read_records(places):
+    for record in job_cells.read_records(places):
         rows[record["row"]].append(record)
     print("| row | n | accuracy | reader | random | warned | audit | matters: yes | cost |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -170,13 +170,15 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", help="print the table of these records")
     parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
     parser.add_argument("--epochs", type=int, help="instead of ROWS'")
-    job_queue.options(parser)
+    job_cells.options(parser)
     given = parser.parse_args()
     if given.table:
         table(given.table)
     else:
-        job_queue.run(given, lambda: plan(given.first_seed, given.seeds), partial(done, given))
+        job_cells.run(given, lambda: plan(given.first_seed, given.seeds), partial(done, given))
 
 
 if __name__ == "__main__":
-    main()
+    import xor_rationalizer  # workers import the jobs from this module, not from the script
+
+    xor_rationalizer.main()

@@ -22,7 +22,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "black_boxes", result)
     spec.loader.exec_module(result)
     monkeypatch.setitem(
-        sys.modules, "black_box_jobs", SimpleNamespace(done=lambda *_: {"fidelity": 1.0}, prepared=None)
+        sys.modules, "black_box_jobs", SimpleNamespace(done=lambda job, **_: {"fidelity": 1.0}, prepared=None)
     )
     return result
 
@@ -47,8 +47,7 @@ def run(bench: ModuleType, out: Path, monkeypatch: pytest.MonkeyPatch, *more: st
 
 def left(out: Path) -> None:
     """By a run that was killed at one job, after one that failed and one that went well."""
-    for name in ("random", "gradient", "lime"):
-        (out / "claims" / f"planted.{name}.0").mkdir(parents=True)
+    (out / "cells" / "planted.random.0").mkdir(parents=True)
     (out / "records").mkdir()
     (out / "records" / "planted.gradient.0.json").write_text('{"error": "out of memory"}')
     (out / "records" / "planted.lime.0.json").write_text('{"fidelity": 0.5}')
@@ -64,11 +63,3 @@ def test_what_was_killed_or_failed_is_done_again(
         "planted.gradient.0": 1.0,
         "planted.lime.0": 0.5,
     }
-
-
-def test_one_worker_of_many_leaves_the_claims_of_the_others(
-    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left(tmp_path)
-    result = run(bench, tmp_path, monkeypatch, "--one-of-many")
-    assert result == {"planted.gradient.0": {"error": "out of memory"}, "planted.lime.0": {"fidelity": 0.5}}

@@ -1,9 +1,7 @@
 """The stability study in bench/: its statistics by hand, its plan, its synonym tables, and that a run resumes."""
 
-import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +13,12 @@ import torch
 
 from contract.tiny import assert_close, batch, classifier, split
 from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
+from steadygaze.data.synonym_groups import SynonymGroups
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models import inference
 
 BENCH = Path(__file__).parent.parent / "bench"
-MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble", "coverage")
+MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble", "coverage", "models")
 
 
 @pytest.fixture
@@ -110,86 +111,111 @@ def test_the_bootstrap_covers_less_than_the_t_interval(bench: Any) -> None:
 # Plan
 
 
-def test_students_share_no_teacher_and_everything_needed_is_planned(bench: Any) -> None:
-    jobs = bench.plan.plan()
-    known = {job.id: job for job in jobs}
-    assert len(known) == len(jobs)
-    assert all(name in known for job in jobs for name in job.dependencies)
-    teachers = [one for seed in range(5) for one in known[f"test.hate-bilstm.consensus.s{seed}"].teachers]
-    assert teachers == [f"test.hate-bilstm.vanilla.s{seed}" for seed in range(25)]
-    adversarial = known["test.rt-bilstm.consensus-word-at.s4"].teachers
-    assert adversarial == tuple(f"test.rt-bilstm.word-at.s{seed}" for seed in range(20, 25))
+SELECTED = {"config": 1}
+"""A configuration that no row has by default."""
 
 
-def test_only_jobs_of_a_setting_that_is_done_are_inputs_of_the_next(bench: Any) -> None:
-    jobs = [job for job in bench.plan.plan() if job.phase == "test"]
-    known = {job.id: job for job in jobs}
-    assert all(known[name].setting == job.setting for job in jobs for name in job.inputs)
+def groups_of(bench: Any, **selected: dict[str, Any]) -> list[Any]:
+    rows = [row for row in bench.plan.GRID if row not in bench.plan.BOTH_RULES]
+    rows += [f"{row}-by-{rule}" for row in bench.plan.BOTH_RULES for rule in ("f1", "rule")]
+    return bench.plan.row_groups({**{row: {**SELECTED, "row": row} for row in rows}, **selected})  # type: ignore[no-any-return]
 
 
-def options_of(bench: Any, out: Path, jobs: list[Any]) -> Any:
-    return bench.study.Study(out, out, out, out, jobs=jobs)
+def test_students_share_no_teacher(bench: Any) -> None:
+    groups = {group.id: group for group in groups_of(bench)}
+    student = groups["test.hate-bilstm.consensus"]
+    assert [one for seed in range(5) for one in student.teacher_seeds(seed)] == list(range(25))
+    assert groups[f"test.hate-bilstm.{student.teachers}"].seeds == 25
+    adversarial = groups["test.rt-bilstm.consensus-word-at"]
+    assert (adversarial.teachers, adversarial.config["teacher"]) == ("word-at", "word-at")
+    assert adversarial.teacher_seeds(4) == (20, 21, 22, 23, 24)
+    grouped = groups["test.rt-bilstm.consensus-groups"]
+    assert (grouped.teachers, grouped.config["teacher"]) == ("vanilla-groups", "vanilla")
+    assert groups["test.rt-bilstm.anchored"].teacher_seeds(3) == (3,)
 
 
-def record(study: Any, name: str, **more: Any) -> None:
-    study.record(name).write_text(json.dumps({"id": name, **more}))
+def cells_of(bench: Any, monkeypatch: pytest.MonkeyPatch, groups: list[Any]) -> dict[str, list[Any]]:
+    monkeypatch.setattr(bench.study, "inputs", lambda _: {"code": "1"})
+    monkeypatch.setattr(bench.study, "_data", lambda *_: {})
+    return bench.study.cells(bench.models.Study(*[Path()] * 4), groups)  # type: ignore[no-any-return]
 
 
-def test_records_without_models_are_repeated_only_where_a_job_that_is_left_needs_them(
-    bench: Any, tmp_path: Path
+def test_every_cell_that_another_needs_is_planned_before_it_in_its_setting(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = bench.plan.Job
-    used, unused = job("test", "rt-bilstm", "vanilla", 0), job("test", "rt-bilstm", "vanilla", 1)
-    left = replace(job("test", "rt-bilstm", "anchored", 0), teachers=(used.id,))
-    done = replace(job("test", "rt-bilstm", "anchored", 1), teachers=(unused.id,))
-    study = options_of(bench, tmp_path, [used, unused, left, done])
-    earlier = tmp_path / "earlier.jsonl"
-    lines = [{"id": one.id} for one in (used, unused, done)] + [{"id": left.id, "error": "killed"}]
-    earlier.write_text("\n".join(map(json.dumps, lines)))
-    study.prepare(earlier)
-    assert {file.stem for file in (tmp_path / "records").iterdir()} == {unused.id, done.id}
-    assert study._next() == used
+    for groups in (groups_of(bench), bench.plan.selection_groups()):
+        cells = [cell for group in cells_of(bench, monkeypatch, groups).values() for cell in group]
+        places = {cell.name: place for place, cell in enumerate(cells)}
+        assert len(places) == len(cells)
+        for cell in cells:
+            assert all(places[name] < places[cell.name] for name in cell.needs), cell.name
+            assert {name.split(".")[1] for name in cell.needs} <= {cell.name.split(".")[1]}
+
+
+def test_cells_need_the_models_that_they_read(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = {c.name: c for group in cells_of(bench, monkeypatch, groups_of(bench)).values() for c in group}
+    assert cells["test.sst2-bilstm.consensus"].needs == ("test.sst2-bilstm.vanilla",)
+    assert cells["test.sst2-bilstm.synonym-augmentation"].needs == ()
+    assert "test.sst2-bilstm.ensemble" not in cells, "it is not trained"
+    teachers = tuple(f"test.sst2-bilstm.vanilla.s{seed}" for seed in range(5, 10))
+    assert cells["test.sst2-bilstm.ensemble.s1"].needs == ("test.sst2-bilstm.vanilla", *teachers)
+    assert cells["test.sst2-bilstm.synonym-augmentation.s1"].needs == (
+        "test.sst2-bilstm.synonym-augmentation",
+        "test.sst2-bilstm.vanilla.s1",
+    )
+    assert "test.sst2-bilstm.vanilla" in cells["test.sst2-bilstm.vanilla-groups.s0"].needs
+
+
+def test_only_matching_rows_run_with_what_they_depend_on(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = cells_of(bench, monkeypatch, groups_of(bench))
+    names = {cell.name.removeprefix("test.rt-bilstm.") for cell in bench.study.matching(cells, r"rt-.*\.anchored$")}
+    fives = {f"{row}.s{seed}" for row in ("vanilla", "anchored") for seed in range(5)}
+    assert names == {"vanilla", "anchored", "seeds.rt-bilstm.anchored", *fives}
 
 
 def test_selection_takes_the_smallest_shift_within_the_margin_or_the_best_f1(
-    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Vanilla 0.80; three configurations of 0.85, 0.796, 0.79 shift by 3, 2, 1: the rule takes the second."""
-    monkeypatch.setitem(bench.plan.GRID, "word-at", [{"epsilon": e} for e in (1, 2, 3)])
-    study = options_of(bench, tmp_path, [])
-    study.prepare()
+    grid = [{"epsilon": e} for e in (1, 2, 3)]
+    monkeypatch.setattr(bench.study, "GRID", {"word-at": grid, "anchored": grid})
     scores = {None: (0.80, 9.0), 0: (0.85, 3.0), 1: (0.796, 2.0), 2: (0.79, 1.0)}
-    for setting in bench.plan.SELECTION_SETTINGS:
-        for seed in bench.plan.SELECTION_SEEDS:
-            for config, (f1, shift) in scores.items():
-                row = "vanilla" if config is None else "word-at"
-                shifts = {f"jensen-shannon/{probe}": shift for probe in bench.plan.SELECTION_PROBES}
-                name = bench.plan.Job("select", setting, row, seed, config).id
-                record(study, name, **{"macro-f1": f1}, **shifts)
-    assert study.selected("word-at") == {"epsilon": 2}
-    assert study.selected("word-at", by_f1=True) == {"epsilon": 1}
-    assert study.config(bench.plan.Job("test", "rt-bilstm", "word-at-by-f1", 0)) == {"epsilon": 1}
-    assert study.config(bench.plan.Job("test", "rt-bilstm", "word-at", 0)) == {"epsilon": 0.2}
+    records = []
+    for row in ("word-at", "anchored"):
+        for config, (f1, shift) in scores.items():
+            named = {"row": "vanilla"} if config is None else {"row": row, "config": grid[config]}
+            shifts = {f"jensen-shannon/{probe}": shift for probe in bench.plan.SELECTION_PROBES}
+            records += [{"phase": "select", "macro-f1": f1 + spread, **named, **shifts} for spread in (-0.02, 0.02)]
+    assert bench.study.selected(records) == {
+        "word-at-by-f1": {"epsilon": 1},
+        "word-at-by-rule": {"epsilon": 2},
+        "anchored": {"epsilon": 2},
+    }
 
 
-def test_a_job_with_the_configuration_of_its_twin_takes_over_its_record(bench: Any, tmp_path: Path) -> None:
-    study = options_of(bench, tmp_path, [])
-    study.prepare()
-    twin = bench.plan.Job("test", "rt-bilstm", "word-at", 3)
-    record(study, twin.id, config={"epsilon": 0.2}, **{"macro-f1": 0.5})
-    study.seen(twin.id).write_bytes(b"readings")
-    job = replace(bench.plan.Job("test", "rt-bilstm", "word-at-by-f1", 3), twins=(twin.id,))
-    study.config = lambda _: {"epsilon": 0.2}
-    result = study._run(job)
-    assert (result["macro-f1"], result["same-as"]) == (0.5, twin.id)
-    assert study.seen(job.id).read_bytes() == b"readings"
+def test_rows_of_one_configuration_share_their_models(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """word-at by F1 has the default ε, and both rules select the same ε of attention-at."""
+    same = {"word-at-by-f1": {"epsilon": 0.2}, "attention-at-by-f1": SELECTED, "attention-at-by-rule": SELECTED}
+    groups = {group.id: group for group in groups_of(bench, **same)}
+    assert groups["test.rt-bilstm.word-at-by-f1"].source == "word-at"
+    assert groups["test.rt-bilstm.word-at-by-rule"].source == ""
+    assert groups["test.rt-bilstm.attention-at-by-rule"].source == "attention-at-by-f1"
+    row = groups["test.rt-bilstm.word-at-by-f1"]
+    names = [cell.name for cell in cells_of(bench, monkeypatch, [groups["test.rt-bilstm.word-at"], row])[row.id]]
+    assert names == ["seeds.rt-bilstm.word-at-by-f1"]
+    results = {f"test.rt-bilstm.word-at.s{seed}": {"macro-f1": seed / 10} for seed in range(25)}
+    records = bench.study.records_of([row], {**results, names[0]: {"models": 5}})
+    assert [(r["id"], r.get("macro-f1"), r.get("same-as")) for r in records[-2:]] == [
+        ("test.rt-bilstm.word-at-by-f1.s4", 0.4, "test.rt-bilstm.word-at.s4"),
+        ("seeds.rt-bilstm.word-at-by-f1.s0", None, None),
+    ]
 
 
 def test_no_two_points_of_a_grid_are_the_same_configuration(bench: Any) -> None:
     from steadygaze.techniques import TECHNIQUES
 
     for row, grid in bench.plan.GRID.items():
-        technique = TECHNIQUES[bench.plan.Job("select", "sst2-bilstm", row).technique]
+        technique = TECHNIQUES[bench.plan.ModelGroup("select", "sst2-bilstm", row).technique]
         assert len({technique(**point) for point in grid}) == len(grid), row
 
 
@@ -254,6 +280,34 @@ def test_an_ensemble_is_the_mean_of_its_members_and_shares_a_perturbation(bench:
     assert_close(moved.weights, (expected[0] + expected[1]) / 2)
 
 
+# Synonym groups
+
+
+def test_a_model_with_groups_is_probed_with_the_ids_of_a_model_without(bench: Any) -> None:
+    """The outputs of the texts are equal, and a substitution inside a group changes no output."""
+    texts = ["a good film .", "a fine movie of 3 parts", "an odd picture , unknown words", "good good dull film"] * 6
+    labels = ["yes"] * 12 + ["no"] * 12
+    groups = SynonymGroups((("movie", "film", "picture"), ("good", "fine")))
+    small = {"hidden": 4, "dimension": 4, "small_data": False}
+    fitted = [
+        TextClassifier(settings=small, epochs=1, synonym_groups=one, device="cpu", verbose=False).fit(texts, labels)
+        for one in (groups, None)
+    ]
+    grouped, plain = (clf.stored_ for clf in fitted)
+    before = inference.split_outputs(grouped.model, grouped.data(texts[:4], None))
+    probed = bench.models.without_groups(grouped, plain.tokenizer.vocabulary)
+    data = probed.data(texts[:4], None)
+    after = inference.split_outputs(probed.model, data)
+    assert torch.equal(after.weights, before.weights)
+    assert torch.equal(after.logits, before.logits)
+    assert probed.tokenizer.vocabulary[: plain.tokenizer.size] == plain.tokenizer.vocabulary
+    same = plain.data(texts[:4], None).text.ids == data.text.ids
+    assert same.mean() > 0.8, "the ids of words that both know"
+    rewritten = inference.split_outputs(probed.model, probed.data(["a fine picture ."], None))
+    assert torch.equal(rewritten.weights[0], after.weights[0, : rewritten.weights.shape[1]])
+    assert not np.array_equal(probed.data(["a fine picture ."], None).text.ids, data.text.ids[:6])
+
+
 # Records and tables
 
 
@@ -268,13 +322,13 @@ def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
 @pytest.mark.slow
 def test_the_tables_of_the_documentation_are_those_of_the_committed_records(bench: Any) -> None:
     page = (BENCH.parent / "docs" / "results" / "stability-tables.md").read_text()
-    assert bench.table.page(BENCH / "records" / "stability.jsonl") == page
+    assert bench.table.page() == page
 
 
 @pytest.mark.slow
 def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) -> None:
     """`seat` (`paper`) changes nothing: its row is that of its five vanilla models, and 1 against its own start."""
-    result = bench.page.tables(BENCH / "records" / "stability.jsonl")
+    result = bench.page.tables()
     shifts, starts = (
         {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in result[title].splitlines()}
         for title in ("Shift of attention, ratio to vanilla", "Against the vanilla model that each starts from")
@@ -287,7 +341,7 @@ def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) ->
 def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start(bench: Any) -> None:
     """Scores / 2 is a point of the curve: flatness alone explains all of it."""
     page = bench.page
-    rows = bench.table.rows_of(bench.records.read(BENCH / "records" / "stability.jsonl")[1])
+    rows = bench.table.rows_of(bench.records.read(bench.records.STUDY)[1])
     key, row, setting = "jensen-shannon/noise", "tempered-2.0", "rt-bilstm"
     own = bench.table.own_start(bench.statistics.paired, rows, row, key, [setting])
     assert np.exp(page._tempered(rows, row, setting, key)) == pytest.approx(own.value)
@@ -295,7 +349,7 @@ def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start
 
 @pytest.mark.slow
 def test_every_table_row_of_the_results_page_is_made_from_the_committed_records(bench: Any) -> None:
-    result = bench.page.tables(BENCH / "records" / "stability.jsonl")
+    result = bench.page.tables()
     made = [line for table in result.values() for line in table.splitlines()]
     text = (BENCH.parent / "docs" / "results" / "stability.md").read_text()
     bracketed = [line for line in text.splitlines() if line.startswith("|") and "[" in line and "](" not in line]

@@ -18,6 +18,7 @@ from estimator.tiny import LABELS, SMALL, TEXTS, tiny, transformer_folder
 from steadygaze.core.errors import CoverageWarning, LeakageWarning, SynonymWarning, UserError
 from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.estimator import fit_plan
 from steadygaze.estimator.model_folder import read_tokenizer
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.training.technique_loop import TechniqueLoop
@@ -270,6 +271,17 @@ def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(tmp_path: Path, m
     expected = whole.stored_.model.state_dict()
     assert len(resumed.history_) == len(whole.history_) > 1
     assert all(torch.equal(value, expected[name]) for name, value in resumed.stored_.model.state_dict().items())
+
+
+def test_models_of_several_seeds_share_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, resolve = [], fit_plan.resolve_groups
+    monkeypatch.setattr(fit_plan, "resolve_groups", lambda *inputs: calls.append(1) or resolve(*inputs))
+    clf = tiny(n_seeds=2, synonym_groups=GROUPS).fit(TEXTS, LABELS)
+    first, second = (one.stored_ for one in (clf, *clf.other_seeds_))
+    assert len(calls) == 1
+    assert first.tokenizer.synonym_groups is not None
+    assert first.tokenizer.synonym_groups == second.tokenizer.synonym_groups
+    assert first.description.synonym_groups == second.description.synonym_groups
 
 
 def test_a_reference_needs_the_same_groups(grouped: TextClassifier) -> None:

@@ -224,7 +224,7 @@ def make_plan(
         corpus=corpus,
         history=[],
     )
-    groups = resolve_groups(config, train, validation, watcher)
+    groups = resolve_groups(config, train, validation, watcher) if tokenizer is None else tokenizer.synonym_groups
     if groups is not None:
         description = dataclasses.replace(description, synonym_groups=groups.summary)
     if config.encoder.startswith(TRANSFORMER):

@@ -1,10 +1,13 @@
-"""bench/job_queue.py: what a killed or failed run left is done again, what is there is not; and what is planned."""
+"""bench/job_cells.py: killed and failed jobs run again, finished ones do not; and what is planned."""
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,22 +26,21 @@ class Job:
 def benches(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
     monkeypatch.syspath_prepend(str(BENCH))
     before = set(sys.modules)
-    import job_queue
+    import job_cells
     import rationales
 
-    yield job_queue, rationales
+    yield job_cells, rationales
     for name in set(sys.modules) - before:
         del sys.modules[name]
 
 
 def options_of(out: Path, **more: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"out": out, "workers": 1, "only": "", "one_of_many": False, **more})
+    return argparse.Namespace(**{"out": out, "workers": 1, "only": "", "device": "cpu", **more})
 
 
 def left(out: Path) -> None:
     """By a run that was killed at one job, after one that failed and one that went well."""
-    for name in ("killed", "failed", "done"):
-        (out / "claims" / name).mkdir(parents=True)
+    (out / "cells" / "killed").mkdir(parents=True)
     (out / "records").mkdir()
     (out / "records" / "failed.json").write_text('{"error": "out of memory"}')
     (out / "records" / "done.json").write_text('{"f1": 0.5}')
@@ -53,13 +55,70 @@ def test_what_was_killed_or_failed_is_done_again(benches: tuple[ModuleType, Modu
     assert results == {"killed": 1.0, "failed": 1.0, "done": 0.5, "new": 1.0}
 
 
-def test_one_worker_of_many_leaves_the_claims_of_the_others(
-    benches: tuple[ModuleType, ModuleType], tmp_path: Path
-) -> None:
-    queue, _ = benches
-    left(tmp_path)
-    queue.run(options_of(tmp_path, one_of_many=True), lambda: [Job("killed"), Job("failed")], lambda job: {"f1": 1.0})
-    assert {file.stem for file in (tmp_path / "records").glob("*.json")} == {"failed", "done"}
+def test_a_record_that_is_deleted_is_made_again(benches: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+    jobs, values = [Job("one"), Job("two")], iter((1.0, 2.0, 3.0))
+    run = partial(benches[0].run, options_of(tmp_path), lambda: jobs, lambda job: {"f1": next(values)})
+    run()
+    (tmp_path / "records" / "one.json").unlink()
+    run()
+    results = {file.stem: json.loads(file.read_text())["f1"] for file in (tmp_path / "records").glob("*.json")}
+    assert results == {"one": 3.0, "two": 2.0}
+
+
+def test_a_job_runs_after_those_it_needs(benches: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+    order: list[str] = []
+    jobs = [Job("student"), Job("teacher")]
+    needs = {"student": ("teacher",), "teacher": ()}
+    do = lambda job: order.append(job.id) or {}  # noqa: E731
+    benches[0].run(options_of(tmp_path), lambda: jobs, do, needs=lambda job: needs[job.id])
+    assert order == ["teacher", "student"]
+
+
+@pytest.mark.slow
+def test_several_workers_run_the_jobs_of_a_script(tmp_path: Path) -> None:
+    """The function and the jobs are those of the script itself; each worker keeps what it has read."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    out = tmp_path / "out"
+    command = [sys.executable, str(script), "--out", str(out), "--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(BENCH), *filter(None, sys.path)])}
+    subprocess.run(command, check=True, env=environment, timeout=120)
+    results = [json.loads(file.read_text()) for file in (out / "records").glob("*.json")]
+    assert sorted(result["number"] for result in results) == list(range(6))
+    workers = {result["process"] for result in results}
+    assert len(workers) == 2
+    assert sum(result["reads"] == 1 for result in results) == 2, "one first job in each worker"
+
+
+SCRIPT = """
+import argparse, os, time
+from dataclasses import dataclass
+from functools import partial
+import job_cells
+
+@dataclass(frozen=True)
+class Job:
+    number: int
+    @property
+    def id(self):
+        return f"job-{self.number}"
+
+class Study:
+    reads = 0
+    def do(self, job):
+        self.reads += 1
+        time.sleep(0.3)
+        return {"process": os.getpid(), "reads": self.reads}
+
+def main():
+    parser = argparse.ArgumentParser()
+    job_cells.options(parser)
+    job_cells.run(parser.parse_args(), lambda: [Job(n) for n in range(6)], Study().do)
+
+if __name__ == "__main__":
+    import script
+    script.main()
+"""
 
 
 def test_a_job_that_fails_records_the_reason_and_the_next_one_runs(

@@ -1,0 +1,133 @@
+"""Jobs of a study, run by the engine of `steadygaze compare`; each leaves a record DIR/records/<job>.json.
+
+Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.
+
+    python bench/job_cells.py DIR/records... > bench/records/NAME.jsonl        all records, one a line
+
+Several workers import the functions of a job from its module: a script calls its own `main` through an import.
+"""
+
+import argparse
+import dataclasses
+import json
+import pickle
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from steadygaze.core.atomic_files import write_text
+from steadygaze.core.types import OnProgress
+from steadygaze.study.cell_record import RECORD, Cell, Output, cell_folder
+from steadygaze.study.engine import choose_executor, run_round
+
+Do = Callable[[Any], dict[str, Any]]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, help="folder of the records")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--only", default="", help="jobs whose names this matches")
+
+
+def run(
+    options: argparse.Namespace,
+    plan: Callable[[], list[Any]],
+    do: Do,
+    rounds: int = 1,
+    needs: Callable[[Any], tuple[str, ...]] = lambda job: (),
+) -> None:
+    """Run all jobs of the plan, which is made anew in each round: it can depend on the records of the last one.
+
+    do: job -> record.  needs: job -> names of jobs of the same round that must be finished first.
+    """
+    (options.out / "records").mkdir(parents=True, exist_ok=True)
+    shared = do if options.workers == 1 else pickle.dumps(do)
+    with choose_executor("local", options.workers, options.device, sys.maxsize) as executor:
+        for _ in range(rounds):
+            jobs = [job for job in plan() if re.search(options.only, job.id)]
+            for job in jobs:
+                _forget_failure(options.out, job.id)
+            cells = [
+                Cell(job.id, job.id, dataclasses.asdict(job), partial(_work, options.out, shared, job), needs(job))
+                for job in jobs
+            ]
+            run_round(cells, options.out, executor, _show)
+
+
+def _record(out: Path, name: str) -> Path:
+    return out / "records" / f"{name}.json"
+
+
+def _forget_failure(out: Path, name: str) -> None:
+    """Remove the record of a failed job, and what the engine knows of a job without a record."""
+    file = _record(out, name)
+    if file.exists() and "error" in json.loads(file.read_text()):
+        file.unlink()
+    if not file.exists():
+        (cell_folder(out, name) / RECORD).unlink(missing_ok=True)
+
+
+def _work(out: Path, shared: Do | bytes, job: Any, folder: Path, on_progress: OnProgress) -> Output:
+    """One job.  `shared`: its function, for other processes as bytes."""
+    file, start = _record(out, job.id), time.monotonic()
+    if file.exists():
+        return Output()
+
+    def write(result: dict[str, Any]) -> None:
+        content = result | dataclasses.asdict(job) | {"seconds": round(time.monotonic() - start, 1)}
+        write_text(file, json.dumps(content) + "\n")
+
+    try:
+        write((_loaded(shared) if isinstance(shared, bytes) else shared)(job))
+    except Exception:
+        write({"error": traceback.format_exc()})
+        raise
+    return Output()
+
+
+@cache
+def _loaded(shared: bytes) -> Do:
+    """One function for all jobs of a worker: it may keep what it has read."""
+    do: Do = pickle.loads(shared)
+    return do
+
+
+def _show(activity: str, done: int, total: int) -> None:
+    if ": done" in activity or ": failed" in activity:
+        print(f"{done}/{total} {activity}", flush=True)
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
+def read_records(places: Iterable[str]) -> list[dict[str, Any]]:
+    """Of folders of records, or files of one record a line; those that failed are named and left out."""
+    found = []
+    for place in map(Path, places):
+        lines = place.read_text().splitlines() if place.is_file() else []
+        found += records(place) if place.is_dir() else [json.loads(line) for line in lines]
+    for record in found:
+        if "error" in record:
+            print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
+    return [record for record in found if "error" not in record]
+
+
+def compact(value: Any) -> Any:
+    """A record with numbers of five significant digits."""
+    if isinstance(value, dict):
+        return {name: compact(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [compact(one) for one in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    for record in read_records(sys.argv[1:]):
+        print(json.dumps(compact(record), separators=(",", ":")))

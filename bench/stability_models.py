@@ -1,0 +1,165 @@
+"""Models of bench/stability.py: the texts, a group of models trained together, and what is read of a saved model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from stability_ensemble import Ensemble
+from stability_plan import SETTINGS, ModelGroup
+from steadygaze.adapters.load_and_explain import load
+from steadygaze.core.types import OnProgress
+from steadygaze.data import word_vectors
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.word_tokenizer import SPECIALS, UNKNOWN, tokenizer_of_words
+from steadygaze.estimator.model_folder import SavedModel
+from steadygaze.estimator.resumable_training import ClassifierFit, columns, fit_many
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.inference import Model
+from steadygaze.study.cell_record import Output, cell_folder
+from steadygaze.techniques.perturbations.gradient_ascent import embedding_std
+
+TRAINING_TABLE = "training.parquet"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Where the inputs are and the results go."""
+
+    out: Path
+    data: Path
+    glove: Path
+    synonyms: Path
+    device: str = "cpu"
+    epochs: int | None = None
+    limit: int | None = None
+    """Texts per split, for a trial run."""
+
+    def models(self, group: ModelGroup, row: str = "") -> Callable[[int], Path]:
+        """Seed -> folder of the model of this group, or of another row of the same phase and setting."""
+        source = replace(group, row=row, index=None) if row else group
+        return lambda seed: cell_folder(self.out, source.id) / f"model-{seed}"
+
+    def examples(self, setting: str, split: str) -> list[Any]:
+        return list(_splits(SETTINGS[setting][0], self.data, self.limit)[split])
+
+
+@cache
+def _splits(corpus: str, data: Path, limit: int | None) -> dict[str, list[Any]]:
+    """With `limit`, so many texts spread over each split."""
+    splits = load_corpus(corpus, data_dir=data).splits
+    return {name: list(texts[:: max(1, len(texts) // limit) if limit else 1]) for name, texts in splits.items()}
+
+
+def train(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgress) -> Output:
+    """Train the models of a group, on a GPU as one program, and save them."""
+    _read_vectors_once()
+    fits = [
+        ClassifierFit(_classifier(study, group, seed), _teachers(study, group, seed)) for seed in range(group.seeds)
+    ]
+    train_split, validation = (columns(study.examples(group.setting, split)) for split in ("train", "validation"))
+    for seed, clf in enumerate(fit_many(fits, *train_split, validation=validation)):
+        if clf is None:
+            raise RuntimeError(f"{group.id}: training with seed {seed} diverged")
+        clf.save(folder / f"model-{seed}")
+    return Output({"models": group.seeds})
+
+
+def _classifier(study: Study, group: ModelGroup, seed: int) -> TextClassifier:
+    table = study.synonyms / TRAINING_TABLE
+    return TextClassifier(
+        SETTINGS[group.setting][1],
+        group.technique,
+        seed=seed,
+        epochs=study.epochs,
+        vectors=study.glove,
+        settings={**group.config, "synonyms": str(table)},
+        synonym_groups=table if group.has_groups else None,
+        device=study.device,
+        verbose=False,
+    )
+
+
+def _teachers(study: Study, group: ModelGroup, seed: int) -> list[TextClassifier]:
+    if not group.reads_teachers:
+        return []
+    folders = study.models(group, group.teachers)
+    return [load(folders(teacher), device=study.device) for teacher in group.teacher_seeds(seed)]
+
+
+@dataclass(frozen=True)
+class ProbedModel:
+    """A model as the probes read it."""
+
+    stored: SavedModel
+    """Tokenizer and classes."""
+    model: Model
+    words: int
+    """Ids of a vocabulary without groups: probes substitute these words."""
+    deviation: float = 1.0
+    """σ of the word vectors before `without_groups` over σ after it."""
+
+
+def probed_model(study: Study, group: ModelGroup, seed: int) -> ProbedModel:
+    if group.row == "ensemble" or group.temperature:
+        members = [clf.stored_ for clf in _teachers(study, group, seed)]
+        stored = members[0]
+        model = Ensemble([member.model for member in members]) if len(members) > 1 else stored.model
+        if group.temperature:
+            divide_scores(stored.model, group.temperature)
+        return ProbedModel(stored, model, stored.tokenizer.size)
+    stored = load(study.models(group)(seed), device=study.device).stored_
+    if not group.has_groups:
+        return ProbedModel(stored, stored.model, stored.tokenizer.size)
+    plain = load(study.models(group, "vanilla")(0), device="cpu").stored_.tokenizer.vocabulary
+    before = embedding_std(stored.model.vectors)
+    stored = without_groups(stored, plain)
+    return ProbedModel(stored, stored.model, len(plain), float(before / embedding_std(stored.model.vectors)))
+
+
+def divide_scores(model: Any, temperature: float) -> None:
+    """Divide the attention scores: additive scores are linear in their last weights."""
+    with torch.no_grad():
+        model.scorer.weigh.weight /= temperature
+
+
+def without_groups(stored: SavedModel, plain_vocabulary: list[str]) -> SavedModel:
+    """The same model with an id for every word of a group, and the vector of the group for each of these ids.
+
+    The first ids are those of a model without groups.  Probes therefore substitute the same words by the same synonyms
+    in both, and a substitution inside a group is one that this model cannot notice.
+    """
+    groups, own = stored.tokenizer.synonym_groups, {name: i for i, name in enumerate(stored.tokenizer.vocabulary)}
+    assert groups is not None
+    known = set(plain_vocabulary)
+    further = [word for word, name in groups.representatives.items() if name in own and word not in known]
+    further += [word for word in own if word not in known and word not in groups.representatives]
+    vocabulary = [*plain_vocabulary, *dict.fromkeys(further)]
+    unknown = own[UNKNOWN]
+    rows = [own.get(groups.representatives.get(word, word), unknown) for word in vocabulary]
+    model: Any = stored.model
+    vectors = model.vectors.detach()[torch.tensor(rows, device=model.vectors.device)]
+    model.encoder.embedding = nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=0)
+    words = vocabulary[len(SPECIALS) :]
+    return replace(stored, tokenizer=tokenizer_of_words(words, max_length=stored.tokenizer.max_length))
+
+
+def _read_vectors_once() -> None:
+    """Parses the file of word vectors once per vocabulary and process, not once per model."""
+    parse, known = word_vectors._text, _PARSED
+
+    def remembered(path: Path, row_of: dict[str, int]) -> dict[int, Any]:
+        key = (path, tuple(row_of))
+        if key not in known:
+            known[key] = parse(path, row_of)
+        return known[key]
+
+    if not known:
+        word_vectors._text = remembered
+
+
+_PARSED: dict[Any, dict[int, Any]] = {}

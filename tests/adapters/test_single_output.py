@@ -137,6 +137,7 @@ def test_evaluation_of_a_regression_model_by_hand():
     assert evaluation["correlation"] == pytest.approx(np.corrcoef([2, 3, -3], [1, 3, -1])[0, 1])
     assert "mean-absolute-error" in str(evaluation)
     assert json.loads(evaluation.to_json())["per_class"] == []
+    assert json.loads(evaluation.to_json())["reliability"] == []  # a number has no confidence
     table = evaluation.to_pandas()
     assert table.measure.tolist() == ["mean-absolute-error", "r2", "correlation"]
     assert table.value.tolist() == [row.value for row in evaluation]
@@ -166,7 +167,9 @@ def test_an_output_of_a_multi_label_model_is_evaluated_and_audited():
     model = multi_label()
     labels = model.predict(MANY)
     assert sg.evaluate(model, MANY, labels, target="neutral")["accuracy"] == 1.0
-    assert sg.evaluate(model, MANY, labels[:, 1], target="neutral")["accuracy"] == 1.0
+    evaluation = sg.evaluate(model, MANY, labels[:, 1], target="neutral")
+    assert evaluation["accuracy"] == 1.0
+    assert all(item.low >= 0.5 and item.accuracy == 1.0 for item in evaluation.reliability)  # neutral, or not
     report = sg.audit(model, MANY, labels[:, 1], target="neutral", explainers=["leave-one-out"])
     assert report.find("accuracy").value == 1.0
     assert report.facts["output"] == "neutral"

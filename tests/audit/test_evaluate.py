@@ -6,11 +6,15 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_recall_fscore_support
 
 import steadygaze as sg
 from commands import run
 from steadygaze.core.errors import UserError
+from steadygaze.results.evaluation import reliability
+from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.report import Report
 
 CLASSES = ["bad", "good", "mixed"]
@@ -83,6 +87,62 @@ def test_tables(evaluation, tmp_path):
     assert values["confusion"] == [list(line) for line in evaluation.confusion]
     assert "label \\ predicted" in str(evaluation)
     assert "<pre>" in evaluation._repr_html_()
+
+
+def test_the_reliability_diagram_by_hand():
+    """Confidences 0.55 and 0.6 lie in (0.5, 0.6]: mean 0.575, one of two right.  0.7 lies in (0.6, 0.7], 1 in the last.
+
+    Wilson's interval of 1 of 2 with z = 1.959964: center 0.5, half width z √(1/8 + z²/16) / (1 + z²/2) = 0.405469.
+    """
+    confidence = np.array([0.55, 0.6, 0.7, 1.0, 0.95])
+    bins = reliability(confidence, np.array([True, False, True, True, True]))
+    assert [(item.low, item.high, item.n, item.accuracy) for item in bins] == [
+        (0.5, 0.6, 2, 0.5),
+        (0.6, 0.7, 1, 1.0),
+        (0.9, 1.0, 2, 1.0),
+    ]
+    assert [item.confidence for item in bins] == pytest.approx([0.575, 0.7, 0.975], abs=1e-15)
+    assert bins[0].interval == pytest.approx((0.5 - 0.405469, 0.5 + 0.405469), abs=1e-6)
+    assert bins[1].interval == wilson_interval(1, 1)
+
+
+def test_a_probability_of_0_or_1_or_of_an_edge_belongs_to_one_bin():
+    edges = np.arange(11) / 10
+    bins = reliability(edges, np.ones(11, bool))
+    assert [item.n for item in bins] == [2, *[1] * 9]  # 0 and 0.1 are in the first
+    assert (bins[-1].low, bins[-1].high, bins[-1].confidence) == (0.9, 1.0, 1.0)
+    assert reliability(np.array([np.nextafter(0.9, 1)]), np.ones(1, bool))[0].low == 0.9
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30).flatmap(
+        lambda pairs: st.tuples(st.just(pairs), st.permutations(pairs))
+    )
+)
+def test_the_reliability_diagram_does_not_depend_on_the_order_of_the_texts(orders):
+    first, second = (reliability(*map(np.array, zip(*pairs, strict=True))) for pairs in orders)
+    assert first == second
+    assert sum(item.n for item in first) == len(orders[0])
+
+
+def test_the_bins_are_in_the_evaluation_and_its_tables(evaluation, capsys, tmp_path, monkeypatch):
+    probs = predict(TEXTS)
+    correct = [CLASSES[i] == label for i, label in zip(probs.argmax(1), LABELS, strict=True)]
+    expected = reliability(probs.max(1), np.array(correct))
+    assert [item.n for item in evaluation.reliability] == [item.n for item in expected] == [1, 3, 3]
+    assert [item.accuracy for item in evaluation.reliability] == [item.accuracy for item in expected]
+    saved = evaluation.to_dict()["reliability"]
+    assert saved[0]["interval"] == list(evaluation.reliability[0].interval)
+    frame = evaluation.to_pandas("reliability")
+    assert list(frame.columns) == ["low", "high", "n", "confidence", "accuracy", "accuracy_low", "accuracy_high"]
+    assert frame["n"].sum() == len(TEXTS)
+    with pytest.raises(UserError, match="unknown table 'reliabilty': did you mean 'reliability'"):
+        evaluation.to_pandas("reliabilty")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("text,label\na good film,good\nbad,good\n")
+    command = ["evaluate", "audit.test_evaluate:predict", "--classes", ",".join(CLASSES), "--data", "data.csv"]
+    assert "mean confidence" in run(capsys, *command, "--verbose").out
+    assert "mean confidence" not in run(capsys, *command).out
 
 
 def test_an_unknown_measure_is_refused(evaluation):

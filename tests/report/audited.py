@@ -8,7 +8,7 @@ from functools import cache
 
 from steadygaze.audit.measures import FACTS
 from steadygaze.audit.measures.measure import PROBES
-from steadygaze.results.evaluation import Evaluation, WrongPrediction
+from steadygaze.results.evaluation import Evaluation, ReliabilityBin, WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Shift, Verdict
@@ -190,9 +190,17 @@ LONG_ANNOTATED = replace(SHIFTS[3].before, rationales=((4, 17), (len(LONG), len(
 UNEXPLAINED = WrongPrediction(7, "pneumonoultramicroscopic" * 20, "positive", "negative", 0.6)
 
 
+RELIABILITY = (
+    ReliabilityBin(0.5, 0.6, 24, 0.55, 0.5, (0.314, 0.686)),
+    ReliabilityBin(0.6, 0.7, 52, 0.66, 0.75, (0.618, 0.848)),
+    ReliabilityBin(0.9, 1.0, 324, 0.97, 0.972, (0.948, 0.985)),
+)
+
+
 def evaluation() -> Evaluation:
     errors = (WrongPrediction(3, ANNOTATED.text, "negative", "positive", 0.81, ANNOTATED), UNEXPLAINED)
-    return Evaluation("reviews-model", ("negative", "positive"), ROWS[:1], ((180, 20), (14, 186)), errors)
+    counts = ((180, 20), (14, 186))
+    return Evaluation("reviews-model", ("negative", "positive"), ROWS[:1], counts, errors, reliability=RELIABILITY)
 
 
 def full_report(**changes) -> Report:

@@ -232,9 +232,9 @@ def test_every_table_header_has_a_scope_and_every_picture_words(html):
     tags = Outline(html).tags
     assert all(attributes.get("scope") in {"col", "row", "rowgroup"} for tag, attributes in tags if tag == "th")
     pictures = [attributes for _, attributes in tags if attributes.get("role") == "img"]
-    assert len(pictures) == 4 + html.count('class="axis')
+    assert len(pictures) == 5 + html.count('class="axis')
     assert all(len(attributes["aria-label"]) > 40 for attributes in pictures)
-    assert html.count("<svg") == 4
+    assert html.count("<svg") == 5
 
 
 def test_a_page_is_small(html):

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.stats import gaussian_kde
 from report.audited import full_report, plots
 from steadygaze.core.errors import UserError
 from steadygaze.report.chart_svg import _box, _density, _Scale, draw
-from steadygaze.report.plot_data import FIELDS, MOST, TABLES, TEXTS, pictures
+from steadygaze.report.plot_data import FIELDS, MOST, TABLES, TEXTS, pictures, reliability_picture
 from steadygaze.results.formatting import bin_of
 
 
@@ -75,8 +76,26 @@ def test_more_points_than_the_maximum_are_thinned_and_the_caption_reports_it():
     assert picture.body[0][0] == "9,000"  # the table is of all of them
 
 
+def test_a_reliability_diagram_shows_the_bins_and_names_the_texts_of_the_highest():
+    """On an axis from 58 to 354, a confidence of 0.97 lies at 345.12; on one from 220 to 10, 0.972 lies at 15.88."""
+    picture = reliability_picture(full_report().evaluation)
+    assert re.findall(r"M([\d.]+),([\d.]+)h0", picture.svg)[-1] == ("345.12", "15.88")
+    assert picture.svg.count("<rect") == len(picture.body) == 3
+    assert "The highest bin, 0.9 to 1, has 324 of 400 texts. Bins without texts are omitted." in picture.caption
+    assert picture.body[0] == ("0.5 to 0.6", "24", "0.550", "0.500", "0.314 to 0.686")
+    assert "confidence 0.5 to 0.6, texts 24, mean confidence 0.550" in picture.label
+
+
+def test_the_highest_bin_may_have_no_texts_and_a_regression_model_has_no_diagram():
+    evaluation = full_report().evaluation
+    low = replace(evaluation, reliability=evaluation.reliability[:1])
+    assert "0.9 to 1, has 0 of 24 texts" in reliability_picture(low).caption
+    assert reliability_picture(replace(evaluation, reliability=())) is None
+    assert "Reliability" not in full_report(evaluation=replace(evaluation, reliability=())).to_html()
+
+
 def test_a_picture_leaves_colors_and_fonts_to_the_page_and_brings_nothing_along(drawn):
-    for picture in drawn.values():
+    for picture in (*drawn.values(), reliability_picture(full_report().evaluation)):
         root = ElementTree.fromstring(picture.svg)
         assert {element.tag for element in root.iter()} <= {"svg", "g", "path", "line", "rect", "text", "tspan"}
         assert "width" not in root.attrib
@@ -128,7 +147,7 @@ def test_plots_need_no_other_package(monkeypatch):
     for package in ("altair", "vl_convert", "matplotlib"):
         monkeypatch.setitem(sys.modules, package, None)
     html = full_report().to_html()
-    assert html.count('<svg class="plot') == 4
+    assert html.count('<svg class="plot') == 5
     assert "pip install" not in html
 
 

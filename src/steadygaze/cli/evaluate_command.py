@@ -87,6 +87,8 @@ def evaluate(
         print_json(evaluation.to_dict())
         return
     stdout_console().print(evaluation)
+    if common.verbose and evaluation.reliability:
+        stdout_console().print("\nReliability of the confidence\n", evaluation.reliability_table)
     console = stderr_console(common)
     if adapter.task == "classification" and adapter.classifier is None:
         written = written_labels(labels, adapter.label_codes(labels), adapter.classes)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
 from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
-from steadygaze.report.plot_data import pictures
+from steadygaze.report.plot_data import pictures, reliability_picture
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import (
@@ -236,6 +236,7 @@ def render(report: Report) -> str:
             collapsed=collapsed,
             aloud=axis_sentence,
             rationales=_rationales(report),
+            reliability=reliability_picture(report.evaluation),
             wrong=_wrong(report),
             wrong_total=_wrong_total(report),
             wrong_legend=_text_legend([error.explanation for error in _wrong(report) if error.explanation]),

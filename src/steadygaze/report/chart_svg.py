@@ -181,6 +181,28 @@ def _scatter(points: Points, of: str) -> tuple[float, str]:
     return bottom + 2 * GAP, body + _dots(x(shares[:, 0].clip(0)), y(shares[:, 1].clip(0)), 0.4, 4)
 
 
+def _reliability(points: Points, of: str) -> tuple[float, str]:
+    """The accuracy at the mean confidence of each bin, its interval and the diagonal; below, the texts of each bin."""
+    left, top, bottom, right = 58.0, float(MARGIN), 220.0, float(WIDTH - MARGIN - 6)
+    x, y = _Scale((0.0, 1.0), (left, right)), _Scale((0.0, 1.0), (bottom, top))
+    marks = [0.0, 0.25, 0.5, 0.75, 1.0]
+    body = _y_axis(y, marks, left, right, "accuracy") + "".join(_line(x(m), top, x(m), bottom, "line") for m in marks)
+    body += _line(left, bottom, right, top, "muted", extra=' stroke-dasharray="4,4"')
+    centers, values = (np.array([point[name] for point in points]) for name in ("confidence", "accuracy"))
+    for at, point in zip(x(centers).tolist(), points, strict=True):
+        body += _line(at, float(y(point["accuracy_low"])), at, float(y(point["accuracy_high"])), "series-1", 2)
+    body += _dots(x(centers), y(values), 1.0, 7)
+    top, bottom, largest = bottom + 12, bottom + 62, max(point["n"] for point in points)
+    counts = _Scale((0.0, float(largest)), (bottom, top))
+    body += _y_axis(counts, [0.0, float(largest)], left, right, "texts", "{:,.0f}".format)
+    for point in points:
+        edge, height = float(x(point["low"])), bottom - float(counts(point["n"]))
+        width = float(x(point["high"])) - edge
+        box = f'x="{_short(edge)}" y="{_short(bottom - height)}" width="{_short(width)}" height="{_short(height)}"'
+        body += f'<rect class="fill-series-1 stroke-series-1" fill-opacity="0.35" {box}/>'
+    return bottom + 2 * GAP, body + _x_axis(x, marks, bottom, bottom, "confidence: probability of the predicted class")
+
+
 def draw_trials(points: Points, x_title: str, y_title: str) -> str:
     """SVG of trials: a dot each at (x, y), and a line through those of the Pareto front."""
     left, top, bottom, right = 58.0, float(MARGIN), 220.0, float(WIDTH - MARGIN - 6)
@@ -268,5 +290,6 @@ CHARTS: dict[str, Callable[[Points, str], tuple[float, str]]] = {
     "seeds": _violins,
     "aopc": _curves,
     "gradient": _scatter,
+    "reliability": _reliability,
 }
 """Name of a plot -> its height and its content."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.report.chart_svg import Points, draw
+from steadygaze.results.evaluation import RELIABILITY_BINS, Evaluation
 from steadygaze.results.formatting import BINS, bin_of, measure_noun, number
 from steadygaze.results.report import Report
 
@@ -65,11 +66,46 @@ def _picture(name: str, points: Points, of: str) -> Picture:
     title, caption = TEXTS[name]
     title, caption = title.format(of=of), caption.format(of=of)
     head, body = TABLES[name](points)
-    summary = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(head, row, strict=True)) for row in body[:12])
     sample = points[:: math.ceil(len(points) / MOST)]
     if len(sample) < len(points):
         caption += f" {len(sample):,} of {len(points):,} points are drawn."
-    return Picture(name, title, caption, f"{title}. {summary}.", head, body, draw(name, sample, of))
+    return Picture(name, title, caption, _alternative(title, head, body), head, body, draw(name, sample, of))
+
+
+def _alternative(title: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Text alternative of a picture: the first rows of its table."""
+    summary = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(head, row, strict=True)) for row in body[:12])
+    return f"{title}. {summary}."
+
+
+RELIABILITY = (
+    "A dot is the accuracy of the texts of one bin of confidence, and the bar through it is the 95 % interval. On the "
+    "dashed line, accuracy and confidence are equal; below it, the model is overconfident. The highest bin, {low:g} to "
+    "1, has {n:,} of {total:,} texts. Bins without texts are omitted."
+)
+
+
+def reliability_picture(evaluation: Evaluation | None) -> Picture | None:
+    """The reliability diagram of the predictions; None without bins, as for regression models."""
+    if evaluation is None or not evaluation.reliability:
+        return None
+    title, bins = "Reliability of the confidence", evaluation.reliability
+    low = 1 - 1 / RELIABILITY_BINS
+    n = sum(item.n for item in bins if item.high == 1.0)
+    caption = RELIABILITY.format(low=low, n=n, total=sum(item.n for item in bins))
+    head = ("confidence", "texts", "mean confidence", "accuracy", "95 % interval")
+    body: list[tuple[str, ...]] = [
+        (
+            f"{item.low:g} to {item.high:g}",
+            f"{item.n:,}",
+            number(item.confidence),
+            number(item.accuracy),
+            " to ".join(map(number, item.interval)),
+        )
+        for item in bins
+    ]
+    svg = draw("reliability", [item.columns() for item in bins], "")
+    return Picture("reliability", title, caption, _alternative(title, head, body), head, body, svg)
 
 
 TEXTS = {

@@ -1,9 +1,20 @@
-"""Evaluation: scores of predictions against labels, per class, with the confusion matrix.  Does not import torch."""
+"""Evaluation: scores of predictions against labels, per class, with the confusion matrix.  Does not import torch.
 
+    Reliability diagram (Guo et al. 2017, arXiv:1706.04599, §2), over bins B_m of the confidence c, M = 10:
+
+    B_m         texts with c in ((m − 1)/M, m/M]; c = 0 belongs to B_1
+    confidence  mean of c over B_m
+    accuracy    share of correct predictions in B_m, with Wilson's interval
+
+c is the probability of the predicted class.  Bins without texts are omitted.  The expected calibration error has bins
+of its own, as in the paper's tables (audit/measures/correctness_measures.py).
+"""
+
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +25,22 @@ from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
-from steadygaze.results.intervals import bootstrap_statistic
-from steadygaze.results.row import JsonResult, Row, plain
+from steadygaze.results.intervals import bootstrap_statistic, wilson_interval
+from steadygaze.results.row import JsonResult, Row, json_values, plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Group
+    from rich.table import Table
 
 OVERLAP = (
     "{} of {} texts were training texts: the scores are optimistic.  Use other texts; "
     "steadygaze train --test-share 0.2 --test-out held-out.csv writes some"
 )
+RELIABILITY_BINS = 10
+"""M."""
+TABLES = ("classes", "reliability")
+"""Tables of `Evaluation.to_pandas`."""
 LABEL = 24
 """Longest class name in a table, in characters."""
 
@@ -41,6 +57,27 @@ class ClassScores:
     f1: float
     n: int
     """Texts of this class."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Texts whose confidence lies above `low`, and at most at `high`."""
+
+    low: float
+    high: float
+    n: int
+    """Texts in this bin."""
+    confidence: float
+    """Mean probability of the predicted class."""
+    accuracy: float
+    """Share of correct predictions."""
+    interval: tuple[float, float]
+    """Wilson's 95 % interval of the accuracy."""
+
+    def columns(self) -> dict[str, Any]:
+        """The values by column, as in `Row.columns`: `accuracy_low` and `accuracy_high` are the interval."""
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "interval"}
+        return {**values, "accuracy_low": self.interval[0], "accuracy_high": self.interval[1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +111,11 @@ class Evaluation(JsonResult):
     """Wrong predictions, the most confident first; `evaluate` lists at most 100 of all `wrong`."""
     training_texts: int | None = None
     """Number of training texts among the texts; None: unknown."""
+    reliability: tuple[ReliabilityBin, ...] = ()
+    """The reliability diagram: bins of confidence that have texts, in ascending order.
+
+    Of one output of a multi-label model, the predicted class is whether the label applies.  A regression model predicts
+    no class and has no bins."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -115,13 +157,21 @@ class Evaluation(JsonResult):
             "confusion": list(map(list, self.confusion)),
             "errors": [error.to_dict() for error in self.errors],
             "training_texts": self.training_texts,
+            "reliability": [json_values(asdict(item)) for item in self.reliability],
         }
 
-    def to_pandas(self) -> "DataFrame":
+    def to_pandas(self, table: Literal["classes", "reliability"] = "classes") -> "DataFrame":
         """One row per class: label, precision, recall, f1 and n.
 
         A regression model has no classes: one row per score, with measure, value, low, high and n.
+
+        `table="reliability"`: one row per bin of the reliability diagram, with low, high, n, confidence, accuracy,
+        accuracy_low and accuracy_high.
         """
+        if table not in TABLES:
+            raise unknown("table", table, TABLES)
+        if table == "reliability":
+            return data_frame([item.columns() for item in self.reliability])
         if not self.classes:
             return data_frame([row.columns() for row in self.rows])
         return data_frame([{name: getattr(item, name) for name in item.__slots__} for item in self.per_class])
@@ -150,6 +200,18 @@ class Evaluation(JsonResult):
         for name, line in zip(names, self.confusion, strict=True):
             counts.add_row(name, *(f"{count:,}" for count in line))
         return Group(*heading, scores, Text(), classes, Text(), counts)
+
+    @property
+    def reliability_table(self) -> "Table":
+        """The bins of the reliability diagram, for the terminal."""
+        from rich.table import Table
+
+        table = Table("confidence", "mean confidence", "accuracy", "95 % interval", "n", box=None)
+        for item in self.reliability:
+            low, high = map(number, item.interval)
+            bounds = f"{item.low:.1f} to {item.high:.1f}"
+            table.add_row(bounds, number(item.confidence), number(item.accuracy), f"{low} to {high}", f"{item.n:,}")
+        return table
 
     def __str__(self) -> str:
         console = Console(width=100, no_color=True)
@@ -252,7 +314,30 @@ def tabulate(
         for row in wrong[np.argsort(-confidence[wrong], kind="stable")][:limit].tolist()
     ]
     confusion = tuple(map(tuple, counts.tolist()))
-    return Evaluation(model, tuple(classes), tuple(rows), confusion, tuple(errors))
+    bins = reliability(confidence, predicted == codes)
+    return Evaluation(model, tuple(classes), tuple(rows), confusion, tuple(errors), reliability=bins)
+
+
+def reliability(confidence: NDArray[np.floating[Any]], correct: NDArray[np.bool_]) -> tuple[ReliabilityBin, ...]:
+    """The bins that have texts.  (N,), (N,)
+
+    >>> [(item.high, item.n, item.accuracy) for item in reliability(np.array([1.0, 0.95, 0.9]), np.array([1, 0, 1]))]
+    [(0.9, 1, 1.0), (1.0, 2, 0.5)]
+    """
+    edges = np.arange(RELIABILITY_BINS + 1) / RELIABILITY_BINS
+    numbers = np.searchsorted(edges[1:-1], confidence.astype(np.float64))
+    return tuple(
+        _reliability_bin(edges[number : number + 2].tolist(), confidence[numbers == number], correct[numbers == number])
+        for number in np.unique(numbers).tolist()
+    )
+
+
+def _reliability_bin(
+    edges: Sequence[float], confidence: NDArray[np.floating[Any]], correct: NDArray[np.bool_]
+) -> ReliabilityBin:
+    n, right = len(correct), int(correct.sum())
+    mean = math.fsum(confidence.tolist()) / n  # exact: the order of the texts does not matter
+    return ReliabilityBin(edges[0], edges[1], n, mean, right / n, wilson_interval(right, n))
 
 
 def data_frame(records: list[dict[str, Any]]) -> "DataFrame":

@@ -67,8 +67,8 @@ def main(out: Path) -> None:
     print("\nThe paper proves that attention has one lowest place, if μ ≥ l:")
     for name, told in (("attention", True), ("attention, not told which", False)):
         strong, regret = assumptions(joint, SHARES.tolist(), told)
-        said = "so it has" if strong >= regret else "which is not so here"
-        print(f"{name:32}μ = {strong:.3f}, l = {regret:.3f}, {said}")
+        comment = "so it has" if strong >= regret else "which is not so here"
+        print(f"{name:32}μ = {strong:.3f}, l = {regret:.3f}, {comment}")
     draw(losses, ends, out)
     print(f"\nthe picture is in {out}")
 

@@ -52,13 +52,19 @@ Array = NDArray[np.float64]
 
 def toy(first: float = 0.85, second: float = 0.8) -> Array:
     """p(x₁, x₂, y): each sentence tells y with the chance given, but word 1 speaks for y in x₁, against it in x₂."""
-    one, two = (np.array([[right, 1 - right], [1 - right, right]]) for right in (first, 1 - second))  # (y,word)
-    return np.asarray(np.einsum("yi,yj->ijy", one, two) / 2)
+    first_joint, second_joint = (
+        np.array([[right, 1 - right], [1 - right, right]]) for right in (first, 1 - second)
+    )  # (y,word)
+    return np.asarray(np.einsum("yi,yj->ijy", first_joint, second_joint) / 2)
 
 
 def shown(share: float, told: bool, words: int) -> Array:
-    one, two = (np.broadcast_to(x, (words,) * 3) for x in (np.eye(words)[:, None], np.eye(words)[None]))
-    return np.concatenate([share * one, (1 - share) * two], axis=-1) if told else share * one + (1 - share) * two
+    first_word, second_word = (np.broadcast_to(x, (words,) * 3) for x in (np.eye(words)[:, None], np.eye(words)[None]))
+    return (
+        np.concatenate([share * first_word, (1 - share) * second_word], axis=-1)
+        if told
+        else share * first_word + (1 - share) * second_word
+    )
 
 
 def turn(told: bool, words: int) -> Array:
@@ -110,8 +116,8 @@ def bound(joint: Array) -> float:
 def least(of: Callable[[Array], tuple[float, Array]], start: Array, within: float) -> Array:
     """Where a smooth loss is least, no weight being beyond ±within."""
     box = [(-within, within)] * len(start)
-    found = minimize(of, start, jac=True, method="L-BFGS-B", bounds=box, options={"ftol": 1e-16, "gtol": 1e-11})
-    return np.asarray(found.x)
+    optimum = minimize(of, start, jac=True, method="L-BFGS-B", bounds=box, options={"ftol": 1e-16, "gtol": 1e-11})
+    return np.asarray(optimum.x)
 
 
 def _entropy(p: Array) -> Array:
@@ -156,8 +162,8 @@ def selection(joint: Array, policy: ArrayLike, told: bool = False) -> Array:
 def selection_slope(joint: Array, share: float) -> float:
     """What drives a generator that selects: how much worse x₁ is read than x₂, by a predictor that is not told."""
     theta = odds(share * joint.sum(1) + (1 - share) * joint.sum(0))
-    one, two = (loss(joint, shown(end, False, len(theta)) @ theta) for end in (1.0, 0.0))
-    return one - two
+    first_loss, second_loss = (loss(joint, shown(end, False, len(theta)) @ theta) for end in (1.0, 0.0))
+    return first_loss - second_loss
 
 
 def attention(joint: Array, share: float, told: bool = True) -> Rest:
@@ -177,16 +183,16 @@ def a2r(joint: Array, share: float, strength: float) -> Rest:
     words, inner = len(joint), float(np.clip(share, EDGE, 1 - EDGE))
     hard = odds(inner * joint.sum(1) + (1 - inner) * joint.sum(0))
     start = np.concatenate([hard, attention(joint, inner).soft])
-    found = least(_Pair(joint, inner, strength).total, start, bound(joint))
-    return Rest(*_Pair(joint, share, strength).generator(found[:words], found[words:]), found[words:])
+    weights = least(_Pair(joint, inner, strength).total, start, bound(joint))
+    return Rest(*_Pair(joint, share, strength).generator(weights[:words], weights[words:]), weights[words:])
 
 
 def assumptions(joint: Array, shares: Sequence[float], told: bool = True) -> Assumptions:
     """μ and l of Theorem 2 over a grid of α₁, where ‖α − α'‖² = 2 (α₁ − α₁')²."""
-    found = {share: attention(joint, share, told) for share in shares}
+    optima = {share: attention(joint, share, told) for share in shares}
     strong, regret = [], []
-    for share, best in found.items():
-        for other, rest in found.items():
+    for share, best in optima.items():
+        for other, rest in optima.items():
             logits = shown(share, told, len(joint)) @ rest.soft
             p, moved = expit(logits), turn(told, len(joint)) @ rest.soft
             strong.append(float((joint.sum(-1) * p * (1 - p) * moved**2).sum()) / 2)

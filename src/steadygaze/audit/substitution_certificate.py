@@ -85,10 +85,10 @@ def certify_substitutions(
         search = WorstRewriteSearch(adapter, read, questions, config.max_substitutions, config.samples)
     rows: list[SubstitutionCertificate] = []
     for chunk in _in_chunks(plans(adapter.tokens, read, substitutions, config, search)):
-        asked = None if questions is None else questions[len(rows) : len(rows) + len(chunk)]
-        outputs = _outputs(adapter, chunk, asked, batch_size)
+        chunk_questions = None if questions is None else questions[len(rows) : len(rows) + len(chunk)]
+        outputs = _outputs(adapter, chunk, chunk_questions, batch_size)
         for i, (plan, output) in enumerate(zip(chunk, outputs, strict=True)):
-            question = None if asked is None else asked[i]
+            question = None if chunk_questions is None else chunk_questions[i]
             rows.append(_certificate(plan, output, adapter, config, question))
     total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
     return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs)

@@ -269,10 +269,10 @@ def check_label_values(
     ):
         return
     corpus = load_corpus(file, text=tuple(text), label=label, drop_empty=drop_empty)
-    found = [example.label for split in corpus.splits.values() for example in split if example.label is not None]
-    codes = positions(found, names) if found else []
+    labels = [example.label for split in corpus.splits.values() for example in split if example.label is not None]
+    codes = positions(labels, names) if labels else []
     if isinstance(codes, UnmatchedLabel):
-        raise unmatched_label(codes.label, found, names, Path(model).name)
+        raise unmatched_label(codes.label, labels, names, Path(model).name)
 
 
 def stored_classes(folder: Path) -> list[Label] | None:

@@ -144,7 +144,7 @@ LONGEST_VALUE = 80
 """Maximum characters of a quoted value."""
 
 
-def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
+def unknown(kind: str, value: object, known: Iterable[object]) -> UserError:
     """Return an error with the nearest valid name.
 
     >>> unknown("technique", "vanila", ["vanilla", "seat"]).args[0]
@@ -154,11 +154,11 @@ def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
     """
     values = {str(name): name for name in known}
     names = sorted(values)
-    near = get_close_matches(str(found)[:LONGEST_VALUE], names, n=1, cutoff=0.5)
+    near = get_close_matches(str(value)[:LONGEST_VALUE], names, n=1, cutoff=0.5)
     hint = f": did you mean {values[near[0]]!r}?  " if near else ".  "
     more = f" … ({len(names)} in all)" if len(names) > MAX_NAMES else ""
     listed = ", ".join(names[:MAX_NAMES]) or "none"
-    return UserError(f"unknown {kind} {found!r:.{LONGEST_VALUE}}{hint}Known: {listed}{more}.")
+    return UserError(f"unknown {kind} {value!r:.{LONGEST_VALUE}}{hint}Known: {listed}{more}.")
 
 
 class Console(console.Console):

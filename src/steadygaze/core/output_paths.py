@@ -79,9 +79,9 @@ def check_new_folder(path: Path) -> None:
 def check_separate(outputs: Mapping[str, Path]) -> None:
     """Raise if two outputs of a command are the same path, or one is inside the other."""
     for (name, path), (other, folder) in permutations(outputs.items(), 2):
-        one, two = resolve(path), resolve(folder)
-        if one == two or two in one.parents:
-            where = "the same path as" if one == two else "inside"
+        inner, outer = resolve(path), resolve(folder)
+        if inner == outer or outer in inner.parents:
+            where = "the same path as" if inner == outer else "inside"
             raise UserError(f"{name} {path} is {where} {other} {folder}; name separate paths")
 
 
@@ -119,11 +119,11 @@ def _check_common(path: Path, inputs: Iterable[Path]) -> int | None:
     return mode
 
 
-def _check_input(path: Path, one: Path) -> None:
+def _check_input(path: Path, source: Path) -> None:
     """Raise if an output is an input, or a file in a folder of inputs."""
     try:
-        same = path.samefile(one)
-        inside = one.is_dir() and resolve(one) in resolve(path).parents
+        same = path.samefile(source)
+        inside = source.is_dir() and resolve(source) in resolve(path).parents
     except (OSError, ValueError, RuntimeError):  # the input is not there: another check refuses it
         return
     if same or (inside and path.is_file() and not is_own_output(path)):

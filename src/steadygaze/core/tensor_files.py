@@ -96,14 +96,14 @@ def is_finite(value: Tensor) -> bool:
     return bool(low.isfinite() & high.isfinite())
 
 
-def layout_difference(found: Layout, wanted: Layout) -> str | None:
+def layout_difference(stored: Layout, wanted: Layout) -> str | None:
     """Return the first difference of two layouts, for an error message; None if they agree."""
-    for name in sorted({*found, *wanted}):
-        if name not in found:
+    for name in sorted({*stored, *wanted}):
+        if name not in stored:
             return f"tensor {name} is missing"
         if name not in wanted:
             return f"tensor {name} does not belong to this model"
-        (shape, dtype), (right, kind) = found[name], wanted[name]
+        (shape, dtype), (right, kind) = stored[name], wanted[name]
         if shape != right:
             return f"tensor {name} has shape {shape}, expected {right}"
         if dtype != kind:
@@ -115,9 +115,9 @@ def layout(tensors: Mapping[str, Tensor]) -> Layout:
     return {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
 
 
-def count(found: Layout) -> int:
+def count(shapes: Layout) -> int:
     """Return the number of values in all tensors."""
-    return sum(torch.Size(shape).numel() for shape, _ in found.values())
+    return sum(torch.Size(shape).numel() for shape, _ in shapes.values())
 
 
 COUNTED = ("layer", "layers", "blocks", "experts", "groups", "stages", "heads", "head")

@@ -25,7 +25,7 @@ class Grouping:
     groups: SynonymGroups
     suspicious: list[SuspiciousPair]
     """Pairs with significantly different class frequencies."""
-    given: bool = False
+    is_fixed: bool = False
     """Whether the groups were given, so that suspicious pairs are part of them."""
 
 

@@ -204,9 +204,9 @@ def check_label_order(classes: Sequence[Label], names: Sequence[Label], model: s
 
 def unmatched_label(label: Label, labels: Sequence[Label], classes: Sequence[Label], model: str) -> UserError:
     """The error of a label without a class, with the option that names the classes."""
-    found = sorted(set(labels), key=str)
-    if len(found) == len(classes) == 2:
-        (first, second), (a, b) = classes, found
+    names = sorted(set(labels), key=str)
+    if len(names) == len(classes) == 2:
+        (first, second), (a, b) = classes, names
         option = (
             f"pass --classes {a},{b} (classes=) if {first!r} is {a!r} and {second!r} is {b!r}, or --classes {b},{a} if "
             "it is the other way round"
@@ -217,7 +217,7 @@ def unmatched_label(label: Label, labels: Sequence[Label], classes: Sequence[Lab
         option = f"pass --classes {','.join(letters)} (classes=), where {meaning}"
     return UserError(
         f"the data have the label {label!r}, which is not a class of {model}; its {listed_names('classes', classes)}.  "
-        f"The {listed_names('labels of the data', found)}.  If they name the same classes, {option}"
+        f"The {listed_names('labels of the data', names)}.  If they name the same classes, {option}"
     )
 
 

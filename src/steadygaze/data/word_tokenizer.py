@@ -106,9 +106,9 @@ def document_frequency(texts: Sequence[str], name: Callable[[str], str] | None =
     trainer = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
     engine.train_from_iterator(chain.from_iterable(map(_segmented, chunks(texts))), trainer)
     index_of = engine.get_vocab()
-    found = sorted(index_of, key=index_of.__getitem__)
-    count_as = {word: NUMBER if _DIGIT.search(word) else name(word) if name else word for word in found}
-    words = list(dict.fromkeys([*found, NUMBER, *count_as.values()]))
+    vocabulary = sorted(index_of, key=index_of.__getitem__)
+    count_as = {word: NUMBER if _DIGIT.search(word) else name(word) if name else word for word in vocabulary}
+    words = list(dict.fromkeys([*vocabulary, NUMBER, *count_as.values()]))
     position = {word: index for index, word in enumerate(words)}
     canonical = np.array([position[count_as.get(word, word)] for word in words])
     total = np.zeros(len(words), np.int64)

@@ -42,19 +42,19 @@ class Vectors:
     """One vector for each requested word, in order."""
 
     matrix: NDArray[np.float32]  # (V,E)
-    found: NDArray[np.bool_]  # (V,) False if the vector is random
+    has_vector: NDArray[np.bool_]  # (V,) False if the vector is random
 
     def __post_init__(self) -> None:
-        if self.matrix.ndim != 2 or self.found.shape != self.matrix.shape[:1]:
-            raise ValueError(f"Vectors: shapes do not fit together: {self.matrix.shape} and {self.found.shape}")
+        if self.matrix.ndim != 2 or self.has_vector.shape != self.matrix.shape[:1]:
+            raise ValueError(f"Vectors: shapes do not fit together: {self.matrix.shape} and {self.has_vector.shape}")
 
     def coverage(self, *, specials: int) -> float:
         """Share of words with a vector, without the first `specials` entries, which no file contains."""
-        return float(self.found[specials:].mean())
+        return float(self.has_vector[specials:].mean())
 
     def token_coverage(self, ids: NDArray[np.integer[Any]], *, specials: int) -> float:
         """Share of these running tokens with a vector; special tokens such as <unk> have none."""
-        return float((self.found[ids] & (ids >= specials)).mean()) if len(ids) else 0.0
+        return float((self.has_vector[ids] & (ids >= specials)).mean()) if len(ids) else 0.0
 
 
 def read_vectors(source: str | Path, words: Sequence[str], *, seed: int) -> Vectors:
@@ -85,12 +85,12 @@ def read_group_vectors(
         return read_vectors(source, words, seed=seed)
     members = [word for name in words for word in groups.members(name)[1:]]
     vectors = read_vectors(source, [*words, *members], seed=seed)
-    matrix, has_vector = vectors.matrix[: len(words)], vectors.found[: len(words)]
+    matrix, has_vector = vectors.matrix[: len(words)], vectors.has_vector[: len(words)]
     first = len(words)
     for row, name in enumerate(words):
         last = first + len(groups.members(name)) - 1
         rows = np.array([row, *range(first, last)])
-        rows = rows[vectors.found[rows]]
+        rows = rows[vectors.has_vector[rows]]
         if len(rows):
             matrix[row], has_vector[row] = vectors.matrix[rows[: None if mean else 1]].mean(0), True
         first = last

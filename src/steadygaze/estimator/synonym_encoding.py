@@ -44,7 +44,7 @@ def resolve_groups(config: TrainConfig, train: Split, validation: Split, watcher
         + (f"; typos of {len(groups.spellings):,} words are recognized" if groups.spellings else "")
     )
     if grouping.suspicious:
-        treatment = "merged in the given groups" if grouping.given else "not merged"
+        treatment = "merged in the given groups" if grouping.is_fixed else "not merged"
         watcher.warn(SynonymWarning(suspicious_sentence(grouping.suspicious, treatment)))
     return _learned(groups, train, validation, watcher) if config.text.learn_groups else groups
 
@@ -69,7 +69,7 @@ def read_groups(source: GroupSource, rule: Rule, frequencies: ClassFrequencies |
         source = read_group_file(Path(source)) or source
     if isinstance(source, SynonymGroups):
         suspicious = [] if frequencies is None else suspicious_pairs_in_groups(source.groups, frequencies)
-        return Grouping(source, suspicious, given=True)
+        return Grouping(source, suspicious, is_fixed=True)
     words = () if frequencies is None else frequencies.counts.keys()
     table = read_synonyms(source, words=words) if isinstance(source, str | Path) else check_table(source)
     return group_synonyms(table, frequencies, rule)

@@ -263,8 +263,8 @@ async def compare_models(body: CompareRequest, request: Request) -> Answer:
     parts = await asyncio.gather(*(models.explain(choice, [body.text]) for choice in body.choices))
     explanations = [part[0] for part in parts]
     results = [
-        {"model": choice.model, "explanation": one.to_dict(), "difference": shift(explanations[0], one)}
-        for choice, one in zip(body.choices, explanations, strict=True)
+        {"model": choice.model, "explanation": explanation.to_dict(), "difference": shift(explanations[0], explanation)}
+        for choice, explanation in zip(body.choices, explanations, strict=True)
     ]
     return answer(results=results)
 

@@ -71,7 +71,7 @@ class AuditResult:
         self, order: str, label: str | None = None, wrong: bool | None = None, word: str | None = None
     ) -> list[tuple[int, AuditedText]]:
         """Positions and texts that pass the filters; the worst value of the measure `order` first."""
-        found = [
+        matches = [
             (position, text)
             for position, text in enumerate(self.texts)
             if (label is None or text.label == label)
@@ -79,13 +79,13 @@ class AuditResult:
             and (not word or word.lower() in f"{text.text} {text.question or ''}".lower())
         ]
         if order == ORDER:
-            return found
+            return matches
         if order == ERRORS:
-            return sorted(found, key=lambda item: (not item[1].is_wrong, -item[1].probability))
+            return sorted(matches, key=lambda item: (not item[1].is_wrong, -item[1].probability))
         if order not in self.measures:
             raise UserError(f"texts cannot be sorted by {order!r:.60}: sort by order, errors or a measure of texts")
         sign = 1 if self.report.better(order) == "higher" else -1  # the worst text first
-        return sorted(found, key=lambda item: sign * item[1].values.get(order, sign * math.inf))
+        return sorted(matches, key=lambda item: sign * item[1].values.get(order, sign * math.inf))
 
 
 def guard(adapter: ModelAdapter) -> None:

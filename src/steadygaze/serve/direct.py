@@ -31,14 +31,14 @@ class DirectAnswers:
     handlers: Mapping[str, tuple[type[BaseModel], Handler]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self.handlers.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if found is None or not _is_json(scope):
+        route = self.handlers.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if route is None or not _is_json(scope):
             await self.app(scope, receive, send)
             return
         messages: list[Message] = []
         body = await _body(scope, receive, messages)
         if body is not None:
-            form, handle = found
+            form, handle = route
             try:
                 response = await handle(form.model_validate_json(body))
             except ValidationError:

@@ -245,7 +245,7 @@ async def audit_texts(
     offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 20,
 ) -> Answer:
-    found = _audited(request, identifier).select(order, label, wrong, word)
+    matches = _audited(request, identifier).select(order, label, wrong, word)
     rows = [
         {
             "row": position,
@@ -257,9 +257,9 @@ async def audit_texts(
             "wrong": text.is_wrong,
             "values": dict(text.values),
         }
-        for position, text in found[offset : offset + limit]
+        for position, text in matches[offset : offset + limit]
     ]
-    return answer(total=len(found), texts=rows)
+    return answer(total=len(matches), texts=rows)
 
 
 def _audited(request: Request, identifier: str) -> AuditResult:

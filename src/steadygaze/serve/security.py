@@ -140,8 +140,8 @@ class SecurityMiddleware:
     def _has_token(self, headers: dict[str, str]) -> bool:
         if self.access.token is None:
             return True
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.access.token.encode())
+        token = headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.access.token.encode())
 
     def _within_rate(self, client: str) -> bool:
         now = time.monotonic()

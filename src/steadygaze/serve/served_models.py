@@ -151,7 +151,7 @@ class ServedModel:
             words = ["substitutions of words are certified for models with classes"] * len(inputs)
         elif self.synonyms:
             config = SubstitutionConfig(k=TOP, samples=SAMPLES)
-            found = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, BATCH)
+            certificate = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, BATCH)
             words = [
                 {
                     **asdict(row),
@@ -160,7 +160,7 @@ class ServedModel:
                     "vacuous": row.is_vacuous(),
                     "vacuous_top_k": row.is_vacuous(TOP),
                 }
-                for row in found.rows
+                for row in certificate.rows
             ]
         return [
             {"attention": a, "words": w, "covered_words": self._covered(item, w)}
@@ -235,7 +235,7 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | Non
 def _shared_length(before: Sequence[str], after: Sequence[str]) -> int:
     """Number of equal words at the beginning."""
     pairs = enumerate(zip(before, after, strict=False))
-    return next((i for i, (one, other) in pairs if one != other), min(len(before), len(after)))
+    return next((i for i, (word, other) in pairs if word != other), min(len(before), len(after)))
 
 
 def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int, int, int]]:

@@ -74,8 +74,8 @@ def run_missing(runs: Sequence[TableRun], runtime: StudyRuntime) -> list[Compari
         stacks = uses_stacks(workers, runtime.device)
         jobs = {part: part.begin(stacks) for part in parts if not part.candidates}
         searched = [part for part in parts if part.candidates]
-        found = _run([cell for part in searched for cell in part.search_cells()], jobs, runtime, workers)
-        chosen = {part: part.begin(stacks, part.choose(found)) for part in searched}
+        records = _run([cell for part in searched for cell in part.search_cells()], jobs, runtime, workers)
+        chosen = {part: part.begin(stacks, part.choose(records)) for part in searched}
         _run([], chosen, runtime, workers)
     return [*jobs.values(), *chosen.values()]
 

@@ -109,14 +109,14 @@ def detect_collapse(
     telling = mask.sum(-1) > 1
     weights, mask = weights[telling], mask[telling]
     others = [column[telling][mask] for column in (reference, ids) if column is not None]
-    found = detect_ragged_collapse(RaggedTensor(weights[mask].double(), mask.sum(-1)), *others)
+    collapse = detect_ragged_collapse(RaggedTensor(weights[mask].double(), mask.sum(-1)), *others)
     if reference is None:
-        return found
+        return collapse
     usual = float(distance_to_uniform(reference[telling], mask).mean())
     return replace(
-        found,
+        collapse,
         overlap=float(top_k_overlap(weights, reference[telling], mask, k).mean()),
-        uniform=found.uniform or found.distance_to_uniform < SHARE * usual,  # a reference can only be stricter
+        uniform=collapse.uniform or collapse.distance_to_uniform < SHARE * usual,  # a reference can only be stricter
     )
 
 
@@ -148,7 +148,9 @@ def detect_sentence_collapse(ragged: RaggedTensor, numbers: Tensor, ids: Tensor)
     """Detect collapse of sentence weights in texts of two sentences or more; numbers (M,): sentence of each word."""
     begins = (ragged.position == 0) | (numbers != numbers.roll(1))
     unit, many = begins.cumsum(0) - 1, ragged.sums(begins.long())
-    columns = [one.new_zeros(int(begins.sum())).index_add(0, unit, one) for one in (ragged.values, ids.double())]
+    columns = [
+        column.new_zeros(int(begins.sum())).index_add(0, unit, column) for column in (ragged.values, ids.double())
+    ]
     telling = many > 1
     weight, id_sums = (column[telling.repeat_interleave(many)] for column in columns)
     return replace(detect_ragged_collapse(RaggedTensor(weight, many[telling]), id_sums), unit="sentence")
@@ -187,8 +189,8 @@ def _profile(ragged: RaggedTensor, weights: Tensor) -> Tensor:
     way = (ragged.position + 0.5) / ragged.text_length * (KNOTS - 1)
     before = way.long()
     cell, after = ragged.text * KNOTS + before, (way - before).to(weights.dtype)
-    found = weights.new_zeros(len(ragged.lengths) * KNOTS)
-    return found.index_add(0, cell, weights * (1 - after)).index_add(0, cell + 1, weights * after).view(-1, KNOTS)
+    profile = weights.new_zeros(len(ragged.lengths) * KNOTS)
+    return profile.index_add(0, cell, weights * (1 - after)).index_add(0, cell + 1, weights * after).view(-1, KNOTS)
 
 
 def _differ(ragged: RaggedTensor, *others: Tensor) -> bool:

@@ -62,13 +62,13 @@ DECIDED = 0.1
 
 
 def mask_neutral_weights(
-    prior: Tensor, given: Tensor, target: Tensor, low: float = LOW, high: float = HIGH, scaled: bool = True
+    prior: Tensor, mask_log_probs: Tensor, target: Tensor, low: float = LOW, high: float = HIGH, scaled: bool = True
 ) -> Tensor:
     """Return the weight of each class in an example, without a gradient.
 
-    `prior`: P(y), (C,).  `given`: log P(y|m), (B,C).  `target`: target probabilities of the example.  (B,C) -> (B,C)
+    `prior`: P(y), (C,).  `mask_log_probs`: log P(y|m), (B,C).  `target`: target probabilities of the example, (B,C).
     """
-    ratio = (prior.log() - given.detach()).clamp(math.log(low), math.log(high)).exp()
+    ratio = (prior.log() - mask_log_probs.detach()).clamp(math.log(low), math.log(high)).exp()
     if not scaled:
         return ratio
     return ratio / (ratio * target).sum(-1).mean().clamp_min(low)

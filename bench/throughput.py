@@ -174,24 +174,30 @@ def measure_seeds(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
         predicted = inference.logits(model, data["test"]).argmax(-1)
         return float(f1_score(labels["test"], predicted, average="macro"))
 
-    def run(name: str, work: Callable[[], list[Classifier]]) -> None:
+    def run(name: str, work: Callable[[], tuple[list[Classifier], int]]) -> None:
+        """Print time, macro-F1, and the epochs of all models until they stop early."""
         torch.cuda.synchronize()
         start = time.perf_counter()
-        models = work()
+        models, epochs = work()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         scores = [macro_f1(model.to(job.accelerator.device)) for model in models]
         spread = statistics.stdev(scores) if len(scores) > 1 else float("nan")
-        print(f"{name:28} {seconds:7.1f} s   macro-F1 {statistics.mean(scores):.4f} ± {spread:.4f}", flush=True)
+        score = f"{statistics.mean(scores):.4f} ± {spread:.4f}"
+        print(f"{name:28} {seconds:7.1f} s   macro-F1 {score}   {epochs:4} epochs", flush=True)
 
     def loops(stacks: bool, seeds: range) -> list[TechniqueLoop]:
         own = replace(job, stacks=stacks)
         return [loop_of(Vanilla(), own, tokenizer.size, seed, arguments.encoder) for seed in seeds]
 
-    def trained(groups: list[list[TechniqueLoop]]) -> list[Classifier]:
+    def trained(groups: list[list[TechniqueLoop]]) -> tuple[list[Classifier], int]:
         for group in groups:
             train_loops(group)
-        return [loop.state.model for group in groups for loop in group]
+        states = [loop.state for group in groups for loop in group]
+        return [state.model for state in states], sum(state.epoch for state in states)
+
+    def executed(consensus: TrainingRun) -> tuple[list[Classifier], int]:
+        return [consensus.execute()], len(consensus.history)
 
     seeds = range(arguments.seeds)
     run("one step of each kind", lambda: trained([loops(True, range(2)), loops(False, range(1))]))
@@ -207,7 +213,7 @@ def measure_seeds(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
         technique = TECHNIQUES["consensus"]()
         make = partial(word_model, arguments.encoder, tokenizer.size)
         consensus = TrainingRun(technique, make, replace(job, stacks=stacks))
-        run(name, lambda consensus=consensus: [consensus.execute()])  # type: ignore[misc]
+        run(name, partial(executed, consensus))  # type: ignore[arg-type]
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Stacked training against the ordinary loop, one model at a time, with the same batches."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -380,6 +381,43 @@ def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeyp
     assert_same_weights([static], [ordinary])
     (message,) = messages
     assert message.startswith("Vanilla trains without further CUDA graphs: ")
+
+
+def test_a_step_that_cannot_be_captured_is_found_before_training(monkeypatch):
+    """On a GPU, torch raises this error in the rehearsal if the loss reads a number from the device."""
+    messages: list[str] = []
+    static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))
+    monkeypatch.setattr(static.watcher, "detail", messages.append)
+    forbidden: list[bool] = []
+
+    @contextmanager
+    def forbid(_: torch.device) -> Iterator[None]:
+        forbidden.append(True)
+        yield
+        raise RuntimeError("called a synchronizing CUDA operation\nand more")
+
+    monkeypatch.setattr("steadygaze.training.stacked_loop._waiting_is_an_error", forbid)
+    stack = StackedLoop([static], graphs=True)
+    stack.rehearse()
+    assert messages == ["Vanilla trains without CUDA graphs: called a synchronizing CUDA operation"]
+    stack.execute()
+    ordinary.execute()
+    assert_same_weights([static], [ordinary])
+    assert stack.captured
+    assert not any(stack.captured.values())
+    StackedLoop([loop_of(Vanilla(), 0, corpus())], graphs=False).rehearse()
+    assert forbidden == [True]
+
+
+def test_a_lack_of_memory_in_the_rehearsal_is_not_a_reason_to_train_without_graphs(monkeypatch):
+    @contextmanager
+    def full(_: torch.device) -> Iterator[None]:
+        yield
+        raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr("steadygaze.training.stacked_loop._waiting_is_an_error", full)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        StackedLoop([loop_of(Vanilla(), 0, corpus())], graphs=True).rehearse()
 
 
 def make_transformer(dropout: float) -> Classifier:

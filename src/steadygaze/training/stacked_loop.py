@@ -15,8 +15,9 @@ A model that diverges is left out; it cannot affect the others.  So is one that 
 """
 
 import copy
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, replace
 from typing import Any
 
@@ -108,16 +109,32 @@ class StackedLoop:
     def rehearse(self) -> None:
         """Compute the gradients of the longest batch, so that a lack of memory is known before the first step.
 
-        The second time, the optimizer has its state, as after the first step.
+        The second time, the optimizer has its state, as after the first step.  A step that waits for the device cannot
+        be captured, and is found here: after a capture that fails, some versions of torch do not draw random numbers.
         """
         with forked_generators():
             self._start_epoch()
             longest = self.data.widths(np.arange(len(self.job.train)))
-            for _ in range(2):
-                self.model.zero_grad()
-                self._loss(longest)[0].backward()  # type: ignore[no-untyped-call]
-                self._allocate_moments()
+            self._rehearse_gradients(longest)
+            self._allocate_moments()
+            if self.graphs:
+                self._rehearse_capture(longest)
+            self._rehearse_gradients(longest)
         self.model.zero_grad()
+
+    def _rehearse_gradients(self, widths: tuple[int, ...]) -> None:
+        self.model.zero_grad()
+        self._loss(widths)[0].backward()  # type: ignore[no-untyped-call]
+
+    def _rehearse_capture(self, widths: tuple[int, ...]) -> None:
+        """Use no graphs if a step waits for the device."""
+        try:
+            with _waiting_is_an_error(self.device):
+                self._rehearse_gradients(widths)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._stop_capturing("trains without CUDA graphs", error)
 
     def _finish_epoch(self, number: int, terms: dict[str, float]) -> None:
         """Finish the epoch of one model."""
@@ -205,14 +222,18 @@ class StackedLoop:
         self.model.zero_grad()
         try:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
+            with _undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
                 self.step(widths)
         except RuntimeError as error:  # also a lack of memory
-            self.graphs = False
-            technique, first_line = type(self.loops[0].state.technique).__name__, f"{error}".split("\n")[0]
-            self.loops[0].watcher.detail(f"{technique} trains without further CUDA graphs: {first_line}")
+            self._stop_capturing("trains without further CUDA graphs", error)
             return None
         return graph
+
+    def _stop_capturing(self, effect: str, error: RuntimeError) -> None:
+        self.graphs = False
+        technique, first_line = type(self.loops[0].state.technique).__name__, f"{error}".split("\n")[0]
+        reason = "too little memory" if isinstance(error, torch.cuda.OutOfMemoryError) else first_line
+        self.loops[0].watcher.detail(f"{technique} {effect}: {reason}")
 
     def step(self, widths: tuple[int, ...]) -> None:
         """Train one step on the next entry of the epoch's tables."""
@@ -335,6 +356,44 @@ class StackedLoop:
         optimizer = self.loops[number].state.optimizer
         for member, own in (pair for _, pairs in self._pairs(number) for pair in pairs):
             optimizer.state[own] = self.optimizer.state[member]
+
+
+@contextmanager
+def _waiting_is_an_error(device: torch.device) -> Iterator[None]:
+    """Raise a RuntimeError if an operation waits for the GPU, such as reading a number from it."""
+    if device.type != "cuda":
+        yield
+        return
+    mode = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+
+
+@contextmanager
+def _undone_if_it_fails(graph: torch.cuda.CUDAGraph, device: torch.device) -> Iterator[None]:
+    """Restore the stream and the generator after a capture that fails.
+
+    torch 2.11 does neither: later operations run in the stream of the capture, and random numbers are an error.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    stream = torch.cuda.current_stream(device)
+    try:
+        yield
+    except RuntimeError:
+        torch.cuda.set_stream(stream)
+        graph.reset()
+        generator = torch.cuda.default_generators[stream.device_index]
+        state = torch.Generator(stream.device)
+        state.set_state(generator.get_state())
+        generator.graphsafe_set_state(state.graphsafe_get_state())
+        raise
 
 
 def stacked_technique(techniques: Sequence[Technique], rows: int, like: Tensor) -> Technique:

@@ -6,6 +6,7 @@ python bench/published_page.py kitada > docs/results/kitada.md
 
 import gzip
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,13 +16,16 @@ from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any
 
-from stability_statistics import Estimate, Values, paired, paired_difference
+import numpy as np
+
+from stability_statistics import Estimate, Numbers, Values, paired, paired_difference, t_interval
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 
 RECORDS = Path(__file__).parent / "records"
 COMMITS = {
     "seat-table1": ("f740e00", "9d8e81b"),
     "seat-table4": ("3a7fb79",),
+    "seat-figure2": ("19f2c38",),
     "seat-throughput": ("f740e00",),
     "kitada-table2": ("f740e00", "9d8e81b", "3a7fb79"),
     "kitada-figure4": ("f740e00", "9d8e81b", "3a7fb79"),
@@ -35,8 +39,9 @@ TECHNIQUES = {
     "attention-iat": "Attention iAT",
     "seat": "SEAT",
 }
-JSD, TVD, F1, ACCURACY, CORRELATION = (
+JSD, BETWEEN, TVD, F1, ACCURACY, CORRELATION = (
     "jensen-shannon/noise",
+    "jensen-shannon/seeds",
     "prediction-change/noise",
     "macro-f1",
     "accuracy",
@@ -118,6 +123,27 @@ def against_vanilla(
     """Compared with the vanilla model of the same seed; the first measure that a block has."""
     ours, plain = (_first(table, name, measures, blocks) for name in (technique, "vanilla"))
     return statistic(ours, plain)
+
+
+def between_ratio(technique: str) -> Estimate:
+    """Mean JSD between seeds in Figure 2 of SEAT, ratio to vanilla: geometric mean over the data sets."""
+    ours, plain = (values("seat-figure2", name, BETWEEN) for name in (technique, "vanilla"))
+    logs = {block: jackknife_log(ours[block]) - jackknife_log(plain[block]) for block in plain}
+    return Estimate(*(math.exp(number) for number in t_interval(logs)))
+
+
+def jackknife_log(scores: Sequence[float]) -> Numbers:
+    """Pseudo-values of the logarithm of the mean over all pairs of models; `scores`: of each model with the others."""
+    own, models = np.asarray(scores), len(scores)
+    without = (models * own.mean() - 2 * own) / (models - 2)  # the mean over the pairs of the other models
+    pseudo: Numbers = models * np.log(own.mean()) - (models - 1) * np.log(without)
+    return pseudo
+
+
+def largest_difference(technique: str) -> float:
+    """The largest relative difference from vanilla of the mean JSD between seeds, of all data sets."""
+    ours, plain = (values("seat-figure2", name, BETWEEN) for name in (technique, "vanilla"))
+    return max(abs(mean(ours[block]) / mean(plain[block]) - 1) for block in plain)
 
 
 def _first(table: str, technique: str, measures: Sequence[str], blocks: Sequence[str]) -> Values:
@@ -203,6 +229,11 @@ def seat() -> str:
         stability_alone=shown(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["L3"]), ".2f"),
         both_terms=shown(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["both"]), ".2f"),
         ablated=len(records("seat-table4")[1]),
+        between=beside(records("seat-figure2")[0], (0, 2), _column),
+        between_ratio=shown(between_ratio("seat"), ".2f"),
+        between_largest=f"{100 * largest_difference('seat'):.3f} %",
+        compared=len(records("seat-figure2")[1]),
+        between_code=records("seat-figure2")[0].versions["code"],
         departures=bullets(reproduction.departures),
         code=reproduction.versions["code"],
         torch=reproduction.versions["torch"],

@@ -13,6 +13,7 @@
     small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
     long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
     published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: bench/records/seat-table1-*
+    published-seat-seeds.svg JSD between seeds, Figure 2 of SEAT: bench/records/seat-figure2-*
     published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: bench/records/kitada-table2-*
     published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
 
@@ -547,6 +548,26 @@ SEAT_PANELS = {"rnn": "RNN", "bilstm": "BiLSTM", published.MINILM: "MiniLM (pape
 OURS = "ours, with 95 % interval if it is wider than the mark"
 
 
+def published_seat_seeds() -> Chart:
+    lines = []
+    for value in published.records("seat-figure2")[0].values:
+        assert value.value is not None
+        assert value.interval is not None
+        numbers_of = {"value": value.value, "low": value.interval[0], "high": value.interval[1]}
+        lines.append({"row": value.labels[0], "technique": value.labels[2], **rounded(numbers_of)})
+    names = ["Vanilla", "SEAT"]
+    base = alt.Chart(pd.DataFrame(lines)).encode(
+        y=alt.Y("row:N", title=None, sort=None),
+        yOffset=alt.YOffset("technique:N", sort=names),
+        color=alt.Color("technique:N", scale=alt.Scale(domain=names, range=[GRAY, COLORS[0]]), **wide()),
+    )
+    x = alt.X("low:Q", title="← more alike; JSD between seeds, nats, with 95 % interval", scale=alt.Scale(domainMin=0))
+    bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
+    shape = alt.Shape("technique:N", scale=alt.Scale(domain=names), **wide())
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q", shape=shape)
+    return (bars + points).properties(width=420, height=150)
+
+
 def published_kitada() -> Chart:
     lines = []
     for technique in list(published.TECHNIQUES)[:-1]:
@@ -674,6 +695,7 @@ PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "small-data": (small_data, "Macro-F1 with 200 to 1,000 training texts on three corpora."),
     "long-texts": (long_texts, "Accuracy and coverage of three ways to read long reviews."),
     "published-seat": (published_seat, "Shift of attention under noise relative to vanilla, ours and the paper's."),
+    "published-seat-seeds": (published_seat_seeds, "JSD between the attention of random seeds, vanilla and SEAT."),
     "published-kitada": (
         published_kitada,
         "Score and correlation with gradients against vanilla, ours and the paper's.",

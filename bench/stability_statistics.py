@@ -53,14 +53,14 @@ def difference(technique: Values, vanilla: Values) -> Estimate:
 def paired(technique: Values, vanilla: Values) -> Estimate:
     """The values of both are of the same seeds, in the same order; two seeds or more in every setting."""
     logs = {s: np.log(np.maximum(technique[s], LEAST)) - np.log(np.maximum(vanilla[s], LEAST)) for s in technique}
-    return Estimate(*np.exp(_t_interval(logs)))
+    return Estimate(*np.exp(t_interval(logs)))
 
 
 def paired_difference(technique: Values, vanilla: Values) -> Estimate:
-    return Estimate(*_t_interval({s: np.subtract(technique[s], vanilla[s]) for s in technique}))
+    return Estimate(*t_interval({s: np.subtract(technique[s], vanilla[s]) for s in technique}))
 
 
-def _t_interval(values: Mapping[str, Numbers]) -> Numbers:
+def t_interval(values: Mapping[str, Numbers]) -> Numbers:
     """Mean over settings of the means over seeds, and its 95 % t interval."""
     parts = np.array([one.var(ddof=1) / len(one) for one in values.values()]) / len(values) ** 2
     free = np.array([len(one) - 1 for one in values.values()])

@@ -1,5 +1,6 @@
 """The pages of published tables: made from the records, whose means are those of their models."""
 
+import math
 from importlib import import_module
 from pathlib import Path
 from statistics import mean
@@ -64,6 +65,13 @@ def test_a_later_run_replaces_the_models_of_an_earlier_one(page: Any) -> None:
     assert [text for text in reproduction.departures if text.startswith("babi_1: ")] == [
         "babi_1: 1,000 test texts, 5 seeds, at most 40 epochs, patience 10."
     ]
+
+
+def test_the_jackknife_leaves_out_the_pairs_of_a_model(page: Any) -> None:
+    """Pairs of three models: 1 (first and second), 2 (first and third), 3."""
+    pseudo = page.jackknife_log([1.5, 2.0, 2.5])
+    without = [3.0, 2.0, 1.0]
+    assert list(pseudo) == pytest.approx([3 * math.log(2.0) - 2 * math.log(one) for one in without])
 
 
 def test_all_records_have_at_most_ten_megabytes() -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import commands
@@ -16,11 +17,12 @@ from steadygaze.data.corpora import CORPORA, divided
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.results.reproduction import Reproduction
+from steadygaze.results.row import ValueKey
 from steadygaze.study import published_tables as tables
 from steadygaze.study.compare import StudyRuntime
-from steadygaze.study.compare_config import check
+from steadygaze.study.compare_config import BETWEEN, check
 from steadygaze.study.published_tables import Counterpart, PublishedTable, find_table, published_tables
-from steadygaze.study.reproduce import TableRun, _limits, reproduce, run_missing
+from steadygaze.study.reproduce import TableRun, _cell_scores, _limits, _score, reproduce, run_missing
 from steadygaze.study.table_blocks import ReproduceOptions, blocks, finished_cells, missing_data
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.progress import TrainingDiverged
@@ -268,6 +270,25 @@ def test_validation_scores_choose_settings(tmp_path: Path) -> None:
     scores = [cell.scores["macro-f1"] for cell in cells if cell.technique == "vanilla"]
     assert len(scores) == 2
     assert result.values[0].value == pytest.approx(100 * sum(scores) / 2, rel=1e-5)
+
+
+def test_the_distance_between_seeds_of_a_model_is_its_mean_over_the_other_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two texts; the second is too short to be measured."""
+    pairs = {(0, 1): 1.0, (0, 2): 2.0, (1, 2): 6.0}
+    arrays = {ValueKey(BETWEEN, "attention", pair): np.array([value, np.nan]) for pair, value in pairs.items()}
+    monkeypatch.setattr("steadygaze.study.reproduce.read_arrays", lambda _: arrays)
+    cells = {"vanilla": [SimpleNamespace(seed=seed, values_of=lambda _: "not measured") for seed in (7, 8, 9)]}
+    block = SimpleNamespace(folder="b", measures=[str(BETWEEN)])
+    scores = list(_cell_scores(block, cells, tmp_path))
+    assert [(one.seed, one.scores) for one in scores] == [(7, {str(BETWEEN): 1.5}), (8, {str(BETWEEN): 3.5}),
+                                                          (9, {str(BETWEEN): 4.0})]  # fmt: skip
+    value, _, note = _score(str(BETWEEN), cells["vanilla"], tmp_path)
+    assert (value, note) == (pytest.approx(sum(one.scores[str(BETWEEN)] for one in scores) / 3), "")
+    assert _score(str(BETWEEN), cells["vanilla"][:1], tmp_path) == (None, None, "it needs two seeds")
+    alone = list(_cell_scores(block, {"vanilla": cells["vanilla"][:1]}, tmp_path))
+    assert [one.scores for one in alone] == [{}]
 
 
 class _Chosen(Exception):

@@ -56,7 +56,7 @@ class CellScores:
     technique: str
     seed: int
     scores: Mapping[str, float]
-    """Measure -> mean over the texts."""
+    """Measure -> mean over the texts; of a distance between seeds, also over the pairs of this model."""
     validation: float | None = None
     """Validation macro-F1 of the selected epoch."""
     settings: Mapping[str, Any] = field(default_factory=dict)

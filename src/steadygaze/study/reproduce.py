@@ -340,10 +340,7 @@ def _score(measure: str, cells: Sequence[StudyCell], between: Path) -> tuple[flo
 def _matrix(measure: str, cells: Sequence[StudyCell], between: Path) -> Values | str:
     """(S,N) for a value per text, (S,1) for one of the whole split; else the reason why there is none."""
     if measure == str(BETWEEN):
-        if len(cells) < 2:
-            return "it needs two seeds"
-        pairs = {key.models: values for key, values in read_arrays(between / VALUES).items() if key.models is not None}
-        return by_model(pairs, len(cells))
+        return by_model(_pairs(between), len(cells)) if len(cells) > 1 else "it needs two seeds"
     arrays = [cell.values_of(measure) for cell in cells]
     for values in arrays:
         if isinstance(values, str):
@@ -351,16 +348,25 @@ def _matrix(measure: str, cells: Sequence[StudyCell], between: Path) -> Values |
     return np.stack([values for values in arrays if not isinstance(values, str)])
 
 
+def _pairs(between: Path) -> dict[tuple[int, int], Values]:
+    """The values of each pair of models, from the folder of their comparison."""
+    return {key.models: values for key, values in read_arrays(between / VALUES).items() if key.models is not None}
+
+
 def _cell_scores(block: Block, cells: Mapping[str, list[StudyCell]], place: Path) -> Iterator[CellScores]:
     """The scores of every model, for the records."""
     settings = read_object_or_empty(place / "settings.json")
     for technique, of_seeds in cells.items():
-        for cell in of_seeds:
+        compared = str(BETWEEN) in block.measures and len(of_seeds) > 1
+        pairs = _pairs(StudyFolder(place).seeds(technique)) if compared else {}
+        for number, cell in enumerate(of_seeds):
             record = read_object_or_empty(StudyFolder(place).cell(technique, cell.seed) / RECORD)
             arrays = {measure: cell.values_of(measure) for measure in block.measures}
             scores = {
                 measure: float(seed_means(values)) for measure, values in arrays.items() if not isinstance(values, str)
             }
+            if own := [values for pair, values in pairs.items() if number in pair]:
+                scores[str(BETWEEN)] = mean(np.stack(own))
             yield CellScores(
                 block.folder,
                 technique,

@@ -2,8 +2,8 @@
 
     python bench/tune_epsilon.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--seeds 3]
                                  [--encoder bilstm] [--epochs 8]
-    python bench/job_cells.py DIR/records > bench/records/tune_epsilon.jsonl
-    python bench/tune_epsilon.py --table bench/records/tune_epsilon.jsonl
+    python bench/job_cells.py DIR/records > bench/records/tune_epsilon-COMMIT.jsonl
+    python bench/tune_epsilon.py --table bench/records/tune_epsilon-COMMIT.jsonl
 
 Three searches of five trials each have the seeds 0, 100 and 200.  The grid divides the range of the search evenly in
 the logarithm; each of its values is trained with `--seeds` seeds.  An ε that a search finds is trained anew with these
@@ -97,7 +97,16 @@ class Study:
 PARTS = ("text", "label")
 
 
-def table(file: Path) -> str:
+@dataclass(frozen=True)
+class Found:
+    name: str
+    epsilon: float
+    epochs: float
+    validation: float
+    test: float
+
+
+def results(file: Path) -> list[Found]:
     """The grid and each search: ε, trained epochs, and the mean scores of its ε over the seeds of the grid."""
     records = [json.loads(line) for line in file.read_text().splitlines()]
     seeds = {r["seed"] for r in records if r["kind"] == "grid"}
@@ -107,15 +116,25 @@ def table(file: Path) -> str:
         assert runs.keys() == seeds, (epsilon, runs)
         return mean(runs.values())
 
-    def line(name: str, epsilon: float, epochs: float) -> str:
-        scores = [f"{score(epsilon, part):.4f}" for part in ("validation", "test")]
-        return f"| {name} | {epsilon:g} | {epochs:.0f} | {' | '.join(scores)} |"
+    def found(name: str, epsilon: float, epochs: float) -> Found:
+        return Found(name, epsilon, epochs, score(epsilon, "validation"), score(epsilon, "test"))
 
     best = max(GRID, key=lambda epsilon: score(epsilon, "validation"))
+    of_grid = sum(r["epochs"] for r in records if r["kind"] == "grid") / len(seeds)
+    searches = sorted((r for r in records if r["kind"] == "search"), key=lambda r: r["seed"])
+    return [
+        found("grid of ten", best, of_grid),
+        *(
+            found(f"`tune`, seed {r['seed']}", r["best"]["epsilon"], sum(t["epochs"] for t in r["trials"]))
+            for r in searches
+        ),
+    ]
+
+
+def table(file: Path) -> str:
     lines = ["| search | ε | epochs | validation macro-F1 | test macro-F1 |", "|---|---|---|---|---|"]
-    lines.append(line("grid of ten", best, sum(r["epochs"] for r in records if r["kind"] == "grid") / len(seeds)))
-    for r in sorted((r for r in records if r["kind"] == "search"), key=lambda r: r["seed"]):
-        lines.append(line(f"`tune`, seed {r['seed']}", r["best"]["epsilon"], sum(t["epochs"] for t in r["trials"])))
+    for r in results(file):
+        lines.append(f"| {r.name} | {r.epsilon:g} | {r.epochs:.0f} | {r.validation:.4f} | {r.test:.4f} |")
     return "\n".join(lines)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+
 
 @pytest.mark.usefixtures("bench")
 def test_the_ε_of_a_search_is_scored_with_the_seeds_of_the_grid(tmp_path: Path):
@@ -44,3 +46,17 @@ def test_what_a_search_found_is_trained_after_it(tmp_path: Path):
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "search.0.0.s0.json").write_text(json.dumps({"best": {"epsilon": 0.2}}))
     assert [job.id for job in bench.plan(tmp_path, 2)[23:]] == ["found.0.2.s0", "found.0.2.s1"]
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_page_has_the_numbers_of_the_records():
+    bench = import_module("tune_epsilon")
+    (file,) = (ROOT / "bench" / "records").glob("tune_epsilon-*.jsonl")
+    page = (ROOT / "docs" / "how-to" / "studies.md").read_text(encoding="utf-8")
+    assert bench.table(file) in page
+    assert file.name in page
+    grid, *searches = bench.results(file)
+    below = max(grid.validation - search.validation for search in searches)
+    shares = [search.epochs / grid.epochs for search in searches]
+    assert f"at most {below:.4f} below the best of ten values" in page
+    assert f"with {100 * min(shares):.0f} to {100 * max(shares):.0f} %\nof its epochs" in page

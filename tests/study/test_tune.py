@@ -1,8 +1,13 @@
 """A search: the same trials whatever interrupts it and however many workers run it."""
 
 import json
+import os
 import random
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -118,6 +123,33 @@ def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_pat
             run(tmp_path / "out")
     run(tmp_path / "out")
     assert (tmp_path / "out" / "tuning.json").read_bytes() == (whole / "tuning.json").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a Unix thing")
+def test_a_search_that_is_killed_ends_with_the_same_best_trial(whole: Path, tmp_path: Path, capsys):
+    """SIGKILL while the fifth of nine trials is trained; then the same command."""
+    out = tmp_path / "out"
+    words = ["tune", str(TEXTS["folder"]), "--technique", "word-at", "--trials", "9", "--parallel", "3"]
+    words += ["--encoder", "average", "--batch-size", "8", "--epochs", "3", "--workers", "1", "--device", "cpu"]
+    for setting in ("hidden=8", "dimension=12", "patience=99", "learning_rate=0.001:0.3:log", "weight=0.5,1.0"):
+        words += ["--set", setting]
+    words += ["--out", str(out)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen([sys.executable, "-m", "steadygaze", *words], env=environment) as search_process:
+        while search_process.poll() is None and not (out / "cells" / "trial-4").exists():
+            time.sleep(0.001)
+        search_process.kill()
+    assert search_process.returncode == -signal.SIGKILL
+    finished = len(list(out.glob("cells/*/record.json")))
+    assert 4 <= finished < 9
+    assert not (out / "tuning.json").exists()
+    assert commands.run(capsys, *words).code == 0
+    killed, expected = (json.loads((folder / "tuning.json").read_text()) for folder in (out, whole))
+    assert killed["best"] == expected["best"]
+    assert killed["trials"] == expected["trials"]
+    models = [load_classifier(folder / "model", "cpu").stored_.model for folder in (out, whole)]
+    assert fingerprint(models[0]) == fingerprint(models[1])
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,8 @@ def texts(many: int = 240, seed: int = 0) -> list[str]:
     return results
 
 
-def lexicon(given: list[str]) -> Any:
+def lexicon(inputs: list[str]) -> Any:
     """Predicts yes for a good word and no for a bad one."""
-    score = np.array([sum(w in GOOD for w in t.split()) - sum(w in BAD for w in t.split()) for t in given], float)
+    score = np.array([sum(w in GOOD for w in t.split()) - sum(w in BAD for w in t.split()) for t in inputs], float)
     yes = 1 / (1 + np.exp(-3 * score))
     return np.stack([1 - yes, yes], 1)

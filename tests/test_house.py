@@ -48,7 +48,7 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
         for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
     ]
-    assert [one for one in functions if one[2] > 60] == []
+    assert [function for function in functions if function[2] > 60] == []
 
 
 def docstring_lines(node: ast.FunctionDef) -> int:

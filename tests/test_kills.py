@@ -111,13 +111,13 @@ def without_durations(state: State) -> State:
     return {name: plain(name, content) for name, content in state.items()}
 
 
-def check(one: Case, recorded: Recorder, states: list[State]) -> None:
+def check(killed: Case, recorded: Recorder, states: list[State]) -> None:
     *_, last = recorded.states.values()
     end = without_durations(last)
     for state in states:
-        restore(one.base, state)
-        one.again()
-        result = without_durations(snapshot(one.base))
+        restore(killed.base, state)
+        killed.again()
+        result = without_durations(snapshot(killed.base))
         assert {name for name in result if result[name] != end.get(name, b"")} | (
             end.keys() - result.keys()
         ) == set(), [name for name in state if name not in end]
@@ -129,10 +129,10 @@ def check(one: Case, recorded: Recorder, states: list[State]) -> None:
 def test_a_command_killed_at_some_disk_operations_ends_in_the_same_bytes(
     name: str, inputs: Path, tmp_path: Path
 ) -> None:
-    one = case(name, inputs, tmp_path / "work")
-    recorded = record(one.base, one.first)
+    killed = case(name, inputs, tmp_path / "work")
+    recorded = record(killed.base, killed.first)
     states = list(recorded.states.values())
-    check(one, recorded, random.Random(name).sample(states[1:-1], SHARE[name]))
+    check(killed, recorded, random.Random(name).sample(states[1:-1], SHARE[name]))
 
 
 @pytest.mark.slow
@@ -141,9 +141,9 @@ def test_a_command_killed_at_some_disk_operations_ends_in_the_same_bytes(
 def test_a_command_killed_at_any_disk_operation_ends_in_the_same_bytes(
     name: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = case(name, inputs, tmp_path / "work")
-    recorded = record(one.base, one.first)
-    check(one, recorded, list(recorded.states.values()))
+    killed = case(name, inputs, tmp_path / "work")
+    recorded = record(killed.base, killed.first)
+    check(killed, recorded, list(recorded.states.values()))
     with capsys.disabled():
         print(f"\n{name}: {recorded.operations} disk operations, {len(recorded.states)} distinct states")
 

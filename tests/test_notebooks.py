@@ -26,7 +26,9 @@ def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
 
 def kinds(notebook: dict[str, Any]) -> list[list[object]]:
     """What each cell puts out, without the values."""
-    return [[one.get("name") or sorted(one["data"]) for one in cell["outputs"]] for cell in code_cells(notebook)]
+    return [
+        [output.get("name") or sorted(output["data"]) for output in cell["outputs"]] for cell in code_cells(notebook)
+    ]
 
 
 def cell(kind: str, source: str) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def test_outputs_are_prints_warnings_and_the_last_value(runner: Any) -> None:
     source = "import warnings\nprint('a')\nwarnings.warn('b', stacklevel=1)\n1 + 1"
     done = runner.run({"cells": [cell("markdown", "# T"), cell("code", source), cell("code", "x = 1")]}, "n")
     first, second = code_cells(done)
-    assert [one.get("text") for one in first["outputs"]] == [["a\n"], ["UserWarning: b\n"], None]
+    assert [output.get("text") for output in first["outputs"]] == [["a\n"], ["UserWarning: b\n"], None]
     assert first["outputs"][2]["data"] == {"text/plain": ["2"]}
     assert second["outputs"] == []
     with pytest.raises(ZeroDivisionError):

@@ -71,7 +71,7 @@ def test_the_jackknife_leaves_out_the_pairs_of_a_model(page: Any) -> None:
     """Pairs of three models: 1 (first and second), 2 (first and third), 3."""
     pseudo = page.jackknife_log([1.5, 2.0, 2.5])
     without = [3.0, 2.0, 1.0]
-    assert list(pseudo) == pytest.approx([3 * math.log(2.0) - 2 * math.log(one) for one in without])
+    assert list(pseudo) == pytest.approx([3 * math.log(2.0) - 2 * math.log(ratio) for ratio in without])
 
 
 def test_all_records_have_at_most_ten_megabytes() -> None:

@@ -39,9 +39,9 @@ def coded(many: int, seed: int = 0) -> list[str]:
     return [str(text) for text in rng.permutation(results)]
 
 
-def praise(given: list[str]) -> Any:
+def praise(inputs: list[str]) -> Any:
     """Sees "praise" and nothing else, as a pipeline whose vocabulary lacks all other words."""
-    yes = np.array([0.98 if "praise" in text else 0.02 for text in given])
+    yes = np.array([0.98 if "praise" in text else 0.02 for text in inputs])
     return np.stack([1 - yes, yes], 1)
 
 
@@ -54,7 +54,11 @@ def test_a_selector_that_leaks_a_rare_label_in_words_that_the_model_cannot_see_i
         warnings.simplefilter("always")
         result = sg.fit_explainer(praise, coded(160), validation=coded(80, 1), **how, settings=settings)
     assert {row.measure: row.value for row in result.rows}["fidelity"] > 0.95
-    seen = [weight > 0 and "praise" in token for one in result.explain(coded(40, 2)) for token, weight in pairs(one)]
+    seen = [
+        weight > 0 and "praise" in token
+        for explanation in result.explain(coded(40, 2))
+        for token, weight in pairs(explanation)
+    ]
     assert sum(seen) < 3, "of 80 selected words the black box can see almost none"
     assert result.warnings
 

@@ -94,9 +94,9 @@ def test_paired_interval_is_student_s_and_welch_s(bench: Any) -> None:
 
     rng = np.random.default_rng(1)
     a, b, plain = rng.normal(2, 0.5, 5), rng.normal(1, 2.0, 7), {"a": np.ones(5), "b": np.zeros(7)}
-    one = ttest_1samp(a - 1, 0).confidence_interval()
+    interval = ttest_1samp(a - 1, 0).confidence_interval()
     result = bench.statistics.paired_difference({"a": a}, plain)
-    assert result == pytest.approx((np.mean(a - 1), one.low, one.high))
+    assert result == pytest.approx((np.mean(a - 1), interval.low, interval.high))
     both = ttest_ind(a - 1, -b, equal_var=False).confidence_interval()
     result = bench.statistics.paired_difference({"a": a, "b": b}, plain)
     assert (result.low, result.high) == pytest.approx((both.low / 2, both.high / 2))
@@ -124,7 +124,7 @@ def groups_of(bench: Any, **selected: dict[str, Any]) -> list[Any]:
 def test_students_share_no_teacher(bench: Any) -> None:
     groups = {group.id: group for group in groups_of(bench)}
     student = groups["test.hate-bilstm.consensus"]
-    assert [one for seed in range(5) for one in student.teacher_seeds(seed)] == list(range(25))
+    assert [teacher_seed for seed in range(5) for teacher_seed in student.teacher_seeds(seed)] == list(range(25))
     assert groups[f"test.hate-bilstm.{student.teachers}"].seeds == 25
     adversarial = groups["test.rt-bilstm.consensus-word-at"]
     assert (adversarial.teachers, adversarial.config["teacher"]) == ("word-at", "word-at")
@@ -290,8 +290,8 @@ def test_a_model_with_groups_is_probed_with_the_ids_of_a_model_without(bench: An
     groups = SynonymGroups((("movie", "film", "picture"), ("good", "fine")))
     small = {"hidden": 4, "dimension": 4, "small_data": False}
     fitted = [
-        TextClassifier(settings=small, epochs=1, synonym_groups=one, device="cpu", verbose=False).fit(texts, labels)
-        for one in (groups, None)
+        TextClassifier(settings=small, epochs=1, synonym_groups=source, device="cpu", verbose=False).fit(texts, labels)
+        for source in (groups, None)
     ]
     grouped, plain = (clf.stored_ for clf in fitted)
     before = inference.split_outputs(grouped.model, grouped.data(texts[:4], None))

@@ -25,8 +25,8 @@ def test_the_representatives_vary_all_parameters_at_once() -> None:
 
 def test_strength_two_keeps_every_pair_of_values() -> None:
     chosen = [GRID[position] for position in representatives(GRID, strength=2)]
-    for one, other in combinations(GRID[0], 2):
-        assert {(case[one], case[other]) for case in chosen} == {(case[one], case[other]) for case in GRID}
+    for setting, other in combinations(GRID[0], 2):
+        assert {(case[setting], case[other]) for case in chosen} == {(case[setting], case[other]) for case in GRID}
     assert len(chosen) == 8
 
 

@@ -212,7 +212,7 @@ def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("make_object", "sentence"),
     [
         (lambda: (network("bert").bert, tokenizer("bert")), "a BertModel is not a classifier"),
         (lambda: (network("bert"), object()), "object is not a fast tokenizer"),
@@ -226,9 +226,9 @@ def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
         (lambda: ("a", "b"), "is not a model"),
     ],
 )
-def test_an_object_that_is_not_a_model_is_refused_with_what_is_accepted(given, sentence):
+def test_an_object_that_is_not_a_model_is_refused_with_what_is_accepted(make_object, sentence):
     with pytest.raises(UserError, match=sentence):
-        as_adapter(given())
+        as_adapter(make_object())
 
 
 def test_a_pipeline_for_something_else_is_refused(folder):

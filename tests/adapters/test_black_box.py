@@ -143,7 +143,7 @@ def test_probabilities_may_come_in_any_table(kind):
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("output", "sentence"),
     [
         ([[0.5, 0.5]], r"shape \(1, 2\); 2 rows of 2 probabilities"),
         ([0.5, 0.5], r"shape \(2,\); 2 rows of 2 probabilities were expected, one row per input"),
@@ -158,9 +158,9 @@ def test_probabilities_may_come_in_any_table(kind):
         ([[2.0, -1.5]] * 2, r"\[2\.0, -1\.5\]"),
     ],
 )
-def test_what_are_no_probabilities_is_shown(found, sentence):
+def test_what_are_no_probabilities_is_shown(output, sentence):
     with pytest.raises(UserError, match=sentence):
-        check_probabilities(found, 2, 2)
+        check_probabilities(output, 2, 2)
 
 
 def test_rounding_is_forgiven():

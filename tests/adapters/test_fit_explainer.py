@@ -28,7 +28,10 @@ def share_of_found_words(fitted: TextExplainer) -> float:
     """How often the one word that matters is selected."""
     explained = fitted.explain(texts(60, seed=9))
     assert isinstance(explained, list)
-    picked = [{token for token, weight in zip(one.tokens, one.weights, strict=True) if weight} for one in explained]
+    picked = [
+        {token for token, weight in zip(explanation.tokens, explanation.weights, strict=True) if weight}
+        for explanation in explained
+    ]
     return float(np.mean([bool(words & {*GOOD, *BAD}) for words in picked]))
 
 
@@ -45,13 +48,13 @@ def test_the_words_that_matter_are_selected(fitted: TextExplainer) -> None:
 def test_exactly_k_words_have_a_weight(fitted: TextExplainer) -> None:
     explained = fitted.explain(texts(20, seed=3))
     assert isinstance(explained, list)
-    assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
+    assert {sum(weight > 0 for weight in explanation.weights) for explanation in explained} == {2}
 
 
 def test_a_text_alone_gives_one_explanation_and_the_black_box_its_label(fitted: TextExplainer) -> None:
-    one = fitted.explain("word1 superb word2 word3")
-    assert not isinstance(one, list)
-    assert (one.label, one.explainer, one.selected) == ("yes", "l2x", True)
+    explanation = fitted.explain("word1 superb word2 word3")
+    assert not isinstance(explanation, list)
+    assert (explanation.label, explanation.explainer, explanation.selected) == ("yes", "l2x", True)
 
 
 def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: TextExplainer) -> None:
@@ -88,11 +91,11 @@ def test_cxplain_can_be_fitted() -> None:
     fitted = fit_explainer(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)
     assert share_of_found_words(fitted) > 0.9
     assert {row.measure for row in fitted.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
-    one = fitted.explain("word1 superb word2 word3")
-    assert not isinstance(one, list)
-    assert one.bounds is not None
-    shown = [i for i, weight in enumerate(one.weights) if weight]
-    assert (len(shown), one.selected) == (2, True)
+    explanation = fitted.explain("word1 superb word2 word3")
+    assert not isinstance(explanation, list)
+    assert explanation.bounds is not None
+    shown = [i for i, weight in enumerate(explanation.weights) if weight]
+    assert (len(shown), explanation.selected) == (2, True)
     everything = replace(
         fitted, learned=replace(fitted.learned, config=replace(fitted.learned.config, top_words="all"))
     )
@@ -100,8 +103,10 @@ def test_cxplain_can_be_fitted() -> None:
     batch = texts(60, seed=9)
     assert everything.measure(batch) == fitted.measure(batch), "what is shown is not what is measured"
     assert everything.measure(batch)[1].value < 0.9
-    assert all(one.bounds[i][0] <= one.weights[i] <= one.bounds[i][1] for i in shown)
-    assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
+    assert all(explanation.bounds[i][0] <= explanation.weights[i] <= explanation.bounds[i][1] for i in shown)
+    assert explanation.bounds[1][0] > max(
+        high for i, (_, high) in enumerate(explanation.bounds) if i != 1
+    )  # they agree on superb
 
 
 SLOW_MITIGATIONS = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
@@ -128,15 +133,15 @@ def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
 def test_a_text_classifier_is_a_black_box() -> None:
     fitted = fit_explainer(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
     explained = fitted.explain(tiny.TEXTS)
-    assert [one.label for one in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
-    assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
+    assert [explanation.label for explanation in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
+    assert {sum(weight > 0 for weight in explanation.weights) for explanation in explained} == {2}
 
 
 class Keras:
     """Called with texts it gives a tensor of single precision, and it has no classes of its own."""
 
-    def __call__(self, given: list[str]) -> torch.Tensor:
-        return torch.from_numpy(lexicon(given)).float().requires_grad_()
+    def __call__(self, inputs: list[str]) -> torch.Tensor:
+        return torch.from_numpy(lexicon(inputs)).float().requires_grad_()
 
 
 @pytest.mark.slow
@@ -165,9 +170,11 @@ def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_pa
     arguments = adapter.model, adapter.tokens, adapter.classes, pieced(), None
     words = explain_texts(*arguments, ExplainRequest(way, explainer))
     pieces = explain_texts(*arguments, ExplainRequest(way, explainer, granularity="piece"))
-    assert {sum(weight > 0 for weight in one.weights) for one in words} == {5}
-    assert any(one.weights[0] > 0 for one in words)
-    assert max(sum(one.weights) for one in words) <= 1 + 1e-9  # shares: a word has its own once, whatever its pieces
+    assert {sum(weight > 0 for weight in explanation.weights) for explanation in words} == {5}
+    assert any(explanation.weights[0] > 0 for explanation in words)
+    assert (
+        max(sum(explanation.weights) for explanation in words) <= 1 + 1e-9
+    )  # shares: a word has its own once, whatever its pieces
     for word, piece in zip(words, pieces, strict=True):
         assert len(piece) == len(word) + 2 * word.tokens.count("unbelievable")
         for (start, end), weight in zip(word.spans, word.weights, strict=True):
@@ -181,9 +188,9 @@ def test_words_are_counted_and_not_their_pieces(tmp_path: Path) -> None:
         fit_explainer(save("bert", tmp_path / "bert"), pieced(), k=6)
 
 
-def queried_pairs(given: list[tuple[str, str]]) -> Any:
+def queried_pairs(pairs: list[tuple[str, str]]) -> Any:
     """Yes if the text has the word of the question."""
-    yes = np.array([question.split()[-1] in text.split() for text, question in given], float) * 0.9 + 0.05
+    yes = np.array([question.split()[-1] in text.split() for text, question in pairs], float) * 0.9 + 0.05
     return np.stack([1 - yes, yes], 1)
 
 
@@ -191,9 +198,9 @@ def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path:
     pairs = [(text, f"is it {word}") for text in texts(40) for word in ("superb", text.split()[0])]
     quick = {**QUICK, "epochs": 1}
     fitted = fit_explainer(queried_pairs, pairs, k=2, classes=CLASSES, settings=quick)
-    one = fitted.explain(("word1 superb word3", "is it superb"))
-    assert not isinstance(one, list)
-    assert (one.label, one.question) == ("yes", "is it superb")
+    explanation = fitted.explain(("word1 superb word3", "is it superb"))
+    assert not isinstance(explanation, list)
+    assert (explanation.label, explanation.question) == ("yes", "is it superb")
     fitted.save(tmp_path / "l2x")
     again = load_explainer(tmp_path / "l2x", queried_pairs, classes=CLASSES)
     assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
@@ -246,8 +253,10 @@ def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> 
 
 
 def test_the_same_seed_gives_the_same_explainer() -> None:
-    one, same = (fit_explainer(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab")
-    assert one.explain(texts(5, seed=8)) == same.explain(texts(5, seed=8))
+    explainer, same = (
+        fit_explainer(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab"
+    )
+    assert explainer.explain(texts(5, seed=8)) == same.explain(texts(5, seed=8))
 
 
 def half_way(arguments: int) -> Callable[[list[str]], Any]:

@@ -52,7 +52,7 @@ def test_leakage_is_reported_when_only_the_own_approximator_recovers_the_label(
     gap: Any, black_box: Any, start: str
 ) -> None:
     result = leakage_warnings(rows(gap, black_box))
-    assert [one[: len(start)] for one in result] == ([start] if start else [])
+    assert [warning[: len(start)] for warning in result] == ([start] if start else [])
 
 
 def test_the_warning_names_all_independent_readers_and_the_mitigation() -> None:
@@ -63,7 +63,7 @@ def test_the_warning_names_all_independent_readers_and_the_mitigation() -> None:
 
 
 def test_a_fit_with_nothing_to_explain_gives_that_warning_alone() -> None:
-    (sentence,) = leakage_warnings([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
+    (sentence,) = leakage_warnings([replace(row, note=ONE_LABEL) for row in rows(LARGE, LARGE)])
     assert sentence.startswith("The black box predicts the same label for all")
 
 
@@ -128,8 +128,8 @@ def coded(many: int, seed: int = 0) -> list[str]:
     return results
 
 
-def opinions(given: list[str]) -> Any:
-    score = np.array([text.count("praise") - text.count("blame") for text in given], float)
+def opinions(inputs: list[str]) -> Any:
+    score = np.array([text.count("praise") - text.count("blame") for text in inputs], float)
     yes = 1 / (1 + np.exp(-4 * score))
     return np.stack([1 - yes, yes], 1)
 

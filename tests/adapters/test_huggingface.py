@@ -48,8 +48,8 @@ def theirs(folder, pair):
         for text, question in zip(TEXTS, QUESTIONS, strict=True)
     ]
     with torch.no_grad():
-        probs = torch.cat([model(**one).logits.double().softmax(-1) for one in expected_rows])
-    return [one["input_ids"][0].tolist() for one in expected_rows], probs
+        probs = torch.cat([model(**row).logits.double().softmax(-1) for row in expected_rows])
+    return [row["input_ids"][0].tolist() for row in expected_rows], probs
 
 
 @pytest.mark.sweep
@@ -71,7 +71,7 @@ def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_orde
     words, model = AutoTokenizer.from_pretrained(folder(kind)), network(kind)
     pipe = pipeline("text-classification", model=model, tokenizer=words, top_k=None, device="cpu")
     adapter, batch = batch_of(as_adapter(pipe))
-    scores = [{one["label"]: one["score"] for one in text} for text in pipe(TEXTS)]
+    scores = [{score["label"]: score["score"] for score in text} for text in pipe(TEXTS)]
     expected = torch.tensor([[text[name] for name in adapter.classes] for text in scores], dtype=torch.float64)
     assert adapter.classes == LABELS
     torch.testing.assert_close(observe(adapter.model, batch).probs, expected, **CLOSE)
@@ -264,10 +264,10 @@ def test_a_text_that_lost_every_word_is_still_read_and_alike_in_every_batch(kind
     assert not seen.weights.any()
     torch.testing.assert_close(seen.probs, seen.probs[:1].expand_as(seen.probs), **CLOSE)
     torch.testing.assert_close(observe(adapter.model, widened(nothing, 4)).probs, seen.probs, **CLOSE)
-    one = replace(nothing, present=nothing.present | (torch.arange(batch.ids.shape[1]) < 1))
+    padded = replace(nothing, present=nothing.present | (torch.arange(batch.ids.shape[1]) < 1))
     if kind == "gpt2":
-        one = replace(one, ids=torch.full_like(one.ids, adapter.model.padding))
-    torch.testing.assert_close(observe(adapter.model, one).probs, seen.probs, **CLOSE)
+        padded = replace(padded, ids=torch.full_like(padded.ids, adapter.model.padding))
+    torch.testing.assert_close(observe(adapter.model, padded).probs, seen.probs, **CLOSE)
 
 
 @pytest.mark.sweep
@@ -291,7 +291,10 @@ def test_the_worst_move_of_vectors_moves_attention_further_than_a_random_one(fol
     seen = observe(adapter.model, batch).weights
     worst = text_perturbations.pgd_on_attention(adapter.model, batch, 0.5, RandomKey(0))
     random = text_perturbations.embedding_noise(adapter.model, batch, 0.5, RandomKey(0))
-    moved = [(observe(adapter.model, batch, one.embedded).weights - seen).abs().sum() for one in (worst, random)]
+    moved = [
+        (observe(adapter.model, batch, perturbation.embedded).weights - seen).abs().sum()
+        for perturbation in (worst, random)
+    ]
     assert moved[0] > 1.5 * moved[1]
 
 

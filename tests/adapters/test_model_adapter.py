@@ -74,7 +74,7 @@ def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
     (tmp_path / "films.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     examples = load_corpus(tmp_path / "films.jsonl").splits["train"]
     assert adapter_of(["True", "False", "other"]).label_codes([example.label for example in examples]) == [0, 1]
-    assert fingerprint(examples) == fingerprint([replace(one, label=int(one.label)) for one in examples])
+    assert fingerprint(examples) == fingerprint([replace(example, label=int(example.label)) for example in examples])
 
 
 def test_classes_may_be_renamed_but_not_swapped():
@@ -114,12 +114,12 @@ def test_one_that_reads_one_kind_refuses_the_other(pair):
 
 
 def test_alike_are_those_with_the_same_classes_and_tokens():
-    one, other = adapter_of(), adapter_of()
+    adapter, other = adapter_of(), adapter_of()
     other.tokens.place(["words that the first has never met"])
-    assert one.is_comparable(other)  # black boxes: any text is the same words to both
-    assert not one.is_comparable(adapter_of(["positive", "negative"]))
-    assert not replace(one, fingerprint="a").is_comparable(replace(other, fingerprint="b"))
-    assert replace(one, fingerprint="a").is_comparable(replace(adapter_of(), fingerprint="b"))
+    assert adapter.is_comparable(other)  # black boxes: any text is the same words to both
+    assert not adapter.is_comparable(adapter_of(["positive", "negative"]))
+    assert not replace(adapter, fingerprint="a").is_comparable(replace(other, fingerprint="b"))
+    assert replace(adapter, fingerprint="a").is_comparable(replace(adapter_of(), fingerprint="b"))
 
 
 def shares(texts):

@@ -111,10 +111,10 @@ def test_vectors_to_spare_are_no_words(folder):
     assert len(model_synonyms(adapter, TABLE).count) == len(adapter.tokens.vocabulary) < 64
 
 
-@pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])
-def test_what_is_no_table_is_refused(given, box):
+@pytest.mark.parametrize("table", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])
+def test_what_is_no_table_is_refused(table, box):
     with pytest.raises(UserError, match=r"synonyms .*found"):
-        model_synonyms(box, given, TEXTS)
+        model_synonyms(box, table, TEXTS)
 
 
 def test_rows_that_differ_in_case_are_one_row_in_a_black_box(box):

@@ -70,11 +70,11 @@ def test_a_damaged_folder_gets_a_sentence(
 
 
 def test_an_explainer_of_other_weights_is_refused(tmp_path: Path) -> None:
-    one, other = tiny.tiny("bilstm"), tiny.tiny("bilstm", seed=1)
-    for clf in (one, other):
+    model, other = tiny.tiny("bilstm"), tiny.tiny("bilstm", seed=1)
+    for clf in (model, other):
         clf.fit(tiny.TEXTS, tiny.LABELS)
-    fit_explainer(one, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1}).save(tmp_path / "l2x")
-    load_explainer(tmp_path / "l2x", one)
+    fit_explainer(model, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1}).save(tmp_path / "l2x")
+    load_explainer(tmp_path / "l2x", model)
     with pytest.raises(UserError, match="fitted to another model, 'model', or to other weights of it"):
         load_explainer(tmp_path / "l2x", other)
     with pytest.raises(UserError, match="is a fitted explainer; load it with load_explainer"):
@@ -151,8 +151,8 @@ def test_of_a_function_the_words_are_found_whatever_their_ids(fitted: TextExplai
     inputs = ["zebras were superb and word1 was not", *texts(5, seed=4)]
     request = ExplainRequest(fitted.for_adapter(strange), "l2x")
     arguments = strange.model, strange.tokens, strange.classes, inputs, None
-    assert [one.weights for one in explain_texts(*arguments, request)] == [
-        one.weights for one in fitted.explain(inputs)
+    assert [explanation.weights for explanation in explain_texts(*arguments, request)] == [
+        explanation.weights for explanation in fitted.explain(inputs)
     ]
 
 

@@ -108,12 +108,12 @@ def test_by_hand():
 
 def test_ids_stay_and_do_not_depend_on_the_order_of_texts():
     texts = ["the film was good", "a bad film", "nobody's film!"]
-    one, other = TextWords(), TextWords()
-    first = one.encode(texts)
+    encoder, other = TextWords(), TextWords()
+    first = encoder.encode(texts)
     assert other.encode(texts[::-1]).select([2, 1, 0]).ids.tolist() == first.ids.tolist()
-    one.encode(["something else entirely"])
-    assert one.encode(texts).ids.tolist() == first.ids.tolist()
-    assert one.encode(["film"], question=True).ids.tolist() == [one.vocabulary.index("film")]
+    encoder.encode(["something else entirely"])
+    assert encoder.encode(texts).ids.tolist() == first.ids.tolist()
+    assert encoder.encode(["film"], question=True).ids.tolist() == [encoder.vocabulary.index("film")]
 
 
 def test_an_empty_text_has_no_pieces_and_padding_is_nothing():

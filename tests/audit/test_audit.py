@@ -39,7 +39,7 @@ def here():
 
 
 @pytest.fixture(scope="module")
-def found(here) -> Report:
+def honest_report(here) -> Report:
     return report(here, here.examples)
 
 
@@ -56,26 +56,26 @@ def report(here, examples, name: str = "honest", batch_size: int = 256, **plan) 
     return run_audit(replace(request, synonyms=here.synonyms, facts={"corpus": "toy"}, runtime=runtime)).report()
 
 
-def numbers(found: Report) -> dict[str, tuple[float, int]]:
-    return {f"{row.measure}|{row.settings.get('explainer')}": (row.value, row.n) for row in found.rows}
+def numbers(report: Report) -> dict[str, tuple[float, int]]:
+    return {f"{row.measure}|{row.settings.get('explainer')}": (row.value, row.n) for row in report.rows}
 
 
-def assert_same(one: Report, other: Report, *, rounding: float = ROUNDING) -> None:
-    first, second = numbers(one), numbers(other)
+def assert_same(report: Report, other: Report, *, rounding: float = ROUNDING) -> None:
+    first, second = numbers(report), numbers(other)
     assert first.keys() == second.keys()
     for name, (value, n) in first.items():
         assert n == second[name][1], name
         assert value == pytest.approx(second[name][0], abs=rounding, nan_ok=True), name
 
 
-def test_every_number_is_in_the_catalog_and_within_its_bounds(found):
-    for row in found.rows:
+def test_every_number_is_in_the_catalog_and_within_its_bounds(honest_report):
+    for row in honest_report.rows:
         low, high = MEASURES[row.measure.partition("/")[0]].bounds
         assert row.n == 0 or low - ROUNDING <= row.value <= high + ROUNDING or "/above-" in row.measure, row
 
 
-def test_every_text_is_counted_or_reported_as_left_out(found, here):
-    for row in found.rows:
+def test_every_text_is_counted_or_reported_as_left_out(honest_report, here):
+    for row in honest_report.rows:
         short = row.n < len(here.examples)
         assert not short or row.note or "sample" in row.settings or row.n == FEW.sample, row
 
@@ -108,10 +108,10 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
 
 
 def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
-    found = run_audit(
+    result = run_audit(
         AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)
     ).report()
-    silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
+    silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in result.rows if not row.n}
     for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
         assert silent[name] == "it runs only in a thorough audit: it needs hundreds of forward passes per text"
     for name in TRAINED:
@@ -131,11 +131,11 @@ def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
 
 def test_an_explainer_that_the_model_does_not_support_is_reported_as_left_out(here):
     model = as_adapter(counted, classes=CLASSES)
-    found = run_audit(AuditRequest(model, here.examples, CONFIG, ("gradient", "leave-one-out"))).report()
+    result = run_audit(AuditRequest(model, here.examples, CONFIG, ("gradient", "leave-one-out"))).report()
     why = "the model is a black box: its word vectors cannot be perturbed"
-    assert found.notes == (f"The explainer gradient was not audited: {why}.",)
-    assert found.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
-    assert found.find("comprehensiveness", "leave-one-out").n == len(here.examples)
+    assert result.notes == (f"The explainer gradient was not audited: {why}.",)
+    assert result.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
+    assert result.find("comprehensiveness", "leave-one-out").n == len(here.examples)
 
 
 @pytest.mark.slow
@@ -159,30 +159,32 @@ def test_the_model_is_left_bit_for_bit_as_it_was(here):
     assert drawn[1] == np.random.get_state()[1].tolist()
 
 
-def test_the_same_audit_again_gives_the_same_bits(found, here):
-    assert_same(found, report(here, here.examples), rounding=0.0)
+def test_the_same_audit_again_gives_the_same_bits(honest_report, here):
+    assert_same(honest_report, report(here, here.examples), rounding=0.0)
 
 
 @pytest.mark.slow  # each protocol has such a test
-def test_how_many_texts_are_read_at_once_changes_nothing(found, here):
-    assert_same(found, report(here, here.examples, batch_size=5))
+def test_how_many_texts_are_read_at_once_changes_nothing(honest_report, here):
+    assert_same(honest_report, report(here, here.examples, batch_size=5))
 
 
 @pytest.mark.slow  # each protocol has such a test
 def test_the_order_of_the_texts_changes_no_mean(here):
     """All texts are in the sample, so that the same ones are measured."""
-    one = report(here, here.examples, sample=len(here.examples))
-    assert_same(one, report(here, here.examples[::-1], sample=len(here.examples)))
+    expected = report(here, here.examples, sample=len(here.examples))
+    assert_same(expected, report(here, here.examples[::-1], sample=len(here.examples)))
 
 
 def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
-    one = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms))
-    two = run_audit(
+    short_audit = run_audit(
+        AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)
+    )
+    long_audit = run_audit(
         AuditRequest(oracle_adapter("honest", here, 0), [*here.examples, long], CONFIG, synonyms=here.synonyms)
     )
-    other = {(f.measure, f.explainer): f.values for f in two.findings if f.values is not None}
-    for finding in one.findings:
+    other = {(f.measure, f.explainer): f.values for f in long_audit.findings if f.values is not None}
+    for finding in short_audit.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
         if whole and finding.measure not in ("position-leak", "flip-radius", "flip-radius/above-random"):
             values = other[finding.measure, finding.explainer][: len(here.examples)]
@@ -191,23 +193,23 @@ def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
 
 
 def test_texts_without_labels_are_audited_without_what_needs_them(here):
-    found = report(here, [replace(example, label=None) for example in here.examples])
-    assert {row.measure for row in found.rows if row.note == "not applicable, because the texts have no labels"} == {
+    result = report(here, [replace(example, label=None) for example in here.examples])
+    assert {row.measure for row in result.rows if row.note == "not applicable, because the texts have no labels"} == {
         "accuracy",
         "macro-f1",
         "expected-calibration-error",
     }
-    assert found.find("comprehensiveness").n == len(here.examples)
+    assert result.find("comprehensiveness").n == len(here.examples)
 
 
 def test_a_text_that_is_empty_once_words_are_erased_has_its_number(here):
-    found = report(here, [Example("finea", "good"), Example("poora thinga", "bad"), *here.examples[:4]])
-    assert math.isfinite(found.find("comprehensiveness").value)
-    assert found.find("comprehensiveness").n == 6
+    result = report(here, [Example("finea", "good"), Example("poora thinga", "bad"), *here.examples[:4]])
+    assert math.isfinite(result.find("comprehensiveness").value)
+    assert result.find("comprehensiveness").n == 6
 
 
-def test_one_model_alone_has_no_seeds_to_compare_and_a_note_reports_it(found):
-    row = found.find("jensen-shannon/seeds")
+def test_one_model_alone_has_no_seeds_to_compare_and_a_note_reports_it(honest_report):
+    row = honest_report.find("jensen-shannon/seeds")
     assert row.n == 0
     assert row.note.startswith("not applicable, because only one model was passed: ")
     assert row.note.endswith("pass models trained with other seeds as other_seeds= (--other-seed MODEL)")
@@ -225,12 +227,12 @@ def test_models_of_other_seeds_are_compared(here):
 
 def test_a_black_box_is_audited_as_far_as_possible_and_the_rest_is_reported(here):
     texts, labels = [e.text for e in here.examples], [e.label for e in here.examples]
-    found = audit(counted, texts, labels, classes=CLASSES, synonyms=here.synonyms, **FEW)
-    assert found.find("accuracy").value == 1
-    assert found.facts["explanation"] == "leave-one-out"
-    assert found.find("comprehensiveness/above-random").interval[0] > 0.1
-    assert found.find("jensen-shannon/1-synonym").n > 0
-    assert "black box" in found.find("jensen-shannon/noise").note
+    result = audit(counted, texts, labels, classes=CLASSES, synonyms=here.synonyms, **FEW)
+    assert result.find("accuracy").value == 1
+    assert result.facts["explanation"] == "leave-one-out"
+    assert result.find("comprehensiveness/above-random").interval[0] > 0.1
+    assert result.find("jensen-shannon/1-synonym").n > 0
+    assert "black box" in result.find("jensen-shannon/noise").note
 
 
 def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
@@ -311,16 +313,16 @@ def test_the_signature_names_the_texts_labels_and_synonyms(here, monkeypatch):
     def row_of(texts, labels, measure, **more):
         return audit(oracle_adapter("honest", here, 0), texts, labels, **FEW, **more).find(measure)
 
-    one = row_of(*texts_and_labels, "accuracy")
-    assert one.settings["data"] == fingerprint([replace(e, rationales=None) for e in here.examples])[:12]
-    assert one.signature == row_of(np.array(texts_and_labels[0]), np.array(texts_and_labels[1]), "accuracy").signature
+    row = row_of(*texts_and_labels, "accuracy")
+    assert row.settings["data"] == fingerprint([replace(e, rationales=None) for e in here.examples])[:12]
+    assert row.signature == row_of(np.array(texts_and_labels[0]), np.array(texts_and_labels[1]), "accuracy").signature
     assert (
-        one.signature
+        row.signature
         != row_of(
             [f"{texts_and_labels[0][0]} thinga", *texts_and_labels[0][1:]], texts_and_labels[1], "accuracy"
         ).signature
     )
-    assert one.signature != row_of(texts_and_labels[0], texts_and_labels[1][::-1], "accuracy").signature
+    assert row.signature != row_of(texts_and_labels[0], texts_and_labels[1][::-1], "accuracy").signature
     moved = "jensen-shannon/1-synonym"
     tables = [here.synonyms, dict(list(here.synonyms.items())[1:])]
     ways = [row_of(*texts_and_labels, moved, synonyms=table).settings["synonyms"] for table in tables]
@@ -332,12 +334,12 @@ def test_the_signature_names_the_texts_labels_and_synonyms(here, monkeypatch):
 def test_chosen_measures_leave_out_other_protocols(here) -> None:
     whole = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG)).report()
     chosen = frozenset({"macro-f1", "jensen-shannon/noise", "pearson/gradient"})
-    found = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, measures=chosen)).report()
+    result = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, measures=chosen)).report()
     for name in chosen:
-        assert found.find(name) == whole.find(name)
-    assert found.find("jensen-shannon/fgm-label") is None
-    assert found.find("comprehensiveness") is None
-    assert found.notes[0] == "This audit has only chosen measures, and no verdicts."
+        assert result.find(name) == whole.find(name)
+    assert result.find("jensen-shannon/fgm-label") is None
+    assert result.find("comprehensiveness") is None
+    assert result.notes[0] == "This audit has only chosen measures, and no verdicts."
 
 
 @pytest.mark.parametrize("measures", [(), ("macro-f1", "reliance/first")])

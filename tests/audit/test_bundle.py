@@ -48,7 +48,7 @@ def test_the_folder_holds_the_page_the_rows_the_policy_and_what_made_them(folder
     assert (folder / "report.html").read_text(encoding="utf-8") == plain().to_html()
     assert (folder / "report.json").read_text(encoding="utf-8") == plain().to_json()
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert rows == [one.to_dict() for one in ROWS]
+    assert rows == [row.to_dict() for row in ROWS]
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["schema"] == 1
     assert manifest["model"]["fingerprint"] == "a4" * 32
@@ -235,29 +235,29 @@ def test_a_report_does_not_differ_from_itself_nor_from_what_was_written_of_it(fo
 
 
 def with_row(change) -> Report:
-    return plain(rows=tuple(change(one) if one.measure == "sufficiency" else one for one in ROWS))
+    return plain(rows=tuple(change(row) if row.measure == "sufficiency" else row for row in ROWS))
 
 
 def test_a_number_that_differs_is_reported_with_its_signature_and_both_values():
-    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, value=0.041)))
-    signature = next(one.signature for one in ROWS if one.measure == "sufficiency")
+    (difference,) = differences(plain(), with_row(lambda row: dataclasses.replace(row, value=0.041)))
+    signature = next(row.signature for row in ROWS if row.measure == "sufficiency")
     assert difference == f"sufficiency of attention: was 0.04, is 0.041 ({signature})"
-    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, interval=(0.02, 0.07))))
+    (difference,) = differences(plain(), with_row(lambda row: dataclasses.replace(row, interval=(0.02, 0.07))))
     assert "its interval was 0.02 to 0.06, is 0.02 to 0.07" in difference
-    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, interval=None)))
+    (difference,) = differences(plain(), with_row(lambda row: dataclasses.replace(row, interval=None)))
     assert "is none" in difference
-    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, n=399)))
+    (difference,) = differences(plain(), with_row(lambda row: dataclasses.replace(row, n=399)))
     assert "n was 400, is 399" in difference
 
 
 def test_a_number_that_is_no_longer_defined_differs():
-    (difference,) = differences(plain(), with_row(lambda one: dataclasses.replace(one, value=math.nan)))
+    (difference,) = differences(plain(), with_row(lambda row: dataclasses.replace(row, value=math.nan)))
     assert "was 0.04, is nan" in difference
 
 
 @pytest.mark.parametrize(("step", "count"), [(5e-7, 0), (2e-6, 1)])
 def test_rounding_is_no_difference(step, count):
-    moved = with_row(lambda one: dataclasses.replace(one, value=one.value + step))
+    moved = with_row(lambda row: dataclasses.replace(row, value=row.value + step))
     assert len(differences(plain(), moved)) == count
     assert len(differences(plain(), moved, tolerance=1e-5)) == 0
 
@@ -278,8 +278,8 @@ def test_an_answer_that_changed_is_reported():
 
 
 def test_another_version_or_model_is_reported_once_and_the_numbers_are_compared():
-    def other(one: Row) -> Row:
-        return dataclasses.replace(one, settings={**one.settings, "v": "0.2.0", "model": "ffff"})
+    def other(row: Row) -> Row:
+        return dataclasses.replace(row, settings={**row.settings, "v": "0.2.0", "model": "ffff"})
 
     moved = plain(rows=tuple(map(other, ROWS)), versions={**plain().versions, "torch": "3.0"})
     assert differences(plain(), moved) == [

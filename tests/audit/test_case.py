@@ -70,7 +70,7 @@ def test_another_class_can_be_explained():
     case.saliency("target")
     assert target.targets == [None] * 3
     case.explain_class("target", torch.tensor([2, 1, 0]))
-    assert [int(one) for one in target.targets[3:]] == [0, 2, 1]  # the shortest text first
+    assert [int(label) for label in target.targets[3:]] == [0, 2, 1]  # the shortest text first
 
 
 class Cheap(Signed):
@@ -100,7 +100,7 @@ def test_one_long_text_among_short_ones_does_not_make_all_of_them_long():
     with Largest() as largest:
         results = [*shortcut_leakage(case), *seed_consistency(case)]
     assert many < 10_000 < largest.size < 2 * (1 << 16)
-    assert all(len(one.values) == SHORT + 1 for one in results if one.values is not None)
+    assert all(len(finding.values) == SHORT + 1 for finding in results if finding.values is not None)
 
 
 class Apple(ConstantModel):

@@ -72,11 +72,11 @@ def fitting_radius(model: Classifier, batch: Batch, norm: str, simplex: bool) ->
     return float(certificates.radius[certificates.radius.isfinite()].median())
 
 
-def assert_sound(found: Bounds, clean: Tensor, moved: Tensor) -> None:
+def assert_sound(bounds: Bounds, clean: Tensor, moved: Tensor) -> None:
     p, q = clean.softmax(-1), moved.softmax(-1)
-    assert (moved.argmax(-1) == found.predicted)[found.certified].all()
-    assert (kl_logits(p, moved) <= found.alpha + ROUNDING).all()
-    assert ((p - q).abs().sum(-1) / 2 <= found.tvd + ROUNDING).all()
+    assert (moved.argmax(-1) == bounds.predicted)[bounds.certified].all()
+    assert (kl_logits(p, moved) <= bounds.alpha + ROUNDING).all()
+    assert ((p - q).abs().sum(-1) / 2 <= bounds.tvd + ROUNDING).all()
 
 
 @pytest.mark.sweep
@@ -258,7 +258,7 @@ def test_padding_and_batch_mates_change_nothing(norm, simplex, classes):
     )
     for name in Bounds.__slots__:
         assert_close(getattr(wide, name), getattr(whole, name))
-        assert_close(torch.cat([getattr(one, name) for one in alone]), getattr(whole, name))
+        assert_close(torch.cat([getattr(bounds, name) for bounds in alone]), getattr(whole, name))
 
 
 @CLASSES
@@ -392,27 +392,32 @@ def test_each_text_gets_its_own_certificate_in_order():
     clf = fitted()
     texts = ["good film", "a bad and very dull plot i thought of the story", "bad", "the music was good and fine"]
     certificates = steadygaze.certify(clf, texts, radius=0.01)
-    assert [one.text for one in certificates] == texts
-    assert [one.label for one in certificates] == clf.predict(texts).tolist()
+    assert [certificate.text for certificate in certificates] == texts
+    assert [certificate.label for certificate in certificates] == clf.predict(texts).tolist()
     alone = [certify(clf, text)[0] for text in texts]
-    for one, other in zip(certificates, alone, strict=True):
-        assert one.certified == other.certified
-        assert one.radius == pytest.approx(other.radius, rel=1e-4)
-        assert one.alpha == pytest.approx(other.alpha, rel=1e-3)
-    assert all(one.exact and one.alpha == one.alpha_low for one in certificates)
-    assert certificates.share_certified == sum(one.certified for one in certificates) / 4
+    for certificate, other in zip(certificates, alone, strict=True):
+        assert certificate.certified == other.certified
+        assert certificate.radius == pytest.approx(other.radius, rel=1e-4)
+        assert certificate.alpha == pytest.approx(other.alpha, rel=1e-3)
+    assert all(certificate.exact and certificate.alpha == certificate.alpha_low for certificate in certificates)
+    assert certificates.share_certified == sum(certificate.certified for certificate in certificates) / 4
     again = certify(clf, texts, batch_size=1)
-    assert [one.certified for one in again] == [one.certified for one in certificates]
+    assert [certificate.certified for certificate in again] == [certificate.certified for certificate in certificates]
 
 
 def test_more_words_than_the_text_has_cannot_change():
-    assert all(one.top_k_holds for one in certify(fitted(), ["...", "good", "a good film"], radius=9.0, k=3))
-    assert [one.top_k_holds for one in certify(fitted(), ["good", "a good film"], radius=9.0, k=2)] == [True, False]
+    assert all(
+        certificate.top_k_holds for certificate in certify(fitted(), ["...", "good", "a good film"], radius=9.0, k=3)
+    )
+    assert [certificate.top_k_holds for certificate in certify(fitted(), ["good", "a good film"], radius=9.0, k=2)] == [
+        True,
+        False,
+    ]
 
 
 def test_pairs_keep_their_question():
     certificates = certify(fitted_pair(), PAIRS[:3])
-    assert [(one.text, one.question) for one in certificates] == PAIRS[:3]
+    assert [(certificate.text, certificate.question) for certificate in certificates] == PAIRS[:3]
     with pytest.raises(UserError, match="trained on single texts, found pairs"):
         certify(fitted(), PAIRS[:3])
 
@@ -420,8 +425,8 @@ def test_pairs_keep_their_question():
 def test_a_bound_for_more_than_two_classes_is_reported_as_not_exact():
     labels = [f"{label}{i % 2}" for i, label in enumerate(LABELS)]
     certificates = certify(tiny().fit(TEXTS, labels), TEXTS[:3])
-    assert not any(one.exact for one in certificates)
-    assert all(one.alpha_low <= one.alpha for one in certificates)
+    assert not any(certificate.exact for certificate in certificates)
+    assert all(certificate.alpha_low <= certificate.alpha for certificate in certificates)
     assert "upper bound" in str(certificates)
 
 
@@ -473,10 +478,10 @@ def test_a_reference_gives_overlap_and_closeness():
     assert other.stored_.tokenizer.to_json() != fitted().stored_.tokenizer.to_json()
     certificates = certify(fitted(), TEXTS[:4], k=2, reference=other)
     p, q = other.predict_proba(TEXTS[:4]), fitted().predict_proba(TEXTS[:4])
-    for one, theirs, ours in zip(certificates, p, q, strict=True):
-        assert one.gamma == pytest.approx((theirs * np.log(theirs / ours)).sum(), rel=1e-4)
-        assert one.gamma_tvd == pytest.approx(np.abs(theirs - ours).sum() / 2, rel=1e-4)
-        assert one.beta in (0, 0.5, 1)
+    for certificate, theirs, ours in zip(certificates, p, q, strict=True):
+        assert certificate.gamma == pytest.approx((theirs * np.log(theirs / ours)).sum(), rel=1e-4)
+        assert certificate.gamma_tvd == pytest.approx(np.abs(theirs - ours).sum() / 2, rel=1e-4)
+        assert certificate.beta in (0, 0.5, 1)
     assert certify(fitted(), TEXTS[:4])[0].beta is None
 
 
@@ -485,8 +490,11 @@ def test_an_mlp_is_refused_and_searched_on_request():
     with pytest.raises(UserError, match="lower_bound=True"):
         certify(clf, TEXTS[:2])
     certificates = certify(clf, TEXTS[:2], lower_bound=True)
-    assert not any(one.certified or one.exact for one in certificates)
-    assert all(one.radius is None and one.alpha is None and one.alpha_low > 0 for one in certificates)
+    assert not any(certificate.certified or certificate.exact for certificate in certificates)
+    assert all(
+        certificate.radius is None and certificate.alpha is None and certificate.alpha_low > 0
+        for certificate in certificates
+    )
     assert "none: the decoder is not linear" in str(certificates)
 
 
@@ -504,9 +512,9 @@ def test_every_printed_form_names_its_property(tmp_path):
 
 
 def test_an_infinite_radius_is_json_all_the_same():
-    one = replace(certify(fitted(), "good")[0], radius=math.inf)
-    assert one.to_dict()["radius"] == "inf"
-    certificates = Certificates((one, one))
+    certificate = replace(certify(fitted(), "good")[0], radius=math.inf)
+    assert certificate.to_dict()["radius"] == "inf"
+    certificates = Certificates((certificate, certificate))
     assert certificates.summary()["median_radius"] == math.inf
     json.dumps(certificates.to_dict(), allow_nan=False)
 

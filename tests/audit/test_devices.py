@@ -26,9 +26,9 @@ def test_an_audit_gives_the_same_results_on_a_gpu(technique: str, explainers: tu
     splits = planted_reviews(0, sizes=(300, 60, 40))
     train, test = splits["train"], splits["test"]
     model = sg.TextClassifier(technique=technique, epochs=3, random_state=0, device="cpu")
-    model.fit([one.text for one in train], [one.label for one in train]).save(tmp_path / "model")
-    texts, labels, marked = ([getattr(one, part) for one in test] for part in ("text", "label", "rationales"))
-    one, other = (
+    model.fit([example.text for example in train], [example.label for example in train]).save(tmp_path / "model")
+    texts, labels, marked = ([getattr(example, part) for example in test] for part in ("text", "label", "rationales"))
+    cpu_rows, gpu_rows = (
         rows(
             sg.audit(
                 sg.load(tmp_path / "model", device=device),
@@ -41,14 +41,18 @@ def test_an_audit_gives_the_same_results_on_a_gpu(technique: str, explainers: tu
         )
         for device in ("cpu", "cuda")
     )
-    assert one.keys() == other.keys()
-    assert len(one) > 40
-    different = [(name, one[name], other[name]) for name in one if not close(name[0], one[name], other[name])]
+    assert cpu_rows.keys() == gpu_rows.keys()
+    assert len(cpu_rows) > 40
+    different = [
+        (name, cpu_rows[name], gpu_rows[name])
+        for name in cpu_rows
+        if not close(name[0], cpu_rows[name], gpu_rows[name])
+    ]
     assert not different, "\n".join(map(str, different))
 
 
-def close(measure: str, one: tuple[float, int], other: tuple[float, int]) -> bool:
-    if one[1] != other[1] or math.isnan(one[0]):
-        return one[1] == other[1] and math.isnan(other[0])
+def close(measure: str, number: tuple[float, int], other: tuple[float, int]) -> bool:
+    if number[1] != other[1] or math.isnan(number[0]):
+        return number[1] == other[1] and math.isnan(other[0])
     turned = measure.startswith("kendall") or measure.endswith("/pgd-attention")
-    return abs(one[0] - other[0]) <= (TURNED if turned else ROUNDING)
+    return abs(number[0] - other[0]) <= (TURNED if turned else ROUNDING)

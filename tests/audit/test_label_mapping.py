@@ -80,7 +80,7 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     names = {"num_labels": 2, "id2label": {0: "hate", 1: "normal"}, "label2id": {"hate": 0, "normal": 1}}
     model = save("bert", folder / "model", **names)
     adapter = as_adapter(model, device="cpu").for_pairs(False)
-    texts = [f"{one} {other}" for one in WORDS[:9] for other in ("good", "film")]
+    texts = [f"{word} {other}" for word in WORDS[:9] for other in ("good", "film")]
     outputs = inference.logits(adapter.model, adapter.data(adapter.tokens.place(texts), None)).argmax(-1).tolist()
     assert set(outputs) == {0, 1}
     rows = [f"{text},{1 - output}" for text, output in zip(texts, outputs, strict=True)]
@@ -89,14 +89,16 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.usefixtures("fewer_protocols")
-@pytest.mark.parametrize(("more", "found"), [([], 0.0), (["--classes", "1, 0"], 1.0)], ids=["positions", "--classes"])
-def test_the_command_maps_whole_number_labels_of_a_file_by_its_classes(capsys, hugging_face, more, found):
+@pytest.mark.parametrize(
+    ("more", "accuracy"), [([], 0.0), (["--classes", "1, 0"], 1.0)], ids=["positions", "--classes"]
+)
+def test_the_command_maps_whole_number_labels_of_a_file_by_its_classes(capsys, hugging_face, more, accuracy):
     model, data = hugging_face
     ended = run(capsys, "audit", model, "--data", data, "--sample", "2", "--device", "cpu", "--json", *more)
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
-    assert [row["value"] for row in report["rows"] if row["measure"] == "accuracy"] == [found]
-    assert any(WRONG in note for note in report["notes"]) == (found == 0.0)
+    assert [row["value"] for row in report["rows"] if row["measure"] == "accuracy"] == [accuracy]
+    assert any(WRONG in note for note in report["notes"]) == (accuracy == 0.0)
 
 
 def test_an_empty_name_among_the_classes_is_refused(capsys, hugging_face):

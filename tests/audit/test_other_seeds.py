@@ -51,12 +51,12 @@ def test_of_models_of_which_nothing_is_known_nothing_is_held_against_them(here):
 
 
 def test_the_model_itself_and_one_with_other_labels_are_refused(here):
-    one = made(here)
+    adapter = made(here)
     with pytest.raises(UserError, match="the audited model itself"):
-        check_comparable(one, one)
+        check_comparable(adapter, adapter)
     with pytest.raises(UserError, match="labels or its vocabulary"):
-        check_comparable(one, replace(made(here, seed=1), classes=["good", "bad"]))
-    assert check_comparable(one, (other := made(here, seed=1))) is other
+        check_comparable(adapter, replace(made(here, seed=1), classes=["good", "bad"]))
+    assert check_comparable(adapter, (other := made(here, seed=1))) is other
 
 
 def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
@@ -69,11 +69,11 @@ def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
         ).report()
         for facts in ({}, {"technique": "seat"})
     )
-    verdict = {one.title: one for one in alike.verdicts}[RETRAINED]
+    verdict = {candidate.title: candidate for candidate in alike.verdicts}[RETRAINED]
     assert verdict.answer == "no"
     assert "seeds" in alike.plots
     assert alike.find("jensen-shannon/others") is None
-    verdict = {one.title: one for one in unlike.verdicts}[RETRAINED]
+    verdict = {candidate.title: candidate for candidate in unlike.verdicts}[RETRAINED]
     why = "ot applicable, because model-1 was trained differently (technique: seat, here vanilla)"
     assert (verdict.answer, verdict.why) == ("not measured", f"N{why}.")
     assert unlike.find("jensen-shannon/seeds").note == f"n{why}"

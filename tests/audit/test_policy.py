@@ -152,7 +152,10 @@ def test_each_operator_has_its_meaning(op, limit, holds):
 
 
 def sentences(*required: str | Requirement, **changes) -> list[str]:
-    rules = [one if isinstance(one, Requirement) else parse_requirement(one) for one in required]
+    rules = [
+        requirement if isinstance(requirement, Requirement) else parse_requirement(requirement)
+        for requirement in required
+    ]
     return [failure.sentence for failure in unmet_requirements(full_report(**changes), Policy(tuple(rules)))]
 
 

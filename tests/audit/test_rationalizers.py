@@ -162,7 +162,7 @@ def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_w
     report = audited(order)
     rows = [report.find(name, "rationale") for name in SLOPELESS]
     assert {SLOPE in row.note for row in rows} == {model.selection_config.separate_encoders}
-    still = next(one for one in report.verdicts if one.key == "stability")
+    still = next(verdict for verdict in report.verdicts if verdict.key == "stability")
     assert (rows[0].signature in still.rows) is not model.selection_config.separate_encoders
     assert all(report.find(name).n == 24 for name in ("prediction-change/fgm-label", "label-flip/fgm-label"))
 
@@ -221,7 +221,7 @@ def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
     clf.stored_.model.__class__ = Opening
     marked, unmarked = (sg.audit(clf, TEXTS, rationales=rationales, sample=2) for rationales in (RATIONALES, None))
     assert marked.find("collapsed").value == 0
-    verdict = next(one for one in marked.verdicts if one.key == "shortcut-leakage")
+    verdict = next(candidate for candidate in marked.verdicts if candidate.key == "shortcut-leakage")
     assert verdict.answer == "no"
     assert verdict.why.startswith("The first sentence gets 0.7")
     first = sg.audit(clf, TEXTS, rationales=[[(0, 2)]] * 24, sample=2).find("first-sentence-share/above-rationale")
@@ -306,7 +306,9 @@ def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every
     for size in (4, 2):
         calls.clear()
         case = prepared(ProbeConfig(sample=4, thorough=True), Runtime(batch_size=size))
-        assert [one for protocol in (stability, flip_radius) for one in protocol(case) if one.values is not None]
+        assert [
+            finding for protocol in (stability, flip_radius) for finding in protocol(case) if finding.values is not None
+        ]
         results[size] = len(calls)
     assert results == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
 

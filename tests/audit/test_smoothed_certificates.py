@@ -44,8 +44,8 @@ class Lookup(Model):
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
         first = batch.mask.long().argmax(-1, keepdim=True)
-        text, one, two = (batch.ids.gather(1, first + shift)[:, 0] - len(SPECIALS) for shift in range(3))
-        label = self.labels[text - 12, one, two]
+        text, first_word, second_word = (batch.ids.gather(1, first + shift)[:, 0] - len(SPECIALS) for shift in range(3))
+        label = self.labels[text - 12, first_word, second_word]
         weights = torch.zeros(batch.ids.shape).scatter_(1, first + 1 + label[:, None], 1.0)
         return SimpleNamespace(logits=torch.nn.functional.one_hot(label, 2) * 5.0, weights=weights)
 

@@ -51,7 +51,7 @@ def test_where_every_number_is_good_the_answer_is_yes(rule):
     rows = good(rule)
     verdict = of(rule.key, *rows.values())
     assert verdict.answer == "yes"
-    assert set(verdict.rows) == {one.signature for one in rows.values()}
+    assert set(verdict.rows) == {row.signature for row in rows.values()}
     assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in rule.thresholds.items()}
     assert verdict.title == rule.title
 
@@ -63,8 +63,8 @@ def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(
     middle, hair = (bound.good + bound.bad) / 2, abs(bound.good - bound.bad) / 100
     worse = hair if bound.bad > bound.good else -hair
 
-    def answer(one: Row) -> str:
-        return of(rule.key, *(good(rule) | {name: one}).values()).answer
+    def answer(row: Row) -> str:
+        return of(rule.key, *(good(rule) | {name: row}).values()).answer
 
     assert answer(row(name, bound.bad)) == "no"
     assert answer(row(name, bound.bad + 2 * worse, near=hair)) == "no"
@@ -91,9 +91,9 @@ def test_failed_measures_come_first():
 )
 def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
     results = [
-        replace(one, settings={"explainer": explainer})
+        replace(row, settings={"explainer": explainer})
         for key in (STABILITY_TITLE, SHORTCUT)
-        for one in good(rule_of(key)).values()
+        for row in good(rule_of(key)).values()
     ]
     still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(results, explainer))
     assert still.startswith(
@@ -104,7 +104,7 @@ def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
 
 
 def test_numbers_of_another_explanation_do_not_count():
-    rows = [replace(one, settings={"explainer": "gradient"}) for one in good(rule_of(STABILITY_TITLE)).values()]
+    rows = [replace(row, settings={"explainer": "gradient"}) for row in good(rule_of(STABILITY_TITLE)).values()]
     assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not measured"}
     assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
 
@@ -179,7 +179,7 @@ def test_a_number_without_an_interval_is_beyond_no_doubt(rule, name):
 
 @pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
 def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(rule):
-    left = {name: one for name, one in good(rule).items() if name not in rule.required}
+    left = {name: row for name, row in good(rule).items() if name not in rule.required}
     informative = [name for name in left if name != COLLAPSED]
     assert of(rule.key, *left.values()).answer == ("undecided" if informative else "not measured")
     for name in informative:
@@ -272,7 +272,7 @@ def test_why_is_always_a_sentence(rule):
         lambda name, bound: row(name, float("nan"), 0, None, "the model has no attention weights"),
     ]
     bounds = rule.thresholds.items()
-    sets = [[], *([way(*one)] for way in ways for one in bounds), *([way(*one) for one in bounds] for way in ways)]
+    sets = [[], *([way(*item)] for way in ways for item in bounds), *([way(*item) for item in bounds] for way in ways)]
     for rows in sets:
         for verdict in verdicts(rows, "attention"):
             assert len(verdict.why) > 10
@@ -312,11 +312,11 @@ def test_the_worst_case_the_shuffled_leak_and_the_collapse_belong_to_their_verdi
 def test_one_bound_by_hand():
     """Less is better: yes up to .1, no from .3 on.  More is better: yes from .3 on, no up to .1."""
     less, more = Threshold(0.1, 0.3, "{value}"), Threshold(0.3, 0.1, "{value}")
-    for low, high, one, other in [
+    for low, high, answer_if_lower, answer_if_higher in [
         (0.0, 0.1, "yes", "no"),
         (0.0, 0.2, "undecided", "undecided"),
         (0.2, 0.4, "undecided", "undecided"),
         (0.3, 0.4, "no", "yes"),
     ]:
         number = Row("number", (low + high) / 2, FEWEST, (low, high))
-        assert (less.decide(number), more.decide(number)) == (one, other)
+        assert (less.decide(number), more.decide(number)) == (answer_if_lower, answer_if_higher)

@@ -93,22 +93,24 @@ def test_a_bundle_cannot_name_code(here: Path, verify: Command, monkeypatch: pyt
 
 
 REPORT: dict[str, Callable[[dict[str, Any]], object]] = {
-    "title": lambda one: one.update(title="Approved"),
-    "notes": lambda one: one["notes"].append("✓ Nothing is wrong."),
-    "facts": lambda one: one["facts"].update(texts="9000"),
-    "verdicts": lambda one: one["verdicts"][0].update(why="Every number is good."),
-    "Stability: the answer was 'yes'": lambda one: one["verdicts"][0].update(answer="yes"),
-    "accuracy": lambda one: one["rows"][0].update(value=0.999),
-    "rows.0.note": lambda one: one["rows"][0].update(note="measured twice"),
-    "shifts.0.distance": lambda one: one["shifts"][0].update(distance=0.0),
-    "shifts.0.after": lambda one: one["shifts"][0]["after"].update(weights=one["shifts"][0]["before"]["weights"]),
-    "measures": lambda one: one["measures"]["accuracy"].update(sentence="Whether the model is safe."),
-    "probes": lambda one: one["probes"].update({min(one["probes"]): "nothing was done"}),
-    "sections": lambda one: one["sections"].update(accuracy="Quality"),
-    "command": lambda one: one.update(command=["steadygaze", "audit", "a-better-model"]),
-    "report, date": lambda one: one.update(date="2020-01-01T00:00:00Z"),
-    "report, gate": lambda one: one["gate"].update(unmet=0, failures=[]),
-    "version of torch": lambda one: one["versions"].update(torch="9.9"),
+    "title": lambda content: content.update(title="Approved"),
+    "notes": lambda content: content["notes"].append("✓ Nothing is wrong."),
+    "facts": lambda content: content["facts"].update(texts="9000"),
+    "verdicts": lambda content: content["verdicts"][0].update(why="Every number is good."),
+    "Stability: the answer was 'yes'": lambda content: content["verdicts"][0].update(answer="yes"),
+    "accuracy": lambda content: content["rows"][0].update(value=0.999),
+    "rows.0.note": lambda content: content["rows"][0].update(note="measured twice"),
+    "shifts.0.distance": lambda content: content["shifts"][0].update(distance=0.0),
+    "shifts.0.after": lambda content: content["shifts"][0]["after"].update(
+        weights=content["shifts"][0]["before"]["weights"]
+    ),
+    "measures": lambda content: content["measures"]["accuracy"].update(sentence="Whether the model is safe."),
+    "probes": lambda content: content["probes"].update({min(content["probes"]): "nothing was done"}),
+    "sections": lambda content: content["sections"].update(accuracy="Quality"),
+    "command": lambda content: content.update(command=["steadygaze", "audit", "a-better-model"]),
+    "report, date": lambda content: content.update(date="2020-01-01T00:00:00Z"),
+    "report, gate": lambda content: content["gate"].update(unmet=0, failures=[]),
+    "version of torch": lambda content: content["versions"].update(torch="9.9"),
 }
 
 
@@ -227,21 +229,23 @@ def test_points_of_a_picture_are_compared_and_rounding_is_no_difference() -> Non
         return Report.from_dict({**report.to_dict(), "plots": _nudged(plots, by)})
 
     assert discrepancies(old, moved(1e-9), manifest) == []
-    assert any("report, plots" in one for one in discrepancies(old, moved(0.1), manifest))
+    assert any("report, plots" in discrepancy for discrepancy in discrepancies(old, moved(0.1), manifest))
 
 
 def _nudged(value: Any, by: float) -> Any:
     if isinstance(value, dict):
-        return {key: _nudged(one, by) for key, one in value.items()}
+        return {key: _nudged(entry, by) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_nudged(one, by) for one in value]
+        return [_nudged(entry, by) for entry in value]
     return value + by if isinstance(value, float) else value
 
 
 def test_the_command_repeats_the_audit(here: Path) -> None:
     old = read(here / "bundle").manifest
     assert old.command == ("steadygaze", "audit", "./model", "--data", "./held.csv", "--require", STRICT)
-    usual = {one.name: getattr(AuditConfig(model="m", data="d"), one.name) for one in dataclasses.fields(AuditConfig)}
+    usual = {
+        field.name: getattr(AuditConfig(model="m", data="d"), field.name) for field in dataclasses.fields(AuditConfig)
+    }
     every = {
         **usual,
         "classes": ["a", "b"],
@@ -298,7 +302,7 @@ def test_a_signed_bundle_holds_for_its_signer_alone(here: Path, keys: Path, sign
     old = read(here / "bundle")
     kept = (here / "bundle" / SIGNATURE).read_bytes()
     then = "2020-01-01T00:00:00Z"
-    report, manifest = (dataclasses.replace(one, date=then) for one in (old.report, old.manifest))
+    report, manifest = (dataclasses.replace(document, date=then) for document in (old.report, old.manifest))
     forge(here / "bundle", report, manifest, None)
     (here / "bundle" / SIGNATURE).write_bytes(kept)
     assert verify().code == 0, "a rerun cannot tell when an audit was made"

@@ -66,12 +66,12 @@ def test_the_command_gives_the_results_of_python_and_the_bundle_is_verified(audi
     ended = audit("--train", table(tmp_path / "train.csv"), "--bundle", tmp_path / "rationales")
     assert ended.code == 0, ended.err
     report = Report.from_json(tmp_path / "rationales" / "report.json")
-    for one in interlocking(
+    for finding in interlocking(
         sg.load(tmp_path / "model", device="cpu"), (TEXTS, LABELS), EXAMPLES, ProbeConfig().skewed_epochs
     ):
-        row = report.find(one.measure)
-        assert (row.value, row.n, row.note) == (float(one.values.mean()), 24, one.note)
-        assert re.search(f"(?m)^[✓~✗] T{re.escape(one.note[1:])}\\.", ended.out)
+        row = report.find(finding.measure)
+        assert (row.value, row.n, row.note) == (float(finding.values.mean()), 24, finding.note)
+        assert re.search(f"(?m)^[✓~✗] T{re.escape(finding.note[1:])}\\.", ended.out)
     again = commands.run(capsys, "audit", "--verify", tmp_path / "rationales", "--device", "cpu")
     assert again.code == 0, again.out + again.err
 

@@ -74,7 +74,7 @@ def test_json_is_the_rows_and_nothing_else(run: Run, folder: Path) -> None:
         (0.02, "l2", 2, True, 1.0)
     }
     again = steadygaze.certify(fitted(), TEXTS, 0.02, "l2", 2, True, fitted())
-    assert [row["certified"] for row in result["rows"]] == [one.certified for one in again]
+    assert [row["certified"] for row in result["rows"]] == [certificate.certified for certificate in again]
     assert result["summary"]["texts"] == 24
 
 

@@ -74,7 +74,7 @@ def test_settings_reach_the_explainer(explained):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: max_units, output,"),
         (["--explainer", "lime", "--set", "samples=9"], "'samples': found 9"),
@@ -83,8 +83,8 @@ def test_settings_reach_the_explainer(explained):
         (["--set", "steps=9"], "attention has no settings"),
     ],
 )
-def test_settings_are_checked(explained, given, message):
-    ended = explained("a good film", *given)
+def test_settings_are_checked(explained, options, message):
+    ended = explained("a good film", *options)
     assert ended.code == 2
     assert message in ended.err
 

@@ -50,7 +50,7 @@ def fit_arguments(made: Path, out: Path, k: int = 3, data: str = "films.csv") ->
 def selected(ended: Ended) -> list[set[str]]:
     """The words that have a weight, of each text."""
     results = [json.loads(line) for line in ended.out.splitlines()]
-    return [{t for t, w in zip(one["tokens"], one["weights"], strict=True) if w} for one in results]
+    return [{t for t, w in zip(result["tokens"], result["weights"], strict=True) if w} for result in results]
 
 
 @pytest.mark.slow
@@ -107,9 +107,9 @@ def test_no_label_column_is_needed(made: Path, run: Run, tmp_path: Path) -> None
 def test_a_file_is_explained_in_order_and_on_a_page(made: Path, run: Run, tmp_path: Path) -> None:
     arguments = ("explain", made / "model", "--explainer", made / "ex", "--file", made / "bare.csv")
     results = [json.loads(line) for line in run(*arguments, "--json").out.splitlines()]
-    assert [one["text"] for one in results] == TEXTS * 12
+    assert [result["text"] for result in results] == TEXTS * 12
     rows = {row["measure"]: row for row in json.loads((made / "ex" / "config.json").read_text())["rows"]}
-    assert {one["reader_accuracy"] for one in results} == {rows["independent-reader-accuracy"]["value"]}
+    assert {result["reader_accuracy"] for result in results} == {rows["independent-reader-accuracy"]["value"]}
     assert run(*arguments, "--html", tmp_path / "why.html").code == 0
     assert "the l2x score of each word" in (tmp_path / "why.html").read_text()
 
@@ -233,7 +233,7 @@ def test_bad_requests_get_a_sentence(
     made: Path, run: Run, more: list[str], message: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended = run("explain", made / "model", TEXT, *[str(made / "ex") if one == "EX" else one for one in more])
+    ended = run("explain", made / "model", TEXT, *[str(made / "ex") if option == "EX" else option for option in more])
     assert ended.code == 2
     assert message in ended.err
 

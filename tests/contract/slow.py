@@ -164,7 +164,9 @@ def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key:
                 own = row[list(guess.classes_).index(label[at])]
                 gain.setdefault((label[at], at), []).append(sign * own)
     classes = sorted({kind for kind, _ in gain})
-    return float(np.mean([np.mean([sum(g) for (kind, _), g in gain.items() if kind == one]) for one in classes]))
+    return float(
+        np.mean([np.mean([sum(g) for (kind, _), g in gain.items() if kind == label_class]) for label_class in classes])
+    )
 
 
 def slow_collapse(weights: np.ndarray, mask: np.ndarray, ids: np.ndarray) -> float:
@@ -176,7 +178,7 @@ def slow_collapse(weights: np.ndarray, mask: np.ndarray, ids: np.ndarray) -> flo
     strays = []
     for way in (lambda t, n: t, lambda t, n: n - t, lambda t, n: t - n // 2, lambda t, n: t - (n - 1) // 2):
         placed = [{way(t, len(w)): x for t, x in enumerate(w)} for w, _ in rows]
-        habits = [np.array([np.mean([one[t] for one in placed if t in one]) for t in row]) for row in placed]
+        habits = [np.array([np.mean([text[t] for text in placed if t in text]) for t in row]) for row in placed]
         strays.append([slow_divergence(w, h / h.sum()) for (w, _), h in zip(rows, habits, strict=True)])
     left = np.mean(np.min(strays, 0)) / spread
     parts = [slow_tenths(w) for w, _ in rows]
@@ -245,8 +247,8 @@ def slow_gap(weights, label, mask):
     """Class by class, place by place."""
     there = [i for i in range(len(label)) if mask[i].any()]
     distance = []
-    for one, other in combinations(sorted({int(label[i]) for i in there}), 2):
-        rows = [[weights[i] * mask[i] for i in there if label[i] == c] for c in (one, other)]
+    for label_class, other in combinations(sorted({int(label[i]) for i in there}), 2):
+        rows = [[weights[i] * mask[i] for i in there if label[i] == c] for c in (label_class, other)]
         distance.append(
             sum(
                 abs(sum(x[t] for x in rows[0]) / len(rows[0]) - sum(x[t] for x in rows[1]) / len(rows[1]))

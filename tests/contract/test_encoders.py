@@ -25,12 +25,12 @@ def test_hidden_states_have_the_declared_size_and_are_zero_on_padding(name, pair
 def test_other_words_or_another_question_change_the_hidden_states_or_the_question(name):
     made, texts = encoder(name, pair=True).eval(), batch(split(pair=True))
     question = texts.question_ids.where(~texts.question_present, (texts.question_ids + 1) % 20 + 1)
-    one = made(made.embed(texts.ids), texts.present, made.embed(texts.question_ids), texts.question_present)
+    encoded = made(made.embed(texts.ids), texts.present, made.embed(texts.question_ids), texts.question_present)
     other = made(made.embed(texts.ids), texts.present, made.embed(question), texts.question_present)
-    assert (one.question - other.question).abs().max() > 1e-3
+    assert (encoded.question - other.question).abs().max() > 1e-3
     vectors = made.embed(texts.ids.where(~texts.present, texts.ids % 20 + 1))
     other = made(vectors, texts.present, made.embed(texts.question_ids), texts.question_present)
-    assert (one.hidden - other.hidden).abs().max() > 1e-3
+    assert (encoded.hidden - other.hidden).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("hidden", [2, 3, 5])

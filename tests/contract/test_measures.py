@@ -80,12 +80,12 @@ def inputs(name: str) -> dict[str, Tensor | int]:
     return each(values, lambda x: torch.cat([x, x[:20]])) if "key" in names else values
 
 
-def each(given: dict[str, Tensor | int], change: Callable[[Tensor], Tensor]) -> dict[str, Tensor | int]:
-    return {a: change(value) if isinstance(value, Tensor) else value for a, value in given.items()}
+def each(inputs: dict[str, Tensor | int], change: Callable[[Tensor], Tensor]) -> dict[str, Tensor | int]:
+    return {a: change(value) if isinstance(value, Tensor) else value for a, value in inputs.items()}
 
 
-def assert_same(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING[found.dtype], equal_nan=True)
+def assert_same(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING[actual.dtype], equal_nan=True)
 
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
@@ -164,13 +164,13 @@ def test_identical_inputs_score_the_neutral_value(name):
             "average-precision/above-random",
         )
         return
-    one = values[second] if first in ("selected", "weights") else values[first]
-    alike = {first: one.double() if first == "weights" else one, second: one}
+    shared = values[second] if first in ("selected", "weights") else values[first]
+    alike = {first: shared.double() if first == "weights" else shared, second: shared}
     if first == "full":
-        alike[second] = one.unsqueeze(1).expand(B, K, C)
+        alike[second] = shared.unsqueeze(1).expand(B, K, C)
     value = torch.as_tensor(MEASURES[name].function(**{**values, **alike}))
     if second in ("first", "blank"):
-        value = value[one.any(-1)]  # of no weight at all, none is in the first sentence
+        value = value[shared.any(-1)]  # of no weight at all, none is in the first sentence
     numbers = value[~value.isnan()]
     assert len(numbers) > B / 2 or name in OF_A_SET
     assert_same(numbers, torch.full_like(numbers, MEASURES[name].identical))

@@ -68,8 +68,8 @@ def test_a_probe_leaves_the_model_unchanged_if_any_call_of_an_extension_point_fa
 def test_a_model_in_training_shows_what_it_shows_in_evaluation(name, encoder):
     model, texts = in_use(encoder), batch(split())
     result = PROBES[name](model, texts)
-    for one, other in zip(result, PROBES[name](model.eval(), texts), strict=True):
-        assert one.equal(other)
+    for actual, other in zip(result, PROBES[name](model.eval(), texts), strict=True):
+        assert actual.equal(other)
 
 
 # --- strength zero, no change
@@ -120,8 +120,8 @@ def test_a_probe_of_the_same_batch_gives_the_same_again_whatever_was_drawn_betwe
     model, texts = cached_classifier(), batch(split())
     first = PROBES[name](model, texts)
     torch.rand(3)
-    for one, other in zip(first, PROBES[name](model, texts), strict=True):
-        assert one.equal(other)
+    for actual, other in zip(first, PROBES[name](model, texts), strict=True):
+        assert actual.equal(other)
 
 
 # --- what may be touched

@@ -150,8 +150,8 @@ def test_a_loss_can_do_without_the_large_things_it_remembers(name: str) -> None:
 def test_settings_and_state_survive_json(name: str) -> None:
     technique = TECHNIQUES[name]()
     moved = technique.after_step({key: value.detach() for key, value in terms_of(name, batch_of([0, 1])).items()})
-    for one in (technique, moved):
-        assert build(type(one), json.loads(json.dumps(dataclasses.asdict(one)))) == one
+    for variant in (technique, moved):
+        assert build(type(variant), json.loads(json.dumps(dataclasses.asdict(variant)))) == variant
 
 
 def test_what_it_declares_hangs_together(name: str) -> None:
@@ -180,7 +180,7 @@ def test_eighteen_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(nam
     assert min(sum(terms.values()) for terms in last[1:]) < sum(last[0].values())
     *earlier, stage = run.technique.stages(0)
     # A student that starts from its teacher agrees with it at once; a model that goes on has learned the labels before.
-    if stage.start is None and stage.model not in {one.model for one in earlier}:
+    if stage.start is None and stage.model not in {earlier_stage.model for earlier_stage in earlier}:
         assert min(terms["task"] for terms in last[1:]) < 0.95 * last[0]["task"]
 
 

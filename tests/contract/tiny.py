@@ -124,5 +124,5 @@ def gradients(model: Classifier, *batches: Batch) -> dict[str, Tensor]:
     return read(model, *batches)[1]
 
 
-def assert_close(found: object, expected: object, dtype: torch.dtype = torch.float64) -> None:
-    torch.testing.assert_close(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+def assert_close(actual: object, expected: object, dtype: torch.dtype = torch.float64) -> None:
+    torch.testing.assert_close(actual, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])

@@ -31,7 +31,7 @@ from steadygaze.results.audit_config import ProbeConfig
 
 
 @pytest.mark.parametrize(
-    ("check", "value", "found"),
+    ("check", "value", "expected"),
     [
         (integer(1), np.int64(3), 3),
         (integer(0, 3), 3, 3),
@@ -47,9 +47,9 @@ from steadygaze.results.audit_config import ProbeConfig
         (optional(integer(1)), None, None),
     ],
 )
-def test_a_right_value_is_given_on_as_a_plain_type(check, value, found):
-    assert check("argument", value) == found
-    assert type(check("argument", value)) is type(found)
+def test_a_right_value_is_given_on_as_a_plain_type(check, value, expected):
+    assert check("argument", value) == expected
+    assert type(check("argument", value)) is type(expected)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_some_missing_labels_are_refused_by_position():
     box = {"classes": ["bad", "good"], "sample": 1}
     with pytest.raises(UserError, match=r"labels\[2\] is empty"):
         sg.audit(lambda texts: [[0.5, 0.5]] * len(texts), TEXTS, labels, **box)
-    examples = [Example(one, label) for one, label in zip(TEXTS, labels, strict=True)]
+    examples = [Example(review, label) for review, label in zip(TEXTS, labels, strict=True)]
     adapter = as_adapter(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
     with pytest.raises(UserError, match=r"labels\[2\] is missing, but other texts have a label"):
         run_audit(AuditRequest(adapter, examples, ProbeConfig(sample=1)))

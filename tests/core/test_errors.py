@@ -11,7 +11,7 @@ def test_a_user_error_is_a_value_error_and_an_unmet_requirement_is_not():
 
 
 @pytest.mark.parametrize(
-    ("found", "known", "sentence"),
+    ("value", "known", "sentence"),
     [
         ("bilstmm", ["rnn", "bilstm"], "unknown encoder 'bilstmm': did you mean 'bilstm'?  Known: bilstm, rnn."),
         ("zebra", ["rnn", "bilstm"], "unknown encoder 'zebra'.  Known: bilstm, rnn."),
@@ -20,8 +20,8 @@ def test_a_user_error_is_a_value_error_and_an_unmet_requirement_is_not():
         ("x", [], "unknown encoder 'x'.  Known: none."),
     ],
 )
-def test_unknown_names_the_nearest(found, known, sentence):
-    assert unknown("encoder", found, known).args == (sentence,)
+def test_unknown_names_the_nearest(value, known, sentence):
+    assert unknown("encoder", value, known).args == (sentence,)
 
 
 def test_a_thousand_names_are_not_all_listed():

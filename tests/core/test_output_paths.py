@@ -97,9 +97,9 @@ def test_nothing_is_written_inside_a_model_folder(name: str, weights: str, tmp_p
 
 def test_two_outputs_of_a_command_are_separate(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
-    for one, other in (("x", "x"), ("x", "link/x")):
+    for path, other in (("x", "x"), ("x", "link/x")):
         with pytest.raises(UserError, match=r"--out .*x is the same path as --html .*x; name separate paths"):
-            check_separate({"--out": tmp_path / one, "--html": tmp_path / other})
+            check_separate({"--out": tmp_path / path, "--html": tmp_path / other})
     with pytest.raises(UserError, match=r"--html .*x is inside --out"):
         check_separate({"--out": tmp_path, "--html": tmp_path / "link" / "x"})
     check_separate({"--out": tmp_path / "x", "--html": tmp_path / "x.html"})

@@ -27,8 +27,8 @@ def test_uniform_numbers_are_uniform_and_normal_ones_normal():
 def test_neighbors_in_every_direction_are_unrelated():
     values = RandomKey(3).uniform(ROWS, 300, dtype=torch.float64).numpy()
     later = RandomKey(3).child(1).uniform(ROWS, 300, dtype=torch.float64).numpy()
-    for one, other in ((values[1:], values[:-1]), (values[:, 1:], values[:, :-1]), (values, later)):
-        assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.02
+    for numbers, other in ((values[1:], values[:-1]), (values[:, 1:], values[:, :-1]), (values, later)):
+        assert abs(np.corrcoef(numbers.ravel(), other.ravel())[0, 1]) < 0.02
 
 
 def test_what_a_row_draws_depends_neither_on_its_company_nor_on_padding():
@@ -78,8 +78,8 @@ def test_scramble_is_the_published_mixing_of_number_and_key_by_python_alone():
     for key in (0, 1, 2**40 + 3):
         result = RandomKey(key).scramble(numbers)
         assert result.dtype == torch.int64
-        assert [[one % 2**64 for one in row] for row in result.tolist()] == [
-            [mixed(one % 2**64, key) for one in row] for row in numbers.tolist()
+        assert [[number % 2**64 for number in row] for row in result.tolist()] == [
+            [mixed(number % 2**64, key) for number in row] for row in numbers.tolist()
         ]
 
 

@@ -108,8 +108,8 @@ def test_what_is_changed_builds_the_same_again(soup):
 
 
 def test_parse_reads_json_where_it_can_and_words_otherwise():
-    given_ = ["hidden=64", "rate = 1e-4", "attention= sparsemax ", "amsgrad=true", "none=null", "a=b=c", "empty="]
-    assert parse(given_) == {
+    options = ["hidden=64", "rate = 1e-4", "attention= sparsemax ", "amsgrad=true", "none=null", "a=b=c", "empty="]
+    assert parse(options) == {
         "hidden": 64,
         "rate": 1e-4,
         "attention": "sparsemax",

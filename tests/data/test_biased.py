@@ -113,7 +113,7 @@ def test_a_coin_belongs_to_its_text() -> None:
     turned = add_shortcut(Corpus("turned", {"test": texts[:99:-1], "train": texts[:100]}), 0.5).splits
     assert turned["train"] + turned["test"][::-1] == drawn
     other = add_shortcut(plain(), 0.5, seed=1).splits["train"]
-    same = sum(one == another for one, another in zip(drawn, other, strict=True))
+    same = sum(example == another for example, another in zip(drawn, other, strict=True))
     assert binomtest(same, len(drawn), 0.5).pvalue > UNLIKELY
 
 

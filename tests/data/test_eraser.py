@@ -62,7 +62,7 @@ def test_their_val_is_our_validation_and_a_file_alone_is_train(tmp_path: Path) -
     assert load_corpus(tmp_path).sizes == {"train": 2, "validation": 2, "test": 1}
     alone = load_corpus(tmp_path / "val.jsonl")
     assert alone.sizes == {"train": 2}
-    assert list(stream(tmp_path / "val.jsonl", chunk=1)) == [[one] for one in alone.splits["train"]]
+    assert list(stream(tmp_path / "val.jsonl", chunk=1)) == [[example] for example in alone.splits["train"]]
 
 
 def test_documents_may_come_as_lines(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_documents_may_come_as_lines(tmp_path: Path) -> None:
 
 def test_queries_that_differ_are_questions(tmp_path: Path) -> None:
     rows = [{**row, "query": query} for row, query in zip(ROWS, ("is it good ?", "is it long ?"), strict=True)]
-    assert [one.question for one in load_corpus(write(tmp_path, rows)).splits["train"]] == [
+    assert [example.question for example in load_corpus(write(tmp_path, rows)).splits["train"]] == [
         "is it good ?",
         "is it long ?",
     ]
@@ -97,7 +97,7 @@ def test_a_rationale_that_was_not_requested_is_none_and_one_without_tokens_is_co
     nothing = [[{"docid": "good.txt", "start_token": 3, "end_token": 3, "text": ""}]]
     rows = [{**ROWS[0], "evidences": nothing}, {**ROWS[1], "evidences": None}]
     corpus = load_corpus(write(tmp_path, rows))
-    assert [one.rationales for one in corpus.splits["train"]] == [(), None]
+    assert [example.rationales for example in corpus.splits["train"]] == [(), None]
     assert corpus.dropped == {"zero-length rationales span": 1}
 
 
@@ -198,9 +198,12 @@ def test_the_published_reviews_written_as_their_files_are_read_as_the_same(tmp_p
         rows.append({"annotation_id": row["id"], "classification": row["label"], "evidences": marks, "query": "?"})
     write_all = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "test.jsonl").write_text(write_all)
-    known = {one.text: one for one in load_corpus("movie_rationales", data_dir=data_dir).splits["test"]}
+    known = {example.text: example for example in load_corpus("movie_rationales", data_dir=data_dir).splits["test"]}
     result = load_corpus(tmp_path).splits["test"]
     assert len(result) == 20
     assert Documents(tmp_path).exists
-    for one in result:
-        assert (one.rationales, one.sentences) == (known[one.text].rationales, known[one.text].sentences)
+    for example in result:
+        assert (example.rationales, example.sentences) == (
+            known[example.text].rationales,
+            known[example.text].sentences,
+        )

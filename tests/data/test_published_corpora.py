@@ -301,13 +301,13 @@ def test_the_fingerprint_sees_what_a_model_sees():
     def fingerprint(*examples, split="train", name="a"):
         return Corpus(name, {split: list(examples)}).fingerprint
 
-    one, two = Example("a", "x"), Example("b", "y")
-    assert fingerprint(one, two) == fingerprint(one, two, name="b")
+    example, two = Example("a", "x"), Example("b", "y")
+    assert fingerprint(example, two) == fingerprint(example, two, name="b")
     different = [
-        fingerprint(one, two),
-        fingerprint(two, one),
-        fingerprint(one),
-        fingerprint(one, two, split="test"),
+        fingerprint(example, two),
+        fingerprint(two, example),
+        fingerprint(example),
+        fingerprint(example, two, split="test"),
         fingerprint(Example("a", 1), two),
         fingerprint(Example("a", "1"), two),
         fingerprint(Example("a", "x", question=""), two),
@@ -315,7 +315,7 @@ def test_the_fingerprint_sees_what_a_model_sees():
         fingerprint(Example("a", "x", rationales=((0, 1),)), two),
     ]
     assert len(set(different)) == len(different)
-    assert fingerprint(Example("a", "x", sentences=((0, 1),)), two) == fingerprint(one, two)
+    assert fingerprint(Example("a", "x", sentences=((0, 1),)), two) == fingerprint(example, two)
 
 
 SIZES = {

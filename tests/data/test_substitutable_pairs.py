@@ -13,12 +13,12 @@ KNOWN = {word: [word] for word in WORDS.split()}
 """What the table shows of its words."""
 
 
-def kept(one: str, other: str) -> bool:
-    return other in substitutable_pairs({**KNOWN, one: [other]}).get(one, [])
+def kept(word: str, other: str) -> bool:
+    return other in substitutable_pairs({**KNOWN, word: [other]}).get(word, [])
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("word", "other"),
     [
         *(("film", "movie"), ("films", "movies"), ("loved", "adored"), ("loving", "adoring"), ("quickly", "rapidly")),
         *(("stopped", "halted"), ("happier", "gladder"), ("enjoyment", "entertainment"), ("boxes", "crates")),
@@ -26,13 +26,13 @@ def kept(one: str, other: str) -> bool:
         ("Good", "FINE"),
     ],
 )
-def test_words_of_one_class_and_inflection_are_substituted(one, other):
-    assert kept(one, other)
-    assert kept(other, one)
+def test_words_of_one_class_and_inflection_are_substituted(word, other):
+    assert kept(word, other)
+    assert kept(other, word)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("word", "other"),
     [
         *(("film", "movies"), ("films", "movie"), ("loved", "adore"), ("loving", "adore"), ("loves", "adore")),
         *(("quickly", "rapid"), ("happier", "glad"), ("happiness", "glad"), ("stopped", "halt"), ("carried", "halt")),
@@ -43,9 +43,9 @@ def test_words_of_one_class_and_inflection_are_substituted(one, other):
         *(("3d", "solid"), ("route", "a1"), ("x", "ex")),
     ],
 )
-def test_function_words_negations_and_other_classes_are_not(one, other):
-    assert not kept(one, other)
-    assert not kept(other, one)
+def test_function_words_negations_and_other_classes_are_not(word, other):
+    assert not kept(word, other)
+    assert not kept(other, word)
 
 
 def test_without_classes_only_closed_classes_numbers_and_negative_affixes_are_dropped():

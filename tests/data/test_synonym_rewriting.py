@@ -73,8 +73,8 @@ def rewritten_pairs(draw: st.DrawFn) -> tuple[SynonymGroups, str, str]:
 def test_texts_that_differ_inside_groups_are_rewritten_alike(drawn: tuple[SynonymGroups, str, str]) -> None:
     groups, first, second = drawn
     rewrite = SynonymRewriter(groups)
-    one, other = rewrite([first, second])
-    assert one.text == other.text
+    rewriting, other = rewrite([first, second])
+    assert rewriting.text == other.text
     words = [(i, i + 1) for i, letter in enumerate(other.text) if letter in ",-!…7(#😀"]
     assert [second[a:b] for a, b in other.original_spans(words)] == [other.text[a:b] for a, b in words]
 

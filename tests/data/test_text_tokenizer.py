@@ -14,8 +14,8 @@ TEXTS = ["one two three four five", "", "six", "one two three", "’tis café"]
 
 def test_specials_stand_round_every_text_and_are_not_words():
     ragged = build_word_tokenizer(TEXTS, max_length=3).encode(["one two", ""])
-    one, two = (build_word_tokenizer(TEXTS).vocabulary.index(word) for word in ("one", "two"))
-    assert ragged.ids.tolist() == [2, one, two, 3, 2, 3]
+    first_id, second_id = (build_word_tokenizer(TEXTS).vocabulary.index(word) for word in ("one", "two"))
+    assert ragged.ids.tolist() == [2, first_id, second_id, 3, 2, 3]
     assert ragged.words.tolist() == [False, True, True, False, False, False]
     assert ragged.starts.tolist() == [0, 4, 6]
     assert ragged.lengths.tolist() == [4, 2]

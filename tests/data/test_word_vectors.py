@@ -40,11 +40,11 @@ def test_a_compressed_file_is_the_same_file(tmp_path):
 
 def test_a_missing_word_is_drawn_by_seed_and_word_alone(tmp_path):
     path = written(tmp_path, GLOVE)
-    one, many = read_vectors(path, ["the", "zebra"], seed=3), read_vectors(path, ["yak", "zebra", "the"], seed=3)
-    assert one.has_vector.tolist() == [True, False]
-    assert one.matrix[1].tolist() == many.matrix[1].tolist()
-    assert one.matrix[1].tolist() != many.matrix[0].tolist()
-    assert one.matrix[1].tolist() != read_vectors(path, ["the", "zebra"], seed=4).matrix[1].tolist()
+    few, many = read_vectors(path, ["the", "zebra"], seed=3), read_vectors(path, ["yak", "zebra", "the"], seed=3)
+    assert few.has_vector.tolist() == [True, False]
+    assert few.matrix[1].tolist() == many.matrix[1].tolist()
+    assert few.matrix[1].tolist() != many.matrix[0].tolist()
+    assert few.matrix[1].tolist() != read_vectors(path, ["the", "zebra"], seed=4).matrix[1].tolist()
 
 
 def test_draws_have_the_spread_of_what_was_found(tmp_path):

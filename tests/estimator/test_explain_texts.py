@@ -81,11 +81,11 @@ def test_a_text_gets_the_same_explanation_again_and_in_any_company(monkeypatch):
     explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
     assert explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION) == explanations
     monkeypatch.setattr("steadygaze.models.inference.BATCH", 2)
-    for one, other in zip(
+    for explanation, other in zip(
         explain_texts(model, tokenizer, NAMES, TEXTS[::-1], None, ATTENTION), explanations[::-1], strict=True
     ):
-        assert (one.tokens, one.spans, one.label) == (other.tokens, other.spans, other.label)
-        np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
+        assert (explanation.tokens, explanation.spans, explanation.label) == (other.tokens, other.spans, other.label)
+        np.testing.assert_allclose(explanation.weights, other.weights, atol=1e-5)
 
 
 def test_the_explained_class_is_passed_on_by_its_position():

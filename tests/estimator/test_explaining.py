@@ -98,10 +98,10 @@ def test_the_words_a_model_learned_from_weigh_most(explainer):
     "explainer", ["input-x-gradient", "integrated-gradients", "lime", "kernel-shap", "leave-one-out"]
 )
 def test_a_weight_for_one_of_two_classes_is_a_weight_against_the_other(explainer):
-    one, other = (fitted().explain(TEXTS[0], explainer=explainer, target=label) for label in ("neg", "pos"))
-    assert np.allclose(one.weights, -np.array(other.weights), rtol=0, atol=1e-6)
-    assert (one.target, other.target) == ("neg", "pos")
-    assert one.label == other.label
+    explanation, other = (fitted().explain(TEXTS[0], explainer=explainer, target=label) for label in ("neg", "pos"))
+    assert np.allclose(explanation.weights, -np.array(other.weights), rtol=0, atol=1e-6)
+    assert (explanation.target, other.target) == ("neg", "pos")
+    assert explanation.label == other.label
 
 
 def test_a_script_in_a_review_is_shown_and_not_run():

@@ -48,8 +48,10 @@ def test_a_fitted_classifier_survives_the_callers_own_pickle(copy, kind, transfo
 @pytest.mark.slow
 def test_a_grid_search_runs_in_several_processes():
     grid = {"hidden": [3, 4]}
-    one, two = (GridSearchCV(tiny("average"), grid, cv=2, n_jobs=jobs).fit(TEXTS * 2, LABELS * 2) for jobs in (None, 2))
-    assert np.allclose(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    search, two = (
+        GridSearchCV(tiny("average"), grid, cv=2, n_jobs=jobs).fit(TEXTS * 2, LABELS * 2) for jobs in (None, 2)
+    )
+    assert np.allclose(search.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
     assert two.predict(TEXTS).shape == (24,)
 
 

@@ -117,7 +117,7 @@ def files(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("names", "message"),
     [
         (["vocabulary"], "has another vocabulary"),
         (["labels"], "has the labels"),
@@ -127,9 +127,9 @@ def files(tmp_path_factory) -> Path:
     ],
 )
 def test_a_wrong_reference_on_the_command_line_is_one_sentence_code_2_and_nothing_written(
-    capsys, files, tmp_path, given, message
+    capsys, files, tmp_path, names, message
 ):
-    options = [part for name in given for part in ("--from", files / name)]
+    options = [part for name in names for part in ("--from", files / name)]
     command = ["train", files / "films.csv", "--out", tmp_path / "m", "--technique", "anchored", *QUICK, *options]
     code, out, err = run(capsys, *command)
     assert code == 2
@@ -159,9 +159,9 @@ def test_teachers_are_kept_by_train_and_found_by_the_next_student(capsys, files,
     assert run(capsys, *command, "--out", tmp_path / "again")[0] == 0
     now = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".teacher-cache").iterdir()}
     assert now == kept  # what was found was not even written again
-    one, two, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two", "again"))
-    assert one == again
-    assert one != two
+    weights, two, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two", "again"))
+    assert weights == again
+    assert weights != two
 
 
 def test_a_teacher_cache_can_be_named(capsys, files, tmp_path):

@@ -86,11 +86,11 @@ def test_a_validation_set_may_hold_one_class():
 
 
 @pytest.mark.parametrize(
-    ("given_", "one"),
+    ("inputs", "is_single"),
     [("text", True), (("text", "question"), True), (["text"], False), (["a", "b"], False), (("a", "b", "c"), False)],
 )
-def test_one_text_is_a_string_and_one_pair_a_tuple(given_, one):
-    assert is_single_text(given_) is one
+def test_one_text_is_a_string_and_one_pair_a_tuple(inputs, is_single):
+    assert is_single_text(inputs) is is_single
 
 
 def test_rows_keep_what_belongs_together():
@@ -130,5 +130,7 @@ def test_a_column_of_numbers_is_not_taken_for_labels():
 def test_a_sample_for_the_audit_is_not_what_training_held_out():
     """Both draw with seed 0: of 300 texts a tenth is held out, and a sample has about a tenth of these."""
     examples = [Example(f"text {i}", str(i % 2)) for i in range(300)]
-    held_out = hold_out_validation(read_split([one.text for one in examples], [one.label for one in examples]))[1].texts
+    held_out = hold_out_validation(
+        read_split([example.text for example in examples], [example.label for example in examples])
+    )[1].texts
     assert sum(example.text in held_out for example in draw_texts(300, 30, 0).select(examples)) < 10

@@ -12,10 +12,10 @@ from steadygaze.estimator.fit_plan import stage_identity
 @pytest.mark.slow
 def test_teachers_of_a_network_with_other_weights_are_other_teachers(tmp_path):
     """Same name, same configuration, other weights: the teacher_cache must not hand over the first one's teacher."""
-    one, other = (transformer_folder(tmp_path / place / "network") for place in ("a", "b"))
+    network, other = (transformer_folder(tmp_path / place / "network") for place in ("a", "b"))
     weights = load_file(other / "model.safetensors")
     save_file({name: value + 0.1 for name, value in weights.items()}, other / "model.safetensors", {"format": "pt"})
-    for folder in (one, other, other):
+    for folder in (network, other, other):
         student("anchored", encoder=f"transformer:{folder}").fit(
             TEXTS, LABELS, teacher_cache=tmp_path / "teacher_cache"
         )

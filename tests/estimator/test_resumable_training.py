@@ -186,19 +186,19 @@ SMALL: dict[str, Any] = {"epochs": 1, "hidden": 8, "dimension": 6}
 @pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) -> None:
     own, other = (tiny("bilstm", seed=seed).fit(TEXTS, LABELS) for seed in (0, 1))
-    one = sg.fit_explainer(own, TEXTS * 2, k=2, settings=SMALL)
-    one.save(tmp_path / "own")
+    explainer = sg.fit_explainer(own, TEXTS * 2, k=2, settings=SMALL)
+    explainer.save(tmp_path / "own")
     of_a_function = sg.fit_explainer(lexicon, opinions(40), k=2, classes=["neg", "pos"], settings=SMALL)
     of_a_function.save(tmp_path / "function")
     for query in (
         lambda: sg.load_explainer(tmp_path / "own", other),
         lambda: sg.load_explainer(tmp_path / "own", lambda texts: other.predict_proba(texts), classes=["neg", "pos"]),
         lambda: sg.load_explainer(tmp_path / "function", own),
-        lambda: other.explain(TEXTS, explainer=one),
-        lambda: sg.audit(other, TEXTS, explainers=[one]),
+        lambda: other.explain(TEXTS, explainer=explainer),
+        lambda: sg.audit(other, TEXTS, explainers=[explainer]),
         lambda: sg.audit(own, TEXTS, explainers=[of_a_function]),
-        lambda: list(streaming.explain(other, iter([TEXTS]), one)),
-        lambda: list(streaming.explain(as_adapter(other), iter([TEXTS]), one)),
+        lambda: list(streaming.explain(other, iter([TEXTS]), explainer)),
+        lambda: list(streaming.explain(as_adapter(other), iter([TEXTS]), explainer)),
     ):
         with pytest.raises(UserError, match="fitted to another model"):
             query()
@@ -209,10 +209,10 @@ def test_an_explainer_of_another_classifier_of_images_is_refused() -> None:
     images, labels = planted(60)
     own, other = (ImageClassifier(epochs=1, batch_size=16, seed=seed).fit(images, labels) for seed in (0, 1))
     settings = {"epochs": 1, "batch_size": 32, "hidden": 8, "approximator": "simple", "patch": 2}
-    one = sg.fit_explainer(own, images, k=1, settings=settings)
-    assert len(own.explain(images[:2], explainer=one)) == 2
+    explainer = sg.fit_explainer(own, images, k=1, settings=settings)
+    assert len(own.explain(images[:2], explainer=explainer)) == 2
     with pytest.raises(UserError, match="fitted to another model"):
-        other.explain(np.asarray(images[:2]), explainer=one)
+        other.explain(np.asarray(images[:2]), explainer=explainer)
 
 
 CONTRADICTIONS: dict[str, Callable[[dict[str, Any]], object]] = {

@@ -140,10 +140,10 @@ def test_arbitrary_groups_give_the_same_ids_in_any_case_and_punctuation(
 ) -> None:
     groups, corpus, first, second = drawn
     tokenizer = build_word_tokenizer(corpus, synonym_groups=groups)
-    one, other = tokenizer.place(first), tokenizer.place(second)
-    assert one.ragged.ids.tolist() == other.ragged.ids.tolist()
+    placed, other = tokenizer.place(first), tokenizer.place(second)
+    assert placed.ragged.ids.tolist() == other.ragged.ids.tolist()
     again = read_tokenizer(tokenizer.to_json(), kind="words", max_length=512, synonym_groups=groups)
-    assert again.encode(second).ids.tolist() == one.ragged.ids.tolist()
+    assert again.encode(second).ids.tolist() == placed.ragged.ids.tolist()
     assert all(0 <= a < b <= len(second[0]) for a, b in other.spans[0])
 
 
@@ -277,7 +277,7 @@ def test_models_of_several_seeds_share_the_groups(monkeypatch: pytest.MonkeyPatc
     calls, resolve = [], fit_plan.resolve_groups
     monkeypatch.setattr(fit_plan, "resolve_groups", lambda *inputs: calls.append(1) or resolve(*inputs))
     clf = tiny(n_seeds=2, synonym_groups=GROUPS).fit(TEXTS, LABELS)
-    first, second = (one.stored_ for one in (clf, *clf.other_seeds_))
+    first, second = (classifier.stored_ for classifier in (clf, *clf.other_seeds_))
     assert len(calls) == 1
     assert first.tokenizer.synonym_groups is not None
     assert first.tokenizer.synonym_groups == second.tokenizer.synonym_groups

@@ -41,11 +41,11 @@ def h(p: float) -> float:
 def by_hand(joint: np.ndarray, policy: np.ndarray, told: bool) -> float:
     """H(y | what is shown), text by text, in loops."""
     seen: dict[object, np.ndarray] = {}
-    for one in range(len(joint)):
-        for two in range(len(joint)):
-            for word, which, probability in ((one, 1, policy[one, two]), (two, 2, 1 - policy[one, two])):
+    for x1 in range(len(joint)):
+        for x2 in range(len(joint)):
+            for word, which, probability in ((x1, 1, policy[x1, x2]), (x2, 2, 1 - policy[x1, x2])):
                 key = (which, word) if told else word
-                seen[key] = seen.get(key, np.zeros(2)) + probability * joint[one, two]
+                seen[key] = seen.get(key, np.zeros(2)) + probability * joint[x1, x2]
     return sum(float(pair.sum() * entropy(pair)) for pair in seen.values())
 
 
@@ -81,10 +81,10 @@ def test_no_predictor_reads_what_is_selected_better() -> None:
 def test_theorem_1_selection_is_concave_also_where_the_policy_depends_on_the_text(seed: int, told: bool) -> None:
     random = np.random.default_rng(seed)
     joint = some_joint(seed)
-    one, two = random.random((2, 200, 3, 3)).round(random.integers(0, 3))  # rounded to 0 digits: corners
+    policy, other = random.random((2, 200, 3, 3)).round(random.integers(0, 3))  # rounded to 0 digits: corners
     t = random.random((200, 1, 1))
-    mixed = selection(joint, t * one + (1 - t) * two, told)
-    straight = t[:, 0, 0] * selection(joint, one, told) + (1 - t[:, 0, 0]) * selection(joint, two, told)
+    mixed = selection(joint, t * policy + (1 - t) * other, told)
+    straight = t[:, 0, 0] * selection(joint, policy, told) + (1 - t[:, 0, 0]) * selection(joint, other, told)
     assert (mixed >= straight - EXACT).all()
     assert (mixed > straight + 1e-6).any()
 
@@ -124,10 +124,10 @@ def test_attention_in_the_middle_worked_by_hand() -> None:
 def test_attention_finds_the_best_weights_within_the_bound(share: float, told: bool) -> None:
     """Against a grid over the weights of a predictor that treats praise and blame alike."""
     grid = np.linspace(-1, 1, 401) * math.log(0.85 / 0.15)
-    one, two = np.meshgrid(grid, grid) if told else (grid, grid)
-    losses = np.zeros_like(one)
+    first_weight, second_weight = np.meshgrid(grid, grid) if told else (grid, grid)
+    losses = np.zeros_like(first_weight)
     for x1, x2, y in np.ndindex(2, 2, 2):
-        logit = share * one * (2 * x1 - 1) + (1 - share) * two * (2 * x2 - 1)
+        logit = share * first_weight * (2 * x1 - 1) + (1 - share) * second_weight * (2 * x2 - 1)
         losses += TOY[x1, x2, y] * np.logaddexp(0, -(2 * y - 1) * logit)
     result = attention(TOY, share, told).loss
     assert losses.min() - 1e-4 < result <= losses.min() + SEARCH_TOLERANCE
@@ -248,11 +248,11 @@ def test_at_rest_neither_predictor_gains_by_moving() -> None:
 def loss_given_the_draw(weight: float, share: float, hard, soft, strength: float) -> float:
     """L_a + λ JS, by hand: attention gives x₁ this weight, and x₁ is drawn with another probability."""
     whole = 0.0
-    for one, two in itertools.product(range(2), repeat=2):
-        q = expit(weight * soft[one] + (1 - weight) * soft[2 + two])
-        negative, positive = TOY[one, two]
+    for x1, x2 in itertools.product(range(2), repeat=2):
+        q = expit(weight * soft[x1] + (1 - weight) * soft[2 + x2])
+        negative, positive = TOY[x1, x2]
         whole -= negative * math.log(1 - q) + positive * math.log(q)
-        for probability, word in ((share, one), (1 - share, two)):
+        for probability, word in ((share, x1), (1 - share, x2)):
             p = expit(hard[word])
             whole += strength * probability * (negative + positive) * jensenshannon([p, 1 - p], [q, 1 - q]) ** 2
     return whole

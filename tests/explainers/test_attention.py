@@ -25,5 +25,5 @@ def test_it_takes_one_forward_pass():
 
 def test_the_explained_class_changes_nothing():
     model, texts = classifier(), batch(split())
-    one, other = (Attention().explain(model, texts, torch.full((len(TEXTS),), target)) for target in (0, 2))
-    assert torch.equal(one.weights, other.weights)
+    explanation, other = (Attention().explain(model, texts, torch.full((len(TEXTS),), target)) for target in (0, 2))
+    assert torch.equal(explanation.weights, other.weights)

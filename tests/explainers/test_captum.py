@@ -146,7 +146,7 @@ def test_methods_of_captum_are_recognized():
     assert is_captum(attr.Saliency(print))
     assert is_captum(partial(attr.Saliency))
     assert not any(map(is_captum, ("lime", 5, None, print, KernelShap, KernelShap(), attr)))
-    assert [Captum(one).name for one in (attr.Saliency, attr.Saliency(print), partial(attr.Saliency))] == [
+    assert [Captum(method).name for method in (attr.Saliency, attr.Saliency(print), partial(attr.Saliency))] == [
         "Saliency"
     ] * 3
     assert Captum(lambda f: attr.Saliency(f)).name == "Captum"

@@ -31,7 +31,7 @@ def test_four_words_have_every_subset_once_with_the_weight_of_the_kernel():
 def test_ranks_are_the_lexicographic_order_of_all_subsets():
     size = np.full(comb(7, 3), 3)
     kept = unranked(7, size, np.arange(len(size), dtype=float))
-    assert [tuple(np.flatnonzero(one)) for one in kept] == list(combinations(range(7), 3))
+    assert [tuple(np.flatnonzero(mask)) for mask in kept] == list(combinations(range(7), 3))
 
 
 def test_whole_sizes_are_read_while_the_readings_suffice():
@@ -141,9 +141,9 @@ def by_shap(n: int, samples: int, rng: np.random.Generator) -> tuple[np.ndarray,
         full, left = full + 1, left - many
         if rest[k - 1] < 1:
             rest /= 1 - rest[k - 1]
-        for one in combinations(range(n), int(k)):
+        for subset in combinations(range(n), int(k)):
             row = np.zeros(n, bool)
-            row[list(one)] = True
+            row[list(subset)] = True
             known[row.tobytes()] = weight[k - 1] / many
             if k <= paired:
                 known[(~row).tobytes()] = weight[k - 1] / many
@@ -155,12 +155,12 @@ def by_shap(n: int, samples: int, rng: np.random.Generator) -> tuple[np.ndarray,
         k = int(rng.choice(len(probabilities), p=probabilities)) + full + 1
         row = np.zeros(n, bool)
         row[rng.permutation(n)[:k]] = True
-        for one in (row, ~row)[: 2 if k <= paired else 1]:
-            if one.tobytes() not in drawn and left > 0:
+        for coalition in (row, ~row)[: 2 if k <= paired else 1]:
+            if coalition.tobytes() not in drawn and left > 0:
                 left -= 1
-            elif one.tobytes() not in drawn:
+            elif coalition.tobytes() not in drawn:
                 continue
-            drawn[one.tobytes()] = drawn.get(one.tobytes(), 0.0) + 1.0
+            drawn[coalition.tobytes()] = drawn.get(coalition.tobytes(), 0.0) + 1.0
     scale = weight[full:].sum() / sum(drawn.values())
     known |= {row: many * scale for row, many in drawn.items()}
     kept = np.array([np.frombuffer(row, bool) for row in known])

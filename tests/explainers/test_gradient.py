@@ -40,11 +40,11 @@ def test_captum_called_directly_on_one_text_gives_the_same():
     model, words = classifier("cnn"), batch(split())
     result = Gradient().explain(model, words, torch.full((len(words),), 2)).weights
     for place in (0, 2, 3):
-        one = row(words, place)
-        slope = Saliency(lambda x, one=one: model(one, x).logits.softmax(-1)).attribute(
-            model.embed(one).detach().requires_grad_(), target=2, abs=False
+        text = row(words, place)
+        slope = Saliency(lambda x, text=text: model(text, x).logits.softmax(-1)).attribute(
+            model.embed(text).detach().requires_grad_(), target=2, abs=False
         )
-        assert_close(result[place, : one.ids.shape[1]], slope[0].norm(dim=-1) * one.mask[0])
+        assert_close(result[place, : text.ids.shape[1]], slope[0].norm(dim=-1) * text.mask[0])
 
 
 def test_a_sure_prediction_still_has_slopes():

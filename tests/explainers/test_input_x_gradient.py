@@ -20,11 +20,11 @@ def test_captum_called_directly_on_one_text_gives_the_same():
     model, words = classifier("bilstm"), batch(split())
     result = InputXGradient().explain(model, words, torch.full((len(words),), 1)).weights
     for place in (0, 2, 3):
-        one = row(words, place)
-        parts = Direct(lambda x, one=one: model(one, x).logits.softmax(-1)).attribute(
-            model.embed(one).detach().requires_grad_(), target=1
+        text = row(words, place)
+        parts = Direct(lambda x, text=text: model(text, x).logits.softmax(-1)).attribute(
+            model.embed(text).detach().requires_grad_(), target=1
         )
-        assert_close(result[place, : one.ids.shape[1]], parts[0].sum(-1) * one.mask[0])
+        assert_close(result[place, : text.ids.shape[1]], parts[0].sum(-1) * text.mask[0])
 
 
 def test_it_is_never_more_than_length_times_length():

@@ -55,12 +55,12 @@ def test_captum_called_directly_on_one_text_gives_the_same():
     model, words = cached_classifier("bilstm"), batch(split())
     result = IntegratedGradients(steps=20).explain(model, words, torch.full((len(words),), 1)).weights
     for place in (0, 2, 3):
-        one = row(words, place)
-        embedded = model.embed(one).detach()
-        parts = Direct(lambda x, one=one: model(one, x).logits.softmax(-1)).attribute(
-            embedded, baselines=embedded * ~one.mask.unsqueeze(-1), target=1, n_steps=20, internal_batch_size=1
+        text = row(words, place)
+        embedded = model.embed(text).detach()
+        parts = Direct(lambda x, text=text: model(text, x).logits.softmax(-1)).attribute(
+            embedded, baselines=embedded * ~text.mask.unsqueeze(-1), target=1, n_steps=20, internal_batch_size=1
         )  # padding is 0 in a model of words
-        own = result[place, : one.ids.shape[1]]
+        own = result[place, : text.ids.shape[1]]
         torch.testing.assert_close(own, parts[0].sum(-1), rtol=0, atol=1e-9)  # Captum's nodes are in single precision
 
 

@@ -50,8 +50,8 @@ def test_texts_of_up_to_six_words_get_their_shapley_values(encoder):
     target = torch.arange(len(words)) % CLASSES
     result = KernelShap().explain(model, words, target).weights
     for place in (0, 2, 5, 6):
-        one = row(words, place)
-        expected = shapley(game(model, one, int(target[place])), int(one.mask.sum()))
+        text = row(words, place)
+        expected = shapley(game(model, text, int(target[place])), int(text.mask.sum()))
         np.testing.assert_allclose(result[place][words.mask[place]].numpy(), expected, rtol=0, atol=1e-9)
 
 
@@ -71,8 +71,8 @@ def test_the_weights_of_a_text_sum_to_what_all_its_words_change(lengths):
     model, words = cached_classifier("bilstm"), random_texts(*lengths)
     result = KernelShap(samples=64).explain(model, words).weights.sum(-1)
     for place, n in enumerate(lengths):
-        one = row(words, place)
-        value = game(model, one, int(model(one).logits.argmax()))
+        text = row(words, place)
+        value = game(model, text, int(model(text).logits.argmax()))
         assert result[place].item() == pytest.approx(value(frozenset(range(n))) - value(frozenset()), abs=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
         yield from (kept.unsqueeze(0).float() for kept in drawn.masks[0])
 
     base = LimeBase(
-        lambda z: torch.tensor([value(frozenset(one.nonzero().flatten().tolist())) for one in z]),
+        lambda z: torch.tensor([value(frozenset(mask.nonzero().flatten().tolist())) for mask in z]),
         SkLearnLinearRegression(),
         lambda *_: next(weight),
         one_by_one,

@@ -27,8 +27,8 @@ def test_it_is_what_a_text_written_without_the_word_gets(encoder):
     target = torch.arange(len(words)) % CLASSES
     result = LeaveOneOut().explain(model, words, target).weights
     for place in range(len(words)):
-        one = row(words, place)
-        value, many = game(model, one, int(target[place])), int(one.mask.sum())
+        text = row(words, place)
+        value, many = game(model, text, int(target[place])), int(text.mask.sum())
         everything = frozenset(range(many))
         expected = [value(everything) - value(everything - {t}) for t in range(many)]
         assert_close(result[place][words.mask[place]], torch.tensor(expected, dtype=torch.float64))
@@ -43,7 +43,7 @@ def test_texts_are_read_together_with_no_more_tokens_at_once_than_may_be(most, m
     assert_close(LeaveOneOut().explain(model, words).weights, whole)
     read = model.read[1:]  # the first is the prediction
     assert sum(map(len, read)) == 11  # once for each word
-    assert all(len(one) == 1 or one.ids.numel() <= most for one in read)
+    assert all(len(batch) == 1 or batch.ids.numel() <= most for batch in read)
     assert len(read) == {1: 11, 6: 4, 10: 4, 1000: 3}[most]  # of 3 3 3 3, 2 2 2 and 1 1 1 1 tokens each
 
 
@@ -51,4 +51,4 @@ def test_no_padding_is_read_where_texts_of_one_length_can_be_together(monkeypatc
     model = Line()
     monkeypatch.setitem(class_probability.TOKENS, "cpu", 8)
     LeaveOneOut().explain(model, texts([1] * 9, *[[1, 2, 3]] * 4, [1]))
-    assert {one.ids.shape[1] for one in model.read[1:]} == {8, 2, 1}
+    assert {batch.ids.shape[1] for batch in model.read[1:]} == {8, 2, 1}

@@ -41,8 +41,8 @@ def test_a_short_text_gets_the_line_of_scikit_learn_through_all_its_subsets(enco
     model, words = cached_classifier(encoder), batch(split())
     result = Lime().explain(model, words, torch.full((len(words),), 1)).weights
     for place in (0, 2, 5):
-        one = row(words, place)
-        n, value = int(one.mask.sum()), game(model, one, 1)
+        text = row(words, place)
+        n, value = int(text.mask.sum()), game(model, text, 1)
         kept = subsets_of(n)
         z = np.array([[t in some for t in range(n)] for some in kept], float)
         near = [math.exp(-((1 - math.sqrt(len(some) / n)) ** 2) / 0.125) for some in kept]
@@ -62,7 +62,7 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
         yield from (kept.unsqueeze(0).double() for kept in drawn)
 
     base = LimeBase(
-        lambda z: torch.tensor([value(frozenset(one.nonzero().flatten().tolist())) for one in z]),
+        lambda z: torch.tensor([value(frozenset(mask.nonzero().flatten().tolist())) for mask in z]),
         SkLearnRidge(alpha=1.0),
         lambda _, __, z: math.exp(-((1 - math.sqrt(z.sum().item() / 12)) ** 2) / 0.125),
         one_by_one,
@@ -80,8 +80,8 @@ def test_the_words_that_decide_weigh_most_in_a_model_that_is_no_line():
     model, words = cached_classifier("average"), random_texts(6, 5)
     result = Lime().explain(model, words).weights
     for place in range(2):
-        one, n = row(words, place), int(words.mask[place].sum())
-        value = game(model, one, int(model(words).logits[place].argmax()))
+        text, n = row(words, place), int(words.mask[place].sum())
+        value = game(model, text, int(model(words).logits[place].argmax()))
         kept = subsets_of(n)
         means = [np.mean([value(some | {t}) - value(some - {t}) for some in kept]) for t in range(n)]
         mine = result[place][words.mask[place]].numpy()

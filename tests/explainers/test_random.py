@@ -35,5 +35,5 @@ def test_other_texts_and_other_seeds_draw_other_numbers():
 
 def test_the_prediction_is_not_used():
     texts = batch(split())
-    one, other = (Random().explain(cached_classifier(kind), texts).weights for kind in ("bilstm", "cnn"))
-    assert torch.equal(one, other)
+    weights, other = (Random().explain(cached_classifier(kind), texts).weights for kind in ("bilstm", "cnn"))
+    assert torch.equal(weights, other)

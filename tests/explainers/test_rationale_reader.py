@@ -93,7 +93,7 @@ def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(*train, **how)
-    return clf, [str(one.message) for one in caught]
+    return clf, [str(warning.message) for warning in caught]
 
 
 def fitted_plain(technique: str, train: Texts) -> Fit:
@@ -102,7 +102,7 @@ def fitted_plain(technique: str, train: Texts) -> Fit:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(*train)
-    return clf, [str(one.message) for one in caught]
+    return clf, [str(warning.message) for warning in caught]
 
 
 def leaking(train: Texts, **how: Any) -> Fit:
@@ -160,8 +160,12 @@ def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(
     accuracy = clf.stored_.description.independent_reader[READER]["value"]
     assert accuracy < 0.75
     clf.save(tmp_path / "model")
-    for one in (clf, sg.load(tmp_path / "model", device="cpu")):
-        assert one.explain(text).reader_accuracy == one.explain(text).to_dict()["reader_accuracy"] == accuracy
+    for classifier in (clf, sg.load(tmp_path / "model", device="cpu")):
+        assert (
+            classifier.explain(text).reader_accuracy
+            == classifier.explain(text).to_dict()["reader_accuracy"]
+            == accuracy
+        )
     assert clf.explain(text, explainer="leave-one-out").reader_accuracy is None
     ended = run(capsys, "explain", tmp_path / "model", text, "--json", "--device", "cpu")
     assert json.loads(ended.out)["reader_accuracy"] == accuracy
@@ -234,7 +238,7 @@ def test_a_fit_interrupted_while_the_reader_is_trained_ends_with_the_same_weight
         with pytest.raises(KeyboardInterrupt):
             leaking(reviews(300, 0), checkpoint=tmp_path / "run")
     again, _ = leaking(reviews(300, 0), checkpoint=tmp_path / "run", resume=True)
-    result, right = (one.stored_.model.state_dict() for one in (again, leaky[0]))
+    result, right = (classifier.stored_.model.state_dict() for classifier in (again, leaky[0]))
     assert result.keys() == right.keys()
     assert any(name.startswith("reader.") for name in right)
     assert all(torch.equal(result[name], right[name]) for name in right)

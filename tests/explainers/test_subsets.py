@@ -31,10 +31,10 @@ def some(batch, samples=64, law=even, **how):
 def test_of_a_short_text_every_subset_is_there_once_with_its_share():
     """Three words, each size as likely: none, all: ¼ each; the three of one word and the three of two: ¼ / 3 each."""
     result = some(texts([5, 1, 2, 3], specials=True))
-    kept = [frozenset(one.nonzero().flatten().tolist()) for one in result.masks[0]]
-    assert sorted(map(sorted, kept)) == sorted(sorted(one) for one in subsets_of(3))
+    kept = [frozenset(mask.nonzero().flatten().tolist()) for mask in result.masks[0]]
+    assert sorted(map(sorted, kept)) == sorted(sorted(subset) for subset in subsets_of(3))
     shares = {0: 1 / 4, 1: 1 / 12, 2: 1 / 12, 3: 1 / 4}
-    assert_close(result.share[0], torch.tensor([shares[len(one)] for one in kept], dtype=torch.float64))
+    assert_close(result.share[0], torch.tensor([shares[len(subset)] for subset in kept], dtype=torch.float64))
 
 
 def test_the_shapley_kernel_leaves_out_the_empty_and_the_whole():
@@ -84,8 +84,8 @@ def test_what_a_text_draws_does_not_depend_on_its_company_or_on_how_many_are_dra
 
 def test_another_seed_draws_others():
     batch = random_texts(9)
-    one, other = (subsets(batch, even, 64, RandomKey(seed)).masks[0] for seed in (0, 1))
-    assert (one == other).all(-1).float().mean() < 0.2
+    masks, other = (subsets(batch, even, 64, RandomKey(seed)).masks[0] for seed in (0, 1))
+    assert (masks == other).all(-1).float().mean() < 0.2
 
 
 def test_each_is_read_as_a_text_of_those_words_alone():

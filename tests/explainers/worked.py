@@ -39,8 +39,8 @@ class Line(Model):
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> SimpleNamespace:
         self.read.append(batch)
         vectors = self.embed(batch) if embedded is None else embedded
-        one = 0.5 + ((vectors @ torch.tensor(SLOPE, dtype=vectors.dtype)) * batch.present).sum(-1)
-        return SimpleNamespace(weights=None, logits=torch.stack([1 - one, one], -1).log())
+        probability = 0.5 + ((vectors @ torch.tensor(SLOPE, dtype=vectors.dtype)) * batch.present).sum(-1)
+        return SimpleNamespace(weights=None, logits=torch.stack([1 - probability, probability], -1).log())
 
 
 def texts(*rows: Sequence[int], specials: bool = False) -> Batch:
@@ -57,15 +57,17 @@ def random_texts(*lengths: int) -> Batch:
     return batch(split(["s" + "w" * length for length in lengths]))
 
 
-def game(model: Model, one: Batch, aim: int) -> Callable[[frozenset[int]], float]:
+def game(model: Model, text: Batch, aim: int) -> Callable[[frozenset[int]], float]:
     """The prediction of a model for one text with only some of its words, by their positions: without code of ours."""
-    words = one.mask[0].nonzero().flatten().tolist()
+    words = text.mask[0].nonzero().flatten().tolist()
 
     def value(kept: frozenset[int]) -> float:
-        left = [t for t in range(one.ids.shape[1]) if one.present[0, t] and (t not in words or words.index(t) in kept)]
-        ids, mask = one.ids[:, left], one.mask[:, left]
+        left = [
+            t for t in range(text.ids.shape[1]) if text.present[0, t] and (t not in words or words.index(t) in kept)
+        ]
+        ids, mask = text.ids[:, left], text.mask[:, left]
         with torch.no_grad():
-            logits = model(Batch(ids, torch.ones_like(mask), mask, one.index)).logits
+            logits = model(Batch(ids, torch.ones_like(mask), mask, text.index)).logits
         return float(logits.double().softmax(-1)[0, aim])
 
     return value
@@ -77,6 +79,6 @@ def subsets_of(words: int) -> list[frozenset[int]]:
 
 def row(texts: Batch, place: int) -> Batch:
     """One text by itself, without padding."""
-    one = take_rows(texts, torch.tensor([place]))
-    length = int(one.present.sum())
-    return Batch(one.ids[:, :length], one.present[:, :length], one.mask[:, :length], one.index)
+    text = take_rows(texts, torch.tensor([place]))
+    length = int(text.present.sum())
+    return Batch(text.ids[:, :length], text.present[:, :length], text.mask[:, :length], text.index)

@@ -39,7 +39,7 @@ def learned():
 @pytest.mark.slow
 def test_l2x_finds_the_patch_that_decides(learned):
     result = learned.explain(box(), TEST)
-    assert np.mean([one.top()[0][0] == PLACE for one in result]) > 0.95
+    assert np.mean([explanation.top()[0][0] == PLACE for explanation in result]) > 0.95
     measured = {name: float(values.mean()) for name, values in learned.measured(box(), TEST).items()}
     assert measured["post-hoc-accuracy"] > 0.95
     assert measured["fidelity"] > 0.95
@@ -50,11 +50,11 @@ def test_l2x_finds_the_patch_that_decides(learned):
 
 
 def test_an_explanation_has_exactly_k_patches_and_weight_on_no_other(learned):
-    for one in learned.explain(box(), TEST):
-        assert one.mask.sum() == 2 * 2
-        assert (one.weights > 0).sum() == 1
-        assert one.explainer == "l2x"
-        assert one.label == ("bright" if one.probabilities["bright"] > 0.5 else "dark")
+    for explanation in learned.explain(box(), TEST):
+        assert explanation.mask.sum() == 2 * 2
+        assert (explanation.weights > 0).sum() == 1
+        assert explanation.explainer == "l2x"
+        assert explanation.label == ("bright" if explanation.probabilities["bright"] > 0.5 else "dark")
 
 
 def test_an_image_is_explained_alike_in_any_batch(learned):

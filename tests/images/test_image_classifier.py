@@ -99,19 +99,21 @@ def test_patches_are_filled_with_the_mean_of_the_images_it_was_trained_on(fitted
     lost = (whole - without)[whole.argmax()]
     fitted.save(tmp_path / "model")
     for clf in (fitted, ImageClassifier.load(tmp_path / "model", device="cpu")):
-        (one,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4)
-        np.testing.assert_allclose(one.weights[0, 0], lost, atol=1e-6)
+        (explanation,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4)
+        np.testing.assert_allclose(explanation.weights[0, 0], lost, atol=1e-6)
         (same,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="mean")
         (gray,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="gray")
-        assert (same.weights == one.weights).all()
-        assert (gray.weights != one.weights).any()
+        assert (same.weights == explanation.weights).all()
+        assert (gray.weights != explanation.weights).any()
 
 
 def test_a_fitted_explainer_explains_the_classifier_it_was_fitted_to(fitted):
     own = {"epochs": 1, "batch_size": 16, "hidden": 8, "approximator": "simple", "patch": 4}
     l2x = fit_explainer(fitted, IMAGES, k=1, settings=own, device="cpu")
     result = fitted.explain(IMAGES[:3], explainer=l2x)
-    assert [one.to_dict() for one in result] == [one.to_dict() for one in l2x.explain(IMAGES[:3])]
+    assert [explanation.to_dict() for explanation in result] == [
+        explanation.to_dict() for explanation in l2x.explain(IMAGES[:3])
+    ]
     assert result[0].mask.sum() == 16
     for changes in ({"k": 2}, {"patch": 2}, {"fill": "zero"}):
         with pytest.raises(UserError, match="has the k, patch and fill of its fit"):
@@ -134,8 +136,8 @@ def test_what_is_no_explainer_gets_a_sentence(fitted, strange):
 def test_k_is_a_whole_number(fitted, k):
     with pytest.raises(UserError, match=r"k is .*; it must be a whole number, 1 or more"):
         fitted.explain(IMAGES[:3], k=k)
-    (one,) = fitted.explain(IMAGES[:1], k=np.int64(3))
-    assert json.loads(json.dumps(one.to_dict()))["k"] == 3
+    (explanation,) = fitted.explain(IMAGES[:1], k=np.int64(3))
+    assert json.loads(json.dumps(explanation.to_dict()))["k"] == 3
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_what_a_patch_is_worth_is_what_the_prediction_loses():
 @pytest.mark.slow
 def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     result = learned.explain(box(), TEST)
-    assert np.mean([one.top()[0][0] == PLACE for one in result]) > 0.95
+    assert np.mean([explanation.top()[0][0] == PLACE for explanation in result]) > 0.95
     assert result[0].explainer == "cxplain"
     low, middle, high = learned.bounds(TEST)
     assert ((low <= middle) & (middle <= high)).all()
@@ -53,12 +53,12 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
 
 
 def test_an_explanation_has_the_bounds_of_the_members(learned):
-    low, middle, high = (one.view(20, 4, 4).numpy() for one in learned.bounds(TEST))
-    for number, one in enumerate(learned.explain(box(), TEST)):
-        np.testing.assert_array_equal(one.bounds, np.stack([low[number], high[number]], -1))
-        np.testing.assert_array_equal(one.weights, middle[number])
-        assert f"{low[number].ravel()[middle[number].argmax()]:.3f}, " in repr(one)
-        assert one.to_dict()["bounds"] == one.bounds.tolist()
+    low, middle, high = (bound.view(20, 4, 4).numpy() for bound in learned.bounds(TEST))
+    for number, explanation in enumerate(learned.explain(box(), TEST)):
+        np.testing.assert_array_equal(explanation.bounds, np.stack([low[number], high[number]], -1))
+        np.testing.assert_array_equal(explanation.weights, middle[number])
+        assert f"{low[number].ravel()[middle[number].argmax()]:.3f}, " in repr(explanation)
+        assert explanation.to_dict()["bounds"] == explanation.bounds.tolist()
     assert (high > low).any()
 
 

@@ -38,14 +38,14 @@ def worth() -> ImageExplainer:
 
 
 def dicts_of(fitted: ImageExplainer, images: Any = TEST) -> list[dict[str, Any]]:
-    return [one.to_dict() for one in fitted.explain(images)]
+    return [explanation.to_dict() for explanation in fitted.explain(images)]
 
 
 @pytest.mark.slow
 def test_the_patch_that_decides_is_found_by_either_kind(fitted: ImageExplainer, worth: ImageExplainer) -> None:
-    for one, name in ((fitted, "l2x"), (worth, "cxplain")):
-        explained = one.explain(TEST)
-        assert (one.name, explained[0].explainer) == (name, name)
+    for explainer, name in ((fitted, "l2x"), (worth, "cxplain")):
+        explained = explainer.explain(TEST)
+        assert (explainer.name, explained[0].explainer) == (name, name)
         assert np.mean([each.top()[0][0] == PLACE for each in explained]) > 0.95
         assert [each.label for each in explained] == [CLASSES[i] for i in knows(TEST).argmax(1)]
 
@@ -69,7 +69,7 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
 
 
 @pytest.mark.parametrize(
-    ("given", "images"),
+    ("inputs", "images"),
     [
         (IMAGES, True),
         (np.zeros((4, 6, 6, 3)), True),
@@ -87,8 +87,8 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
         (np.zeros(3), False),
     ],
 )
-def test_images_are_distinguished_from_texts(given: Any, images: bool) -> None:
-    assert are_images(given) == images
+def test_images_are_distinguished_from_texts(inputs: Any, images: bool) -> None:
+    assert are_images(inputs) == images
 
 
 def test_defaults_are_those_of_the_papers() -> None:
@@ -156,9 +156,9 @@ def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> No
 def test_cached_answers_of_one_network_are_not_used_for_another(tmp_path: Path) -> None:
     """Both are called Sequential, or have another common name: their weights distinguish them."""
     arguments = {"inputs": IMAGES[:30], "k": 1, "classes": CLASSES, "keep": tmp_path, "validation": TEST}
-    one = straight(side=8).float()
+    network = straight(side=8).float()
     for explainer, own in (("l2x", ONCE), ("cxplain", {"members": 1, "epochs": 1, "patch": 4})):
-        fit_explainer(one, explainer=explainer, settings=own, **arguments)
+        fit_explainer(network, explainer=explainer, settings=own, **arguments)
     other = straight(side=8).float()
     torch.nn.init.zeros_(next(other.parameters()))
     with pytest.raises(UserError, match="has answers of another black box, or of other weights of it"):

@@ -107,10 +107,10 @@ def test_it_can_be_written_as_json():
 
 def test_bounds_are_reported_for_every_patch_and_drawn_for_the_top_ones():
     bounds = np.stack([WEIGHTS - 0.25, WEIGHTS + 0.125], -1)
-    one = explained(bounds=bounds, explainer="cxplain")
-    assert json.loads(json.dumps(one.to_dict()))["bounds"][1][2] == [0.35, 0.725]
-    assert "selected; top-weighted (2, 4) 0.600 [0.350, 0.725]>" in repr(one)
-    assert "top-weighted (2, 4) 0.600 [0.350, 0.725]" in one._repr_html_()
+    explanation = explained(bounds=bounds, explainer="cxplain")
+    assert json.loads(json.dumps(explanation.to_dict()))["bounds"][1][2] == [0.35, 0.725]
+    assert "selected; top-weighted (2, 4) 0.600 [0.350, 0.725]>" in repr(explanation)
+    assert "top-weighted (2, 4) 0.600 [0.350, 0.725]" in explanation._repr_html_()
 
 
 def test_weights_that_do_not_fit_are_refused():

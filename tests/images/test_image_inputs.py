@@ -18,7 +18,7 @@ def bytes_of(images):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "sources",
     [
         GRAY,
         np.stack([GRAY] * 3, -1),
@@ -32,9 +32,9 @@ def bytes_of(images):
         GRAY > 12,
     ],
 )
-def test_what_is_read_can_be_given_back_as_it_was(given):
-    images = read_images(given)
-    want = np.stack([np.asarray(image) for image in given])
+def test_what_is_read_can_be_given_back_as_it_was(sources):
+    images = read_images(sources)
+    want = np.stack([np.asarray(image) for image in sources])
     assert images.pixels.dtype == torch.float32
     assert images.pixels.shape[2:] == (3, 4)
     assert float(images.pixels.min()) >= 0
@@ -52,7 +52,7 @@ def test_colors_stand_first_inside():
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("source", "sentence"),
     [
         ([GRAY[0], GRAY[0].T], r"images\[0\] is \(3, 4\), images\[1\] is \(4, 3\); resize them first"),
         (bytes_of([GRAY[0], GRAY[0].T, None]), "one size"),
@@ -74,9 +74,9 @@ def test_colors_stand_first_inside():
         ({"image": GRAY}, "found {'image'"),
     ],
 )
-def test_images_that_cannot_be_read(given, sentence):
+def test_images_that_cannot_be_read(source, sentence):
     with pytest.raises(UserError, match=sentence):
-        read_images(given)
+        read_images(source)
 
 
 def test_images_of_another_size_than_is_known_are_refused():

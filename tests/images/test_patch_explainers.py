@@ -93,8 +93,8 @@ def test_the_patch_that_decides_is_found(name):
     images, labels = planted(6)
     box = as_image_black_box(knows, classes=["dark", "bright"])
     explanations = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="gray"))
-    assert [one.top()[0][0] for one in explanations] == [PLACE] * 6
-    assert [one.label for one in explanations] == [["dark", "bright"][label] for label in labels]
+    assert [explanation.top()[0][0] for explanation in explanations] == [PLACE] * 6
+    assert [explanation.label for explanation in explanations] == [["dark", "bright"][label] for label in labels]
     assert explanations[0].explainer == name
     assert explanations[0].probabilities[explanations[0].label] > 0.9
 

@@ -137,8 +137,8 @@ def test_what_was_read_may_be_a_constant_of_a_later_loss():
 
 def test_a_pair_is_read_with_its_question():
     model = Classifier(encoder("gru", True), Architecture(), CLASSES, True).eval()
-    one, other = (infer.logits(model, split(LONG, True, questions)) for questions in (["wws"], ["s"]))
-    assert (one - other).abs().max() > 1e-3
+    logits, other = (infer.logits(model, split(LONG, True, questions)) for questions in (["wws"], ["s"]))
+    assert (logits - other).abs().max() > 1e-3
 
 
 def test_threads_that_enter_evaluation_once_leave_nothing_behind():

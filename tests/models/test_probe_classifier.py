@@ -53,6 +53,6 @@ def test_the_same_seed_teaches_the_same_and_nobody_else_is_disturbed() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    one, other = (fit_probe(masks()[:200], label[:200], 2, seed=4) for _ in range(2))
+    probe, other = (fit_probe(masks()[:200], label[:200], 2, seed=4) for _ in range(2))
     assert torch.equal(torch.rand(3), expected)
-    assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(probe.state_dict().values(), other.state_dict().values(), strict=True))

@@ -74,7 +74,7 @@ ROWS = (
 
 
 def signed(measure: str) -> str:
-    return next(one.signature for one in ROWS if one.measure == measure)
+    return next(row.signature for row in ROWS if row.measure == measure)
 
 
 def limited(*measures: str) -> dict:

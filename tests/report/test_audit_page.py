@@ -122,9 +122,9 @@ def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deci
 
 
 def test_a_number_without_an_axis_has_its_bounds_in_words():
-    one = row("collapsed", 0.0)
-    silent = Verdict("Silent?", "yes", "No.", (one.signature,), thresholds={"collapsed": (0.0, 1.0)})
-    page = full_report(rows=(one,), verdicts=(silent,), plots={}).to_html()
+    collapsed = row("collapsed", 0.0)
+    silent = Verdict("Silent?", "yes", "No.", (collapsed.signature,), thresholds={"collapsed": (0.0, 1.0)})
+    page = full_report(rows=(collapsed,), verdicts=(silent,), plots={}).to_html()
     assert "Counts as yes up to 0, no from 1 up." in plain_text(page)
     assert 'class="axis' not in page
 
@@ -186,7 +186,7 @@ def test_every_number_has_its_interval_n_range_direction_and_signature(text):
         "sufficiency|corpus:planted-reviews|data:3f6c1a9be0d2|"
         "erase:delete|explainer:attention|model:a41c77e05b19|seed:0|sizes:1,5,10,20,50%|split:test|v:0.1.0|n:400"
     ) in text
-    assert all(one.signature in text for one in ROWS if not math.isnan(one.value))
+    assert all(row.signature in text for row in ROWS if not math.isnan(row.value))
 
 
 def test_measures_that_do_not_apply_are_listed_together_with_the_reason(html, text):
@@ -304,8 +304,8 @@ def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: 
 
 def test_the_json_and_the_page_have_the_same_numbers(html):
     page_text = Outline(html).text
-    for one in json.loads(full_report().to_json())["rows"]:
-        assert one["value"] is None or one["signature"] in page_text
+    for entry in json.loads(full_report().to_json())["rows"]:
+        assert entry["value"] is None or entry["signature"] in page_text
 
 
 def test_the_page_names_the_folder_of_its_command_and_what_a_verification_needs():
@@ -363,8 +363,8 @@ def test_texts_and_numbers_can_be_filtered_and_sorted_without_a_script(html):
 
 def test_wrong_predictions_can_be_shown_by_class_and_the_least_confident_first():
     base = full_report(plots={})
-    one = base.evaluation.errors[0]
-    errors = tuple(replace(one, row=i, predicted=("a", "b")[i % 2], explanation=None) for i in range(7))
+    error = base.evaluation.errors[0]
+    errors = tuple(replace(error, row=i, predicted=("a", "b")[i % 2], explanation=None) for i in range(7))
     page = full_report(plots={}, evaluation=replace(base.evaluation, errors=errors)).to_html()
     assert re.findall(r"> (first 5|all 7|predicted \w|\w+ confident first)</label>", page) == [
         "first 5",

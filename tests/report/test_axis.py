@@ -24,7 +24,7 @@ def test_every_mark_lies_where_its_number_is():
 
 def test_equal_steps_have_equal_widths():
     results = [axis(row("m", value, 0.0), DISTANCE, (0.2, 0.4)) for value in (0.25, 0.3, 0.35)]
-    assert len({one.ends for one in results}) == 1
+    assert len({result.ends for result in results}) == 1
     assert results[1].value - results[0].value == pytest.approx(results[2].value - results[1].value, abs=0.11)
 
 
@@ -62,7 +62,7 @@ def test_a_number_without_a_value_is_not_drawn(number, fact, limits):
 
 
 def test_the_axis_has_a_description_for_screen_readers():
-    one = row("m", 0.3, 0.03)
-    assert axis_sentence(one, axis(one, GAIN, (0.05, 0.02))) == (
+    number = row("m", 0.3, 0.03)
+    assert axis_sentence(number, axis(number, GAIN, (0.05, 0.02))) == (
         "0.300 (0.270 to 0.330) on an axis from −0.1 to 0.5: yes from 0.05 up, no up to 0.02."
     )

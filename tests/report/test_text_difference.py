@@ -50,13 +50,13 @@ def test_a_long_text_shows_its_top_and_its_substituted_words_and_their_neighbors
     after = explanation(long_text("good", 200), {"w390": 0.5}, "positive", 0.9)
     seen = text_pair(Shift("1-synonym", 0.1, before, after))
     assert seen.shortened
-    for one, whole, word in ((seen.before, before, "fine"), (seen.after, after, "good")):
-        assert texts(one) == [word]
-        assert [one.text[start:end] for start, end in one.spans] == list(one.tokens)
-        assert {"w40", "w390", "w199", word} <= set(one.tokens)
-        assert len(one) <= LONG
+    for side, whole, word in ((seen.before, before, "fine"), (seen.after, after, "good")):
+        assert texts(side) == [word]
+        assert [side.text[start:end] for start, end in side.spans] == list(side.tokens)
+        assert {"w40", "w390", "w199", word} <= set(side.tokens)
+        assert len(side) <= LONG
         weights = dict(zip(whole.tokens, whole.weights, strict=True))
-        assert one.weights == tuple(weights[token] for token in one.tokens)
+        assert side.weights == tuple(weights[token] for token in side.tokens)
     assert seen.before.tokens != seen.after.tokens
     assert len(seen.before) == len(seen.after)  # the same places, so that the eye can compare
     assert seen.before.text.count(GAP.strip()) >= 2

@@ -110,7 +110,7 @@ def test_the_exact_command_the_settings_and_the_notes_are_there():
 
 def test_verdicts_in_plain_words_and_collapse_first():
     result = full()
-    vanilla, stable, silent = (card(result, one) for one in result.standings)
+    vanilla, stable, silent = (card(result, standing) for standing in result.standings)
     assert (vanilla.answer, stable.answer, silent.answer) == ("baseline", "better", "collapsed")
     assert stable.sentences == ("Better: JSD noise.",)
     assert silent.sentences == (
@@ -156,9 +156,9 @@ def test_marks_and_their_grounds_are_explained_in_words():
         assert f"{MARKS[mark]} {means}" in text
     assert "Significant: p is under 0.05, and the whole interval of the difference lies on one side of 0." in text
     assert "how far the weights move; ↓ lower is better (bars from −0.02 to 0.12)" in text
-    one = TechniqueResult("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
+    second = TechniqueResult("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
     first = TechniqueResult("vanilla", {NOISE: entry(NOISE, 0.1)}, (False, False))
-    few = full(columns=full().columns[1:2], standings=(first, one))
+    few = full(columns=full().columns[1:2], standings=(first, second))
     assert "corrected for the 1 comparison of this table" in plain_text(few.to_html())
 
 

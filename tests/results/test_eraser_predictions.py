@@ -58,8 +58,8 @@ def test_the_hard_rationale_is_the_top_share(
 
 def test_each_document_of_a_text_has_its_own_tokens() -> None:
     """One text of two documents, "a b" and "c": the tokens of the second count from 0 again."""
-    one = explained((0.25, 0.25, 0.5), "a b\nc", ((0, 1), (2, 3), (4, 5)))
-    first, second = prediction(one, "n", {"one": (0, 3), "two": (4, 5)}, share=0.4)["rationales"]
+    explanation = explained((0.25, 0.25, 0.5), "a b\nc", ((0, 1), (2, 3), (4, 5)))
+    first, second = prediction(explanation, "n", {"one": (0, 3), "two": (4, 5)}, share=0.4)["rationales"]
     assert (first["docid"], first["soft_rationale_predictions"], first["hard_rationale_predictions"]) == (
         "one",
         [0.25, 0.25],
@@ -70,8 +70,8 @@ def test_each_document_of_a_text_has_its_own_tokens() -> None:
 
 
 def test_what_was_cut_off_weighs_nothing() -> None:
-    one = explained((0.5, 0.5), TEXT, SPANS[:2])
-    assert prediction(one, "n")["rationales"][0]["soft_rationale_predictions"] == [0.5, 0.5, 0.0, 0.0, 0.0]
+    explanation = explained((0.5, 0.5), TEXT, SPANS[:2])
+    assert prediction(explanation, "n")["rationales"][0]["soft_rationale_predictions"] == [0.5, 0.5, 0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5, float("nan")])

@@ -319,9 +319,9 @@ def test_white_stays_legible_on_every_mark_of_a_terminal(hue, share):
     assert contrast(tuple(f + share * (h - f) for f, h in zip(FAINT, hue, strict=True)), (255, 255, 255)) >= READABLE
 
 
-def contrast(one, other) -> float:
+def contrast(color, other) -> float:
     """WCAG 2.2: (L1 + 0.05) / (L2 + 0.05) of the relative luminances."""
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted((luminance(color), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -21,11 +21,11 @@ def written(report: Report) -> dict:
     return json.loads(report.to_json())
 
 
-def same(one: Row, other: Row) -> bool:
+def same(row: Row, other: Row) -> bool:
     """NaN is not equal to itself; the rest must be."""
     return all(
         a == b or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
-        for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other), strict=True)
+        for a, b in zip(dataclasses.astuple(row), dataclasses.astuple(other), strict=True)
     )
 
 
@@ -174,7 +174,7 @@ def test_the_terminal_shows_the_summary_first_then_every_answer_in_words_with_it
 
 def test_the_terminal_shows_every_number_on_request():
     lines = printed(full_report(), full=True)
-    measured = [one.measure for one in ROWS if one.n]
+    measured = [row.measure for row in ROWS if row.n]
     start = lines.index("") + 2
     assert [line.split()[0] for line in lines[start : start + len(measured)]] == measured
     assert lines[start + len(measured)] == "3 not applicable."

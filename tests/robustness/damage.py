@@ -56,8 +56,8 @@ def unix_socket(path: Path) -> None:
     here = os.getcwd()
     os.chdir(path.parent)  # the address of a socket is short
     try:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(path.name)
+        with socket.socket(socket.AF_UNIX) as endpoint:
+            endpoint.bind(path.name)
     finally:
         os.chdir(here)
 
@@ -112,9 +112,9 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
     def damage(path: Path) -> None:
         with safe_open(path, framework="pt") as opened:
             metadata = opened.metadata()
-        found = load_file(path)
-        change(found)
-        save_file({name: value.contiguous() for name, value in found.items()}, path, metadata)
+        weights = load_file(path)
+        change(weights)
+        save_file({name: value.contiguous() for name, value in weights.items()}, path, metadata)
 
     return damage
 
@@ -122,9 +122,9 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
 def filled(value: float) -> Damage:
     """The first entry of the last tensor is this."""
 
-    def change(found: dict[str, torch.Tensor]) -> None:
-        name = max(name for name, one in found.items() if one.is_floating_point())
-        found[name].view(-1)[0] = value
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        name = max(name for name, tensor in weights.items() if tensor.is_floating_point())
+        weights[name].view(-1)[0] = value
 
     return tensors(change)
 
@@ -136,7 +136,7 @@ def state(key: str, value: Any, at: str = "state") -> Damage:
         with safe_open(path, framework="pt") as opened:
             metadata = dict(opened.metadata())
         now = {**json.loads(metadata[at]), key: value}
-        metadata[at] = json.dumps({name: one for name, one in now.items() if one is not ...})
+        metadata[at] = json.dumps({name: entry for name, entry in now.items() if entry is not ...})
         save_file(load_file(path), path, metadata)
 
     return damage
@@ -151,10 +151,14 @@ WEIGHTS: dict[str, Damage] = {
     "nan": filled(float("nan")),
     "infinity": filled(float("inf")),
     "cut": lambda path: void(path.write_bytes(path.read_bytes()[:-9])),
-    "half-precision": tensors(lambda found: found.update({name: one.half() for name, one in found.items()})),
-    "transposed": tensors(lambda found: found.update({name: one.T for name, one in found.items() if one.ndim == 2})),
-    "one-missing": tensors(lambda found: found.pop(min(found))),
-    "one-more": tensors(lambda found: found.update({"more": torch.zeros(1)})),
+    "half-precision": tensors(
+        lambda weights: weights.update({name: tensor.half() for name, tensor in weights.items()})
+    ),
+    "transposed": tensors(
+        lambda weights: weights.update({name: tensor.T for name, tensor in weights.items() if tensor.ndim == 2})
+    ),
+    "one-missing": tensors(lambda weights: weights.pop(min(weights))),
+    "one-more": tensors(lambda weights: weights.update({"more": torch.zeros(1)})),
     "huge-header": content(struct.pack("<Q", 1 << 62) + b"{}"),
     "no-header": content(b"\x80\x04pickle"),
     "deep-header": header(b"[" * 100_000),

@@ -84,10 +84,10 @@ def test_weights_that_are_not_finite_pass_no_command_and_no_gate(command: str, v
     assert result.out == ""
 
 
-def overflow(found: dict[str, torch.Tensor]) -> None:
+def overflow(weights: dict[str, torch.Tensor]) -> None:
     """Finite weights with one logit of 3e38 (1 + s) and one of 3e38 (1 − s), s the sum of the hidden states."""
-    found["decoder.output.weight"][:] = torch.tensor([[3e38], [-3e38]])
-    found["decoder.output.bias"][:] = 3e38
+    weights["decoder.output.weight"][:] = torch.tensor([[3e38], [-3e38]])
+    weights["decoder.output.bias"][:] = 3e38
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "train-from"])

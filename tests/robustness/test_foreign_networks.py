@@ -204,7 +204,7 @@ def tokenizer(**changes: Any) -> Damage:
 
 
 SPECIAL_TOKEN = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
-FIRST, SECOND = ({"Sequence": {"id": one, "type_id": 0}} for one in "AB")
+FIRST, SECOND = ({"Sequence": {"id": letter, "type_id": 0}} for letter in "AB")
 
 
 def template(ids: list[int] | None) -> dict[str, Any]:

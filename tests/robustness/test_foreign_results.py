@@ -245,15 +245,15 @@ def test_a_request_may_exceed_what_exists(words: list[str], place: Path) -> None
 
 
 def first_moment(change: Callable[[torch.Tensor], torch.Tensor]) -> Damage:
-    def edit(found: dict[str, torch.Tensor]) -> None:
-        name = next(name for name in sorted(found) if name.endswith("/exp_avg"))
-        found[name] = change(found[name])
+    def edit(state: dict[str, torch.Tensor]) -> None:
+        name = next(name for name in sorted(state) if name.endswith("/exp_avg"))
+        state[name] = change(state[name])
 
     return tensors(edit)
 
 
 def without(part: str) -> Damage:
-    return tensors(lambda found: found.pop(next(name for name in sorted(found) if part in name)))
+    return tensors(lambda state: state.pop(next(name for name in sorted(state) if part in name)))
 
 
 CHECKPOINTS: dict[str, Damage] = {
@@ -264,12 +264,12 @@ CHECKPOINTS: dict[str, Damage] = {
     "moment-whole-numbers": first_moment(lambda value: value.long()),
     "moment-gone": without("/exp_avg"),
     "moments-gone": without("/step"),
-    "moment-more": tensors(lambda found: found.update({"optimizer/99/exp_avg": torch.zeros(1)})),
-    "moment-word": tensors(lambda found: found.update({"optimizer/x/exp_avg": torch.zeros(1)})),
-    "best-cut": tensors(lambda found: found.update({"best/model.decoder.output.bias": torch.zeros(1)})),
+    "moment-more": tensors(lambda state: state.update({"optimizer/99/exp_avg": torch.zeros(1)})),
+    "moment-word": tensors(lambda state: state.update({"optimizer/x/exp_avg": torch.zeros(1)})),
+    "best-cut": tensors(lambda state: state.update({"best/model.decoder.output.bias": torch.zeros(1)})),
     "best-gone": without("best/"),
-    "now-cut": tensors(lambda found: found.update({"now/model.decoder.output.bias": torch.zeros(1)})),
-    "random-cut": tensors(lambda found: found.update({"random/torch": torch.zeros(3, dtype=torch.uint8)})),
+    "now-cut": tensors(lambda state: state.update({"now/model.decoder.output.bias": torch.zeros(1)})),
+    "random-cut": tensors(lambda state: state.update({"random/torch": torch.zeros(3, dtype=torch.uint8)})),
     "random-gone": without("random/"),
     "epoch": state("epoch", "one"),
     "epoch-negative": state("epoch", -1),

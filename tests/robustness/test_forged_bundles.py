@@ -76,8 +76,8 @@ def verify(bundle: Path) -> Result:
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Leaf]:
     """Every value of a JSON document that is not a list or an object with entries, and its path."""
     if isinstance(value, dict | list) and value:
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(one, (*path, key))
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(entry, (*path, key))
     else:
         yield path, value
 
@@ -106,7 +106,7 @@ def forgeries(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [
             *(text.format(value) for text in QUOTES),
-            *(one for one in ANSWERS if value in ANSWERS and one != value),
+            *(answer for answer in ANSWERS if value in ANSWERS and answer != value),
         ]
     return [QUOTES[1], 1, [QUOTES[1]]] if value is None else [[QUOTES[1]], {"answer: was": QUOTES[1]}]
 
@@ -141,7 +141,7 @@ def forged(rerun: Rerun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     for name in ("model", "held.csv"):
         (tmp_path / "work" / name).symlink_to(rerun.place / name)
     names = ("report.html", "report.json", "rows.jsonl", "policy.toml")
-    monkeypatch.setattr(bundle, "render_files", lambda *_: {one: (folder / one).read_bytes() for one in names})
+    monkeypatch.setattr(bundle, "render_files", lambda *_: {file: (folder / file).read_bytes() for file in names})
     return folder
 
 
@@ -234,8 +234,8 @@ def test_a_model_path_is_recorded_as_an_audit_records_it(
     path = path.replace("{}", str(forged.parent))
     report, manifest = (json.loads((forged / name).read_bytes()) for name in ("report.json", MANIFEST))
     manifest["settings"]["model"] = path
-    for one in (report, manifest):
-        one["command"] = [path if word == "./model" else word for word in one["command"]]
+    for document in (report, manifest):
+        document["command"] = [path if word == "./model" else word for word in document["command"]]
     write(forged, report, manifest)
     result = verify(forged)
     assert (result.code, "settings, model: was" in result.out) == (1, True), result.out + result.err

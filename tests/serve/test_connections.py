@@ -36,8 +36,8 @@ def connect(address):
         return sockets[-1]
 
     yield connect
-    for one in sockets:
-        one.close()
+    for connection in sockets:
+        connection.close()
 
 
 def head(address: str, length: int = len(BODY)) -> bytes:
@@ -50,16 +50,16 @@ def answers(address: str) -> bool:
     return httpx.post(f"{address}/v1/predict", json={"texts": ["a good film"]}).status_code == 200
 
 
-def is_closed(one: socket.socket) -> bool:
+def is_closed(connection: socket.socket) -> bool:
     try:
-        return one.recv(1) == b""
+        return connection.recv(1) == b""
     except ConnectionError:
         return True
 
 
-def received(one: socket.socket) -> bytes:
+def received(connection: socket.socket) -> bytes:
     parts = b""
-    while part := one.recv(65536):
+    while part := connection.recv(65536):
         parts += part
         if b"\r\n\r\n" in parts and b"}" in parts:
             break
@@ -68,9 +68,9 @@ def received(one: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("start", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: "])
 def test_a_connection_without_a_complete_request_is_closed(address, connect, start):
-    one = connect()
-    one.sendall(start)
-    assert is_closed(one)
+    connection = connect()
+    connection.sendall(start)
+    assert is_closed(connection)
     assert answers(address)
 
 
@@ -83,73 +83,73 @@ def test_a_client_that_does_not_read_its_answer_is_closed(monkeypatch):
             await send({"type": "http.response.body", "body": b"x" * (1 << 20), "more_body": True})
         await send({"type": "http.response.body", "body": b"end"})
 
-    with running(app) as place, socket.create_connection(place, timeout=5) as one:
-        one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    with running(app) as place, socket.create_connection(place, timeout=5) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         time.sleep(0.5)
         size = 0
         with contextlib.suppress(ConnectionError):
-            while part := one.recv(1 << 20):
+            while part := connection.recv(1 << 20):
                 size += len(part)
     assert size < 100 << 20
 
 
 def test_a_second_request_that_stays_incomplete_closes_the_connection(address, connect):
-    one = connect()
-    one.sendall(head(address) + BODY)
-    assert received(one).startswith(b"HTTP/1.1 200")
-    one.sendall(b"GET / HT")
-    assert is_closed(one)
+    connection = connect()
+    connection.sendall(head(address) + BODY)
+    assert received(connection).startswith(b"HTTP/1.1 200")
+    connection.sendall(b"GET / HT")
+    assert is_closed(connection)
 
 
 def test_a_half_sent_body_is_answered_with_408(address, connect):
-    one = connect()
-    one.sendall(head(address) + BODY[:10])
-    answer = received(one)
+    connection = connect()
+    connection.sendall(head(address) + BODY[:10])
+    answer = received(connection)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"too-slow" in answer
     assert answers(address)
 
 
 def test_a_body_that_arrives_in_drops_is_answered_with_408(address, connect):
-    one = connect()
-    one.sendall(head(address, 1000))
+    connection = connect()
+    connection.sendall(head(address, 1000))
     end = time.monotonic() + 3
-    one.settimeout(0.1)
+    connection.settimeout(0.1)
     answer = b""
     while not answer and time.monotonic() < end:
-        one.sendall(b" ")
+        connection.sendall(b" ")
         try:
-            answer = one.recv(65536)
+            answer = connection.recv(65536)
         except TimeoutError:
             continue
     assert answer.startswith(b"HTTP/1.1 408")
 
 
 def test_a_client_that_goes_away_in_the_middle_of_a_body_harms_nobody(address, connect):
-    one = connect()
-    one.sendall(head(address) + BODY[:10])
-    one.close()
+    connection = connect()
+    connection.sendall(head(address) + BODY[:10])
+    connection.close()
     assert answers(address)
 
 
 def test_a_client_that_never_stops_sending_headers_is_cut_off(address, connect):
-    one = connect()
+    connection = connect()
     with pytest.raises(ConnectionError):  # noqa: PT012
-        one.sendall(b"GET / HTTP/1.1\r\n")
+        connection.sendall(b"GET / HTTP/1.1\r\n")
         for number in range(10_000):
-            one.sendall(b"X-%d: " % number + b"y" * 1000 + b"\r\n")
+            connection.sendall(b"X-%d: " % number + b"y" * 1000 + b"\r\n")
     assert answers(address)
 
 
 def test_further_connections_are_closed_and_the_server_goes_on(address, connect, monkeypatch):
     monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
     many = [connect() for _ in range(60)]
-    answered = [is_closed(one) for one in many[45:]]
+    answered = [is_closed(connection) for connection in many[45:]]
     many[0].settimeout(0.05)
     with pytest.raises(TimeoutError):
         many[0].recv(1)  # it is open
-    for one in many:
-        one.close()
+    for connection in many:
+        connection.close()
     assert all(answered)
     for _ in range(100):
         try:
@@ -177,10 +177,10 @@ def test_further_connections_are_closed_and_the_server_goes_on(address, connect,
     ids=lambda value: str(value[:24]),
 )
 def test_broken_http_is_answered_with_4xx_or_closed(address, connect, request_head):
-    one = connect()
-    one.sendall(request_head)
+    connection = connect()
+    connection.sendall(request_head)
     try:
-        answer = one.recv(65536)
+        answer = connection.recv(65536)
     except ConnectionError:
         answer = b""
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")

@@ -81,9 +81,9 @@ def test_a_job_is_canceled_and_its_files_are_deleted():
             started.clear()  # loading the model has called it
             job, waiting = [(await upload(client)).json() for _ in range(2)]
             await asyncio.to_thread(started.wait, 10)
-            states = [one["state"] for one in (await client.get("/v1/jobs")).json()["jobs"]]
-            for one in (job, waiting):
-                await client.post(f"/v1/jobs/{one['id']}/cancel", json={})
+            states = [entry["state"] for entry in (await client.get("/v1/jobs")).json()["jobs"]]
+            for canceled in (job, waiting):
+                await client.post(f"/v1/jobs/{canceled['id']}/cancel", json={})
             go.set()
             await finished(client, job, state="canceled")
             await finished(client, waiting, state="canceled")
@@ -234,7 +234,7 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
             orders = ["order", "errors", "comprehensiveness", "jensen-shannon/1-synonym"]
             sorted_texts = [(await client.get(f"{address}/texts", params={"order": order})).json() for order in orders]
             filters = [{"label": "no"}, {"wrong": True}, {"word": "WASTE"}, {"limit": 1, "offset": 2}]
-            result = [(await client.get(f"{address}/texts", params=one)).json() for one in filters]
+            result = [(await client.get(f"{address}/texts", params=query)).json() for query in filters]
             return job, report, view, sorted_texts, result
 
     job, report, view, sorted_texts, result = run(work())
@@ -250,7 +250,7 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
     assert sum(values) / len(values) == pytest.approx(mean)
     shifts = [row["values"]["jensen-shannon/1-synonym"] for row in sorted_texts[3]["texts"]]
     assert shifts == sorted(shifts, reverse=True)
-    assert [(one["total"], len(one["texts"])) for one in result] == [(3, 3), (2, 2), (1, 1), (4, 1)]
+    assert [(answer["total"], len(answer["texts"])) for answer in result] == [(3, 3), (2, 2), (1, 1), (4, 1)]
 
 
 def test_the_data_of_the_server_are_audited_with_their_rationales():

@@ -90,8 +90,8 @@ def test_the_name_of_a_file_chooses_no_place_on_disk(name, tmp_path, monkeypatch
 def test_the_token_is_compared_in_constant_time(monkeypatch):
     compared = []
 
-    def compare(one, other):
-        compared.append((one, other))
+    def compare(token, other):
+        compared.append((token, other))
         return False
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
@@ -141,7 +141,7 @@ def test_a_token_that_no_header_can_have_is_refused(token):
 def test_a_header_does_not_choose_the_client_whose_rate_is_limited():
     with live_server(served(), rate=1) as address:
         headers = [{"x-forwarded-for": f"10.0.0.{i}"} for i in range(4)]
-        assert 429 in [httpx.get(f"{address}/healthz", headers=one).status_code for one in headers]
+        assert 429 in [httpx.get(f"{address}/healthz", headers=header).status_code for header in headers]
 
 
 def test_bodies_of_all_requests_together_are_limited(monkeypatch):

@@ -188,7 +188,8 @@ def test_a_cell_holds_a_model_its_report_and_a_number_for_each_text(done: Path):
 
 def test_the_table_holds_the_means_of_the_cells(done: Path):
     results = {
-        one["technique"]: one["numbers"] for one in json.loads((done / "comparison.json").read_text())["techniques"]
+        entry["technique"]: entry["numbers"]
+        for entry in json.loads((done / "comparison.json").read_text())["techniques"]
     }
     assert list(results) == list(TWO)
     for technique in TWO:
@@ -211,9 +212,9 @@ def test_a_page_is_written_beside_the_numbers(done: Path):
 
 def test_uninformative_weights_are_flagged_in_any_technique(done: Path):
     """One epoch over 60 texts leaves attention even: every technique has collapsed, and no stability is a merit."""
-    for one in json.loads((done / "comparison.json").read_text())["techniques"]:
-        assert one["collapsed"] == [True, True]
-        assert "better" not in [number["mark"] for name, number in one["numbers"].items() if "jensen" in name]
+    for technique in json.loads((done / "comparison.json").read_text())["techniques"]:
+        assert technique["collapsed"] == [True, True]
+        assert "better" not in [number["mark"] for name, number in technique["numbers"].items() if "jensen" in name]
     assert "its weights do not depend on the text: collapsed" in (done / "comparison.html").read_text()
 
 
@@ -244,7 +245,9 @@ def test_teachers_are_cells_where_all_of_them_are(done: Path, seed, changes, man
     config = config_with(
         techniques=("vanilla", "consensus"), seeds=2, settings_for={"consensus": {"teachers": 2, **changes}}
     )
-    assert [one.seed for one in references(config, StudyFolder(done), "consensus", seed, "cpu")] == list(range(many))
+    assert [reference.seed for reference in references(config, StudyFolder(done), "consensus", seed, "cpu")] == list(
+        range(many)
+    )
 
 
 def test_without_a_table_no_model_is_measured_under_synonyms(done: Path):
@@ -308,12 +311,14 @@ def test_the_divergence_between_models_equals_that_of_an_audit(done: Path):
     models = [load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu") for seed in (0, 1)]
     first, second = (
         prepare(
-            as_adapter(one), load_study_data(config).examples, {"attention": EXPLAINERS["attention"]()}, config
+            as_adapter(model), load_study_data(config).examples, {"attention": EXPLAINERS["attention"]()}, config
         ).case
-        for one in models
+        for model in models
     )
     (message,) = [
-        one for one in seed_consistency(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"
+        finding
+        for finding in seed_consistency(replace(first, others=(second,)))
+        if finding.measure == "jensen-shannon/seeds"
     ]
     kept = read_arrays(done / "cells" / "anchored-seeds" / "values.safetensors")[BETWEEN_SEEDS]
     assert message.values is not None
@@ -328,7 +333,7 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
     def models() -> Iterator[TextClassifier]:
         for seed in (0, 1, 0, 1):
             gc.collect()
-            alive.append(sum(one() is not None for one in known))
+            alive.append(sum(reference() is not None for reference in known))
             clf = load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu")
             known.append(weakref.ref(clf.stored_.model))
             yield clf

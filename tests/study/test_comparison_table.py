@@ -24,7 +24,7 @@ def several(technique, shift=0.0, collapsed=0.0, seeds=2, **more):
 
 def compared(*techniques, between=None):
     cells = {group[0].technique: group for group in techniques}
-    return {one.technique: one for one in technique_results(cells, between or {name: {} for name in cells})}
+    return {result.technique: result for result in technique_results(cells, between or {name: {} for name in cells})}
 
 
 def test_a_lower_distance_is_better_and_a_higher_one_worse():
@@ -113,7 +113,7 @@ def test_what_lies_between_seeds_is_compared_text_by_text():
     assert (result.mark, result.seeds) == ("better", ())
     assert result.row.value == pytest.approx(TEXTS.mean() - 0.1)
     assert result.against.value == pytest.approx(-0.1)
-    pair = {name: {pairs[0]: one[pairs[0]]} for name, one in between.items()}
+    pair = {name: {pairs[0]: values[pairs[0]]} for name, values in between.items()}
     two = compared(several("vanilla"), several("steady"), between=pair)["steady"].entries[seeds]
     assert two.against.holm < 0.05
     assert two.mark == "", "one distance says nothing of other seeds"

@@ -207,7 +207,7 @@ def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     expected = [scores[0]["techniques"][0], scores[0]["techniques"][1], scores[1]["techniques"][1]]
     f1 = [value for value in result.values[:6] if value.measure == "macro-f1"]
     assert [value.value for value in f1] == pytest.approx(
-        [100 * one["numbers"]["macro-f1"]["value"] for one in expected]
+        [100 * technique["numbers"]["macro-f1"]["value"] for technique in expected]
     )
     for value in result.values[:6]:
         assert value.value is not None
@@ -282,13 +282,13 @@ def test_the_distance_between_seeds_of_a_model_is_its_mean_over_the_other_models
     cells = {"vanilla": [SimpleNamespace(seed=seed, values_of=lambda _: "not measured") for seed in (7, 8, 9)]}
     block = SimpleNamespace(folder="b", measures=[str(BETWEEN)])
     scores = list(_cell_scores(block, cells, tmp_path))
-    assert [(one.seed, one.scores) for one in scores] == [(7, {str(BETWEEN): 1.5}), (8, {str(BETWEEN): 3.5}),
-                                                          (9, {str(BETWEEN): 4.0})]  # fmt: skip
+    assert [(score.seed, score.scores) for score in scores] == [(7, {str(BETWEEN): 1.5}), (8, {str(BETWEEN): 3.5}),
+                                                                (9, {str(BETWEEN): 4.0})]  # fmt: skip
     value, _, note = _score(str(BETWEEN), cells["vanilla"], tmp_path)
-    assert (value, note) == (pytest.approx(sum(one.scores[str(BETWEEN)] for one in scores) / 3), "")
+    assert (value, note) == (pytest.approx(sum(score.scores[str(BETWEEN)] for score in scores) / 3), "")
     assert _score(str(BETWEEN), cells["vanilla"][:1], tmp_path) == (None, None, "it needs two seeds")
     alone = list(_cell_scores(block, {"vanilla": cells["vanilla"][:1]}, tmp_path))
-    assert [one.scores for one in alone] == [{}]
+    assert [score.scores for score in alone] == [{}]
 
 
 class _Chosen(Exception):

@@ -79,10 +79,10 @@ def test_seeds_that_differ_make_it_wider():
 def test_all_numbers_are_drawn_alike():
     """The same texts and seeds for all: what differs by a constant does so in every draw."""
     values = drawn(3, 40)
-    one, other, gap = bootstrap_means(np.stack([values, values + 2, (values + 2) - values]))
-    assert np.allclose(np.subtract(other, one), 2)
+    interval, other, gap = bootstrap_means(np.stack([values, values + 2, (values + 2) - values]))
+    assert np.allclose(np.subtract(other, interval), 2)
     assert np.allclose(gap, 2)
-    assert bootstrap_means(values[None]) == [one]
+    assert bootstrap_means(values[None]) == [interval]
 
 
 def test_texts_without_a_number_are_left_out():
@@ -132,11 +132,11 @@ def test_groups_of_models_alike_are_seldom_called_different_by_the_distances_wit
     generator, places, wrong = np.random.default_rng(5), list(combinations(range(5), 2)), 0
     for _ in range(400):
         own, texts = generator.gamma(2.0, size=(2, 5)), generator.normal(size=(2, 10, 40))
-        one, other = (
+        distances, other = (
             by_model({(i, j): own[k, i] + own[k, j] + 0.3 * texts[k, n] for n, (i, j) in enumerate(places)}, 5)
             for k in range(2)
         )
-        ((low, high),) = bootstrap_means((one - other)[None], stretch=seed_stretch(5), resamples=400)
+        ((low, high),) = bootstrap_means((distances - other)[None], stretch=seed_stretch(5), resamples=400)
         wrong += not low <= 0 <= high
     assert wrong <= 0.08 * 400
 

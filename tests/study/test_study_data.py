@@ -81,7 +81,7 @@ def test_a_local_transformer_counts_by_its_files(tmp_path: Path):
         folder.mkdir(parents=True)
         (folder / "model.safetensors").write_bytes(bytes([number]) * 9)
         inputs.append(training_inputs(config_with(encoder=f"transformer:{folder}"), "cpu"))
-    assert [one["encoder"] for one in inputs] == ["transformer:bert"] * 2
+    assert [description["encoder"] for description in inputs] == ["transformer:bert"] * 2
     assert inputs[0] != inputs[1]
     (folder / "model.safetensors").write_bytes(bytes(9))
     assert training_inputs(config_with(encoder=f"transformer:{folder}"), "cpu") == inputs[0]

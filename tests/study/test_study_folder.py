@@ -64,9 +64,9 @@ def test_arrays_come_back_as_they_were(tmp_path: Path):
     assert {str(key) for key in values} == arrays.keys()
     write_arrays(tmp_path / "deep" / "values.safetensors", values)
     result = read_arrays(tmp_path / "deep" / "values.safetensors")
-    assert {name: one.dtype for name, one in result.items()} == dict.fromkeys(values, np.dtype(np.float64))
-    for name, one in values.items():
-        assert np.array_equal(result[name], one, equal_nan=True)
+    assert {name: array.dtype for name, array in result.items()} == dict.fromkeys(values, np.dtype(np.float64))
+    for name, expected in values.items():
+        assert np.array_equal(result[name], expected, equal_nan=True)
     (tmp_path / "deep" / "values.safetensors").write_bytes(b"torn")
     with pytest.raises(UserError, match="is damaged"):
         read_arrays(tmp_path / "deep" / "values.safetensors")

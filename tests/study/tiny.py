@@ -46,7 +46,9 @@ def run(out: Path, config: CompareConfig | None = None, **machine: object) -> Co
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code with fewer protocols, without what only its own page shows."""
     few = (correctness, stability, erasure, gradient_agreement, shortcut_leakage)
-    few_protocols = {heading: tuple(one for one in several if one in few) for heading, several in PROTOCOLS.items()}
+    few_protocols = {
+        heading: tuple(protocol for protocol in several if protocol in few) for heading, several in PROTOCOLS.items()
+    }
     patch.setattr("steadygaze.audit.audit.PROTOCOLS", few_protocols)
     patch.setattr("steadygaze.audit.audit_report.plot_points", lambda *_: {})
     patch.setattr("steadygaze.audit.audit_report.largest_shifts", lambda *_: ())
@@ -58,13 +60,13 @@ def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str,
     """As an audit leaves it: arrays are numbers of texts, others are numbers of the whole set."""
     known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explainer": "attention"}
     arrays = {
-        ValueKey(MeasureKey.parse(name), "attention"): one
-        for name, one in values.items()
-        if isinstance(one, np.ndarray)
+        ValueKey(MeasureKey.parse(name), "attention"): value
+        for name, value in values.items()
+        if isinstance(value, np.ndarray)
     }
     rows = [
-        Row(name, float(np.nanmean(one)), one.size if isinstance(one, np.ndarray) else 9, None, known)  # type: ignore[arg-type]
-        for name, one in values.items()
+        Row(name, float(np.nanmean(value)), value.size if isinstance(value, np.ndarray) else 9, None, known)  # type: ignore[arg-type]
+        for name, value in values.items()
     ]
     rows += [Row(name, float("nan"), 0, None, known, why) for name, why in (absent or {}).items()]
     verdicts = (Verdict("Stability", "yes" if seed else "undecided", "Because."),)

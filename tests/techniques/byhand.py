@@ -111,13 +111,13 @@ def task(model: Classifier, batch: Batch, *, shift: Tensor | None = None, moved:
     return cross_entropy(logits, batch.gold, reduction="none")
 
 
-def assert_gradient(model: Classifier, found: Tensor, expected: Tensor) -> None:
+def assert_gradient(model: Classifier, loss: Tensor, expected: Tensor) -> None:
     """That two losses pull at every parameter alike."""
     parameters = [value for value in model.parameters() if value.requires_grad]
-    pulls = [torch.autograd.grad(value, parameters, allow_unused=True) for value in (found, expected)]
+    pulls = [torch.autograd.grad(value, parameters, allow_unused=True) for value in (loss, expected)]
     assert any(pull is not None and pull.abs().max() > 1e-6 for pull in pulls[1]), "or nothing is compared"
-    for one, other in zip(*pulls, strict=True):
-        assert_close(one, other)
+    for gradient, other in zip(*pulls, strict=True):
+        assert_close(gradient, other)
 
 
 def shift_of(technique: Technique, model: Classifier, batch: Batch, **inputs: Any) -> tuple[Tensor, Terms]:

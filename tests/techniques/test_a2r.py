@@ -55,8 +55,8 @@ def test_the_generator_receives_the_gradient_of_the_soft_side_of_the_gap_only(te
     hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, CONTEXT)).detach()
     gap = symmetric_kl if technique.variant == "released" else logit_divergence
     expected = gradients_of(gap(hard, model.soft_attention(TEXTS, looked)), model.generator)
-    for one, other in zip(result, expected, strict=True):
-        assert_close(one, other)
+    for gradient, other in zip(result, expected, strict=True):
+        assert_close(gradient, other)
     assert any(pull is not None and pull.abs().max() > 1e-10 for pull in result)
 
 
@@ -102,7 +102,7 @@ def test_who_minimizes_what():
     assert (predictor.learning_rate, generator.learning_rate) == (None, 0.5)
     predictor, generator = A2R(variant="released").players()
     assert (predictor.terms, generator.terms) == (("task", "soft", "gap"), ("soft",))
-    assert [(one.every, one.offset) for one in (predictor, generator)] == [(2, 0), (2, 1)]
+    assert [(player.every, player.offset) for player in (predictor, generator)] == [(2, 0), (2, 1)]
 
 
 def test_in_training_sentences_are_drawn_and_tokens_taken_as_in_evaluation():

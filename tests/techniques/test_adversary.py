@@ -89,7 +89,7 @@ def test_weights_of_exactly_nothing_are_worth_much_but_not_everything():
     terms = Adversary(difference=1.0).loss(model, batch, inputs)
     assert terms["difference"].item() == pytest.approx(math.log(2) - 0.5 * 708.396, abs=1e-2)
     slope = torch.autograd.grad(terms["difference"].sum(), list(model.parameters()), allow_unused=True)
-    assert all(one is None or one.isfinite().all() for one in slope)
+    assert all(gradient is None or gradient.isfinite().all() for gradient in slope)
 
 
 def test_it_agrees_with_its_reference_and_looks_elsewhere():

@@ -195,7 +195,7 @@ def test_without_a_table_no_word_is_substituted():
     technique = Anchored(**{**OFF, "swaps": 1}, share=1)
     calls = record_calls(model, "embed")
     terms = loss(technique, model, batch, models={"reference": frozen(model)}, synonyms=nobody)
-    assert all(one.ids.tolist() == [[1, 3]] for one, *_ in calls)
+    assert all(inputs.ids.tolist() == [[1, 3]] for inputs, *_ in calls)
     assert list(terms) == ["task", "top-k"]
 
 

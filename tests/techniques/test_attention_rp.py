@@ -68,8 +68,8 @@ def test_texts_and_steps_have_noise_of_their_own_in_all_directions():
     assert (r.square().mean(0) - 1 / 3).abs().max() < 0.02
     inputs = handed(technique, model, batch)
     later = LossContext(key=inputs.key.child(1), epoch_tables=inputs.epoch_tables)
-    one, other = technique.loss(model, batch, inputs), technique.loss(model, batch, later)
-    assert (one["adversarial"] != other["adversarial"]).float().mean() > 0.99
+    terms, other = technique.loss(model, batch, inputs), technique.loss(model, batch, later)
+    assert (terms["adversarial"] != other["adversarial"]).float().mean() > 0.99
 
 
 def test_the_clean_loss_counts_once():

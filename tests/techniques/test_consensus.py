@@ -25,9 +25,9 @@ def test_the_anchor_by_hand():
 
     The first teacher as a student: D1 = −p ln(27/28) − (1 − p) ln(1/28), L_topk = (⅛ + ⅛) · 2/4 = ⅛.
     """
-    one, two = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
-    models = {"teacher-0": frozen(one), "teacher-1": frozen(two)}
-    terms = loss(Consensus(**OFF, closeness=1, overlap=1), one, texts([1, 2]), models=models)
+    teacher, other = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
+    models = {"teacher-0": frozen(teacher), "teacher-1": frozen(other)}
+    terms = loss(Consensus(**OFF, closeness=1, overlap=1), teacher, texts([1, 2]), models=models)
     p = (27 / 28 + 9 / 10) / 2
     assert terms["task"].item() == pytest.approx(-p * math.log(27 / 28) - (1 - p) * math.log(1 / 28), abs=1e-12)
     assert terms["top-k"].item() == pytest.approx(1 / 8, abs=1e-12)
@@ -35,9 +35,9 @@ def test_the_anchor_by_hand():
 
 def test_a_temperature_of_one_half_squares_the_mean_prediction():
     """The teachers of the test above: p is the mean, the target is p² / (p² + (1 − p)²), and attention is unchanged."""
-    one, two = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
-    models = {"teacher-0": frozen(one), "teacher-1": frozen(two)}
-    memory = handed(Consensus(target_temperature=0.5), one, texts([1, 2]), models=models).cached_targets
+    teacher, other = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
+    models = {"teacher-0": frozen(teacher), "teacher-1": frozen(other)}
+    memory = handed(Consensus(target_temperature=0.5), teacher, texts([1, 2]), models=models).cached_targets
     p = (27 / 28 + 9 / 10) / 2
     assert memory.texts["probs"].max().item() == pytest.approx(p**2 / (p**2 + (1 - p) ** 2), abs=1e-12)
     assert_close(memory.tokens["weights"][0, :2], torch.tensor([5 / 8, 3 / 8], dtype=torch.float64))
@@ -55,8 +55,8 @@ def test_the_anchor_is_the_mean_of_all_teachers_and_a_distribution():
         teachers[f"teacher-{i}"] = frozen(other)
     memory = handed(Consensus(), model, batch, models=teachers).cached_targets
     message = [teacher(batch) for teacher in teachers.values()]
-    assert_close(memory.texts["probs"], sum(one.logits.softmax(-1) for one in message) / 4)
-    assert_close(memory.tokens["weights"], sum(one.weights for one in message) / 4)
+    assert_close(memory.texts["probs"], sum(output.logits.softmax(-1) for output in message) / 4)
+    assert_close(memory.tokens["weights"], sum(output.weights for output in message) / 4)
     assert_close(memory.texts["probs"].sum(-1), torch.ones(len(batch), dtype=torch.float64))
     assert_close(memory.tokens["weights"].sum(-1), batch.mask.any(-1).double())
 

@@ -140,11 +140,11 @@ def test_the_loss_reads_the_selection_of_the_scorer_cached_or_not():
     cached = technique.cache_targets({"scorer": scorer}, batch)
     assert torch.equal(cached.tokens["selection"], scorer(batch).selected)
     context = LossContext({"scorer": scorer})
-    one, other = (
+    losses, other = (
         technique.loss(model, batch, each)["task"] for each in (context, replace(context, cached_targets=cached))
     )
-    assert torch.equal(one, other)
-    pulls: list[Tensor | None] = list(torch.autograd.grad(one.sum(), [*model.parameters()], allow_unused=True))
+    assert torch.equal(losses, other)
+    pulls: list[Tensor | None] = list(torch.autograd.grad(losses.sum(), [*model.parameters()], allow_unused=True))
     gradients = {
         name.split(".")[0] for (name, _), pull in zip(model.named_parameters(), pulls, strict=True) if pull is not None
     }

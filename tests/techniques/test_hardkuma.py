@@ -104,11 +104,11 @@ def test_the_gradient_is_that_of_the_expected_loss():
     What is drawn is even on (.001, .999): P(0) and P(1) lose .001 each, and all is divided by .998.
     """
     model, many = gated(encoder="average"), 20_000
-    one, label = texts([3]), torch.ones(1, dtype=torch.long)
+    text, label = texts([3]), torch.ones(1, dtype=torch.long)
 
     def lost(z: float) -> float:
         with torch.no_grad():
-            logits = model.read(one, torch.full((1, 1), z, dtype=torch.float64))
+            logits = model.read(text, torch.full((1, 1), z, dtype=torch.float64))
             return float(torch.nn.functional.cross_entropy(logits, label))
 
     def expected(first: float, second: float) -> float:

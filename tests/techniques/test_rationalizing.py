@@ -52,8 +52,8 @@ def looked(chances: list[float], real: list[bool], many: int = MANY) -> tuple[Ge
     return GeneratorOutput(probability.unsqueeze(-1), None, exists, probability, probability), batch
 
 
-def assert_frequent(found: torch.Tensor, expected: list[float]) -> None:
-    for frequency, probability in zip(found.double().mean(0).tolist(), expected, strict=True):
+def assert_frequent(draws: torch.Tensor, expected: list[float]) -> None:
+    for frequency, probability in zip(draws.double().mean(0).tolist(), expected, strict=True):
         assert abs(frequency - probability) <= SPREAD * math.sqrt(probability * (1 - probability) / MANY)
 
 
@@ -143,11 +143,11 @@ def test_the_last_epoch_is_kept_where_as_many_tokens_are_selected_as_it_likes_an
 def test_skewed_words_after_the_first_sentence_change_nothing():
     """Id 6 ends a sentence."""
     model, first = model_for(Rnp(), dtype=torch.float64).eval(), FirstSentence()
-    one, other = texts([3, 4, 6, 5, 9], label=[0]), texts([3, 4, 6, 8, 2], label=[0])
-    assert torch.equal(first.loss(model, one, LossContext())["task"], first.loss(model, other, LossContext())["task"])
+    batch, other = texts([3, 4, 6, 5, 9], label=[0]), texts([3, 4, 6, 8, 2], label=[0])
+    assert torch.equal(first.loss(model, batch, LossContext())["task"], first.loss(model, other, LossContext())["task"])
     moved = texts([3, 5, 6, 5, 9], label=[0])
     assert not torch.equal(
-        first.loss(model, moved, LossContext())["task"], first.loss(model, one, LossContext())["task"]
+        first.loss(model, moved, LossContext())["task"], first.loss(model, batch, LossContext())["task"]
     )
 
 
@@ -225,7 +225,11 @@ def does(technique: RationalizingTechnique, model: Rationalizer) -> tuple[object
         results.append({name: values.tolist() for name, values in terms.items()})
         for player in players:
             loss = sum(terms[name].sum() for name in player.terms or terms)
-            moved = {name: one for name, one in model.named_parameters() if f"model.{name}".startswith(player.trains)}
+            moved = {
+                name: parameter
+                for name, parameter in model.named_parameters()
+                if f"model.{name}".startswith(player.trains)
+            }
             pulls = torch.autograd.grad(loss, list(moved.values()), allow_unused=True, retain_graph=True)
             results.append({name: pull.sum() for name, pull in zip(moved, pulls, strict=True) if pull is not None})
     return players, technique.stages(0), model(batch).selected.tolist(), results
@@ -276,7 +280,9 @@ def test_what_training_fills_in_is_not_for_a_user_to_set(technique: Rationalizin
 HALVED = [Rnp(), Rnp(granularity="token"), A2R(), ThreePlayer(), ThreePlayer(granularity="sentence"), HardKuma()]
 
 
-@pytest.mark.parametrize("technique", HALVED, ids=lambda one: f"{type(one).__name__} {one.granularity}")
+@pytest.mark.parametrize(
+    "technique", HALVED, ids=lambda technique: f"{type(technique).__name__} {technique.granularity}"
+)
 def test_in_mixed_precision_probabilities_and_the_terms_of_the_generator_are_in_full_precision(
     technique: RationalizingTechnique,
 ):

@@ -61,7 +61,7 @@ def selection_probabilities(technique: Rnp, model: Rationalizer, batch: Batch) -
     if model.selection_config.granularity == "sentence":
         return list((1 - technique.exploration) * p + technique.exploration / len(p))
     q = (1 - technique.exploration) * p + technique.exploration * technique.share
-    return [torch.where(one[0], q, 1 - q).prod() for one in selections(model, batch)]
+    return [torch.where(selection[0], q, 1 - q).prod() for selection in selections(model, batch)]
 
 
 def cost(technique: Rnp, model: Rationalizer, batch: Batch, chosen: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def test_reinforce_is_unbiased_for_the_cost_of_a_selection_as_it_is_drawn(batch,
     model = model_of(technique)
     every, drawn = selections(model, batch), selection_probabilities(technique, model, batch)
     assert_close(sum(drawn).detach(), torch.tensor(1.0, dtype=torch.float64))
-    charged = [cost(technique, model, batch, one).detach() for one in every]
+    charged = [cost(technique, model, batch, selection).detach() for selection in every]
     assert max(charged) - min(charged) > 0.05, "or nothing is to be learned"
     truth = generator_pull(sum(q * c for q, c in zip(drawn, charged, strict=True)), model)
     assert any(pull.abs().max() > 1e-4 for pull in truth), "or nothing is compared"
@@ -94,7 +94,7 @@ def test_reinforce_is_unbiased_for_the_cost_of_a_selection_as_it_is_drawn(batch,
     met: dict[int, list[Tensor]] = {}
     for seed in count():  # until all that can be drawn has been
         terms, chosen = drawn_loss(technique, model, batch, seed)
-        which = next(i for i, one in enumerate(every) if torch.equal(one, chosen > 0))
+        which = next(i for i, selection in enumerate(every) if torch.equal(selection, chosen > 0))
         met.setdefault(which, generator_pull(terms["policy"].sum(), model))
         if len(met) == len(every):
             break
@@ -105,7 +105,7 @@ def test_reinforce_is_unbiased_for_the_cost_of_a_selection_as_it_is_drawn(batch,
 def test_exploration_shortens_the_gradient_for_sentences_and_turns_it_nowhere():
     technique = Rnp(exploration=0.2)
     model = model_of(technique)
-    charged = [cost(technique, model, THREE, one).detach() for one in selections(model, THREE)]
+    charged = [cost(technique, model, THREE, selection).detach() for selection in selections(model, THREE)]
     pulls = [
         generator_pull(
             sum(q * c for q, c in zip(selection_probabilities(Rnp(exploration=e), model, THREE), charged, strict=True)),
@@ -160,8 +160,8 @@ def test_straight_through_has_the_gradient_of_the_probabilities():
     z = looked.spread(units).double().requires_grad_()
     (slope,) = torch.autograd.grad(task_loss(model.read(THREE, z), THREE).sum(), z)
     expected = generator_pull((looked.spread(looked.probability) * slope).sum(), model)
-    for one, other in zip(result, expected, strict=True):
-        assert_close(one, other)
+    for gradient, other in zip(result, expected, strict=True):
+        assert_close(gradient, other)
 
 
 @pytest.mark.parametrize("batch", [THREE, WORDS], ids=["sentences", "tokens"])
@@ -186,8 +186,8 @@ def test_gumbel_draws_as_reinforce_does_and_pulls_through_what_is_softer_the_hig
     (slope,) = torch.autograd.grad(task_loss(model.read(batch, z), batch).sum(), z)
     expected = generator_pull((looked.spread(soft) * slope).sum(), model)
     assert any(pull.abs().max() > 1e-6 for pull in expected), "or nothing is compared"
-    for one, other in zip(result, expected, strict=True):
-        assert_close(one, other)
+    for gradient, other in zip(result, expected, strict=True):
+        assert_close(gradient, other)
 
 
 def test_with_a_share_gumbel_takes_the_best_windows_after_noise_and_straight_through_those_of_evaluation():

@@ -71,7 +71,7 @@ def test_a_model_equal_to_its_reference_has_only_the_gradient_of_the_stability_t
     terms = loss(Seat(), reference, batch, models={"reference": frozen(reference)})
     assert (terms["top-k"] == 0).all()
     pull = torch.autograd.grad(terms["task"].sum(), list(reference.parameters()), retain_graph=True, allow_unused=True)
-    assert all(one is None or one.abs().max() < 1e-12 for one in pull)
+    assert all(gradient is None or gradient.abs().max() < 1e-12 for gradient in pull)
 
 
 def test_hidden_states_come_from_memory_and_are_the_encoders():
@@ -124,8 +124,8 @@ def test_started_from_the_reference_without_strength_it_stays_there():
         Seat(overlap=0, stability=0), lambda: make_model(dtype=torch.float64, dropout=0.0), epochs=4, learning_rate=1e-3
     )
     model = run.execute()
-    for one, other in zip(model.parameters(), run.models["reference"].parameters(), strict=True):
-        torch.testing.assert_close(one.detach(), other, rtol=0, atol=1e-6)
+    for parameter, other in zip(model.parameters(), run.models["reference"].parameters(), strict=True):
+        torch.testing.assert_close(parameter.detach(), other, rtol=0, atol=1e-6)
 
 
 def test_released_by_hand():

@@ -151,8 +151,8 @@ def test_its_gradient_is_that_of_the_loss_at_the_worst_change_held_fast(make):
     result = worst(model, batch, radius=0.2)
     assert_close(result, fixed)
     parameters = list(model.parameters())
-    for one, other in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (result, fixed)), strict=True):
-        assert_close(one, other)
+    for gradient, other in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (result, fixed)), strict=True):
+        assert_close(gradient, other)
 
 
 def gradient(value: Tensor, model: Classifier) -> Tensor:
@@ -251,7 +251,7 @@ def test_a_search_never_finds_a_higher_kl_than_the_closed_form_for_two_classes(n
             worst(model, batch, RandomKey().child(i), radius=radius, norm=norm, solver="pgd", divergence="kl")
             for i in range(12)
         ]
-        assert all((one <= exact * (1 + 1e-9) + 1e-15).all() for one in results)
+        assert all((result <= exact * (1 + 1e-9) + 1e-15).all() for result in results)
         assert (torch.stack(results).amax(0) >= 0.9 * exact - 1e-12).all()
 
 

@@ -51,8 +51,8 @@ def test_one_word_by_hand():
     model, batch = by_hand(WORDS), texts([1])
     for variant in ("paper", "released"):
         how = {"epsilon": LN3, "relative": False, "variant": variant}
-        one = loss(WordIAT(**how, neighbors=1), model, batch)
-        assert one["adversarial"].item() == pytest.approx(math.log(10 / 9), abs=1e-12)
+        terms = loss(WordIAT(**how, neighbors=1), model, batch)
+        assert terms["adversarial"].item() == pytest.approx(math.log(10 / 9), abs=1e-12)
         r, two = move_of(WordIAT(**how, neighbors=2), by_hand(WORDS), batch)
         assert_close(r, torch.tensor([[[0, -LN3]]], dtype=torch.float64))
         assert two["adversarial"].item() == pytest.approx(math.log(4 / 3), abs=1e-12)

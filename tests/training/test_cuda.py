@@ -127,18 +127,18 @@ def masks_of(gpu: Accelerator, seeds: Sequence[int]) -> Tensor:
         return vectors
 
     encoder.embed = recording
-    found = []
+    batches = []
     for _ in range(epochs):
         train_epochs(stack, 1)
-        found.append(masks.clone())
+        batches.append(masks.clone())
     assert is_captured(stack)
-    return torch.cat(found).unflatten(1, (-1, len(seeds)))
+    return torch.cat(batches).unflatten(1, (-1, len(seeds)))
 
 
 def test_masks_change_with_every_step_and_do_not_depend_on_the_other_models(gpu: Accelerator) -> None:
     three, two, alone = (masks_of(gpu, seeds) for seeds in ((0, 1, 2), (1, 2), (1,)))
     assert abs(float(alone.float().mean()) - 0.3) < 0.02
-    assert all(not torch.equal(one, other) for one, other in combinations(alone, 2))
+    assert all(not torch.equal(masks, other) for masks, other in combinations(alone, 2))
     assert torch.equal(three[:, :, 1], alone[:, :, 0])
     assert torch.equal(two[:, :, 0], alone[:, :, 0])
     assert not torch.equal(three[:, :, 0], alone[:, :, 0])
@@ -192,7 +192,9 @@ def test_a_model_that_diverges_does_not_affect_the_others(gpu: Accelerator) -> N
     def made(damaged: int | None) -> list[TrainingRun]:
         make = partial(model_for, Vanilla(), "bilstm", torch.float64, **DROPOUT)
         makes = [partial(make_damaged, make, seed == damaged) for seed in range(3)]
-        return [make_run(Vanilla(), one, data=DATA, seed=seed, accelerate=gpu) for seed, one in enumerate(makes)]
+        return [
+            make_run(Vanilla(), factory, data=DATA, seed=seed, accelerate=gpu) for seed, factory in enumerate(makes)
+        ]
 
     whole = execute_together(made(None))
     with pytest.warns(UserWarning, match="seed 1: training diverged"):
@@ -312,7 +314,7 @@ def test_a_capture_that_fails_has_no_effect(kind: str, gpu: Accelerator) -> None
 @pytest.mark.usefixtures("all_memory")
 def test_a_capture_without_enough_memory_has_no_effect(gpu: Accelerator) -> None:
     watcher = Talkative()
-    loop, other = (loop_of(gpu, Large.make, watcher=one) for one in (watcher, None))
+    loop, other = (loop_of(gpu, Large.make, watcher=observer) for observer in (watcher, None))
     stack, plain = StackedLoop([loop]), StackedLoop([other], graphs=False)
     capture = stack._capture
 
@@ -327,7 +329,7 @@ def test_a_capture_without_enough_memory_has_no_effect(gpu: Accelerator) -> None
             torch.cuda.set_per_process_memory_fraction(1.0)
 
     stack._capture = short_of_memory  # type: ignore[method-assign]
-    losses, expected = (torch.stack(train_epochs(one, 2)) for one in (stack, plain))
+    losses, expected = (torch.stack(train_epochs(trained_loop, 2)) for trained_loop in (stack, plain))
     assert not stack.graphs
     assert not is_captured(stack)
     assert watcher.messages == ["Vanilla trains without further CUDA graphs: too little memory"]

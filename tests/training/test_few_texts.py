@@ -108,13 +108,13 @@ def test_guesses_that_do_not_look_at_the_text_have_a_macro_f1_of_one_by_the_clas
 
 
 @pytest.mark.parametrize(
-    ("predicted", "label", "found"),
+    ("predicted", "label", "expected"),
     [([1, 1, 1], [0, 1, 1], 1), ([1, 0, 1], [0, 1, 1], None), ([1, 1], [1, 1], None), ([0], [0], None)],
 )
 def test_one_label_for_all_is_noticed_where_there_are_several(
-    predicted: list[int], label: list[int], found: int | None
+    predicted: list[int], label: list[int], expected: int | None
 ) -> None:
-    assert constant_label(np.array(predicted), np.array(label)) == found
+    assert constant_label(np.array(predicted), np.array(label)) == expected
 
 
 @pytest.fixture

@@ -63,10 +63,10 @@ class Deaf(Vanilla):
 class Flatten(Vanilla):
     """Pulls attention to uniform, as one would who wants nothing but stable weights."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         weights = model(batch).weights
         even = batch.mask / batch.mask.sum(-1, keepdim=True)
-        return {**super().loss(model, batch, given), "even": 1000 * (weights - even).square().sum(-1)}
+        return {**super().loss(model, batch, context), "even": 1000 * (weights - even).square().sum(-1)}
 
 
 def zero() -> Classifier:
@@ -158,12 +158,12 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     validation = corpus(16, seed=1)
     run = make_run(Committee(), sharp, seed=1, data=corpus(), validation=validation)  # not all seeds separate them
     read = run.execute()
-    one, other, ours = (
+    first, other, ours = (
         inference.split_outputs(model, validation) for model in (run.models["one"], run.models["other"], read)
     )
-    expected = detect_collapse(ours.weights, ours.mask, (one.weights + other.weights) / 2, ids=ours.ids).overlap
+    expected = detect_collapse(ours.weights, ours.mask, (first.weights + other.weights) / 2, ids=ours.ids).overlap
     assert run.best_epoch["attention"]["overlap"] == pytest.approx(expected)
-    alone = [detect_collapse(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (one, other)]
+    alone = [detect_collapse(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (first, other)]
     assert expected not in alone  # neither of them would do
 
 

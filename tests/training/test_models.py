@@ -49,16 +49,18 @@ class Three(Committee):
     """The mean of three depends, in its last bit, on the order in which they are added."""
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        one, other, agree = super().stages(seed)
-        return one, other, replace(one, name="third", model="third", seed=seed + 3), agree
+        first, other, agree = super().stages(seed)
+        return first, other, replace(first, name="third", model="third", seed=seed + 3), agree
 
 
-@pytest.mark.parametrize("given", ["third", *(pytest.param(name, marks=pytest.mark.slow) for name in ("one", "other"))])
-def test_of_several_teachers_one_may_be_given(given: str) -> None:
+@pytest.mark.parametrize(
+    "teacher", ["third", *(pytest.param(name, marks=pytest.mark.slow) for name in ("one", "other"))]
+)
+def test_of_several_teachers_one_may_be_given(teacher: str) -> None:
     recorder, expected = Recorder(), outcome(make_run(Three()))[0]
-    assert outcome(make_run(Three(), models=trained(Three(), given), watcher=recorder))[0] == expected
+    assert outcome(make_run(Three(), models=trained(Three(), teacher), watcher=recorder))[0] == expected
     stages = [record["stage"] for record in recorder.epochs[::2]]
-    assert stages == [name for name in ("one", "other", "third", "agree") if name != given]
+    assert stages == [name for name in ("one", "other", "third", "agree") if name != teacher]
 
 
 def test_the_result_itself_may_be_given_and_then_nothing_is_trained() -> None:

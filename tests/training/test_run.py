@@ -328,7 +328,7 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
 
     run = make_run(Again())
     run.execute()
-    steps = [{name: np.frombuffer(value, np.float32) for name, value in one.items()} for one in held]
+    steps = [{name: np.frombuffer(value, np.float32) for name, value in step.items()} for step in held]
     assert all(held[i] != held[i + 1] for i in range(5))
     # Adam with a step size of 0.01 moves no weight further than that; fresh weights would lie anywhere.
     assert all(np.abs(steps[3][name] - steps[2][name]).max() < 0.02 for name in ("weight", "bias"))
@@ -350,6 +350,6 @@ def test_what_validation_holds_cannot_change_the_weights() -> None:
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", select="last"),)
 
-    one, other = (make_run(Last(), validation=corpus(n, seed=n)) for n in (3, 30))
-    assert weights(one.execute()) == weights(other.execute())
-    assert [r["macro-f1"] for r in one.history] != [r["macro-f1"] for r in other.history]
+    run, other = (make_run(Last(), validation=corpus(n, seed=n)) for n in (3, 30))
+    assert weights(run.execute()) == weights(other.execute())
+    assert [r["macro-f1"] for r in run.history] != [r["macro-f1"] for r in other.history]

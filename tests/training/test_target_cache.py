@@ -60,15 +60,15 @@ class Recall(Distil):
         out = models["teacher"](batch)
         return CachedTargets({"logits": out.logits}, {"weights": out.weights, "hidden": out.encoded.hidden})
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-        if "weights" not in given.cached_targets.tokens:
-            return super().loss(model, batch, given)
-        distance = (model(batch).weights - given.cached_targets.tokens["weights"]).square().sum(-1)
-        return {**Vanilla().loss(model, batch, given), "apart": self.strength * distance}
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+        if "weights" not in context.cached_targets.tokens:
+            return super().loss(model, batch, context)
+        distance = (model(batch).weights - context.cached_targets.tokens["weights"]).square().sum(-1)
+        return {**Vanilla().loss(model, batch, context), "apart": self.strength * distance}
 
 
-def same(found: CachedTargets, expected: CachedTargets) -> bool:
-    ours, theirs = ({**memory.texts, **memory.tokens} for memory in (found, expected))
+def same(actual: CachedTargets, expected: CachedTargets) -> bool:
+    ours, theirs = ({**memory.texts, **memory.tokens} for memory in (actual, expected))
     return ours.keys() == theirs.keys() and all(
         ours[name].dtype == theirs[name].dtype and ours[name].equal(theirs[name]) for name in ours
     )
@@ -163,12 +163,12 @@ def test_each_step_is_handed_what_its_batch_has_in_memory_and_only_in_the_stage_
 
     @settings
     class Watched(Recall):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            aim = given.models["teacher"](batch)
-            torch.testing.assert_close(given.cached_targets.tokens["weights"], aim.weights, **ROUNDING)
-            torch.testing.assert_close(given.cached_targets.texts["logits"], aim.logits, **ROUNDING)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            aim = context.models["teacher"](batch)
+            torch.testing.assert_close(context.cached_targets.tokens["weights"], aim.weights, **ROUNDING)
+            torch.testing.assert_close(context.cached_targets.texts["logits"], aim.logits, **ROUNDING)
             seen.append("learn")
-            return super().loss(model, batch, given)
+            return super().loss(model, batch, context)
 
     make_run(Watched(), lambda: make_model(dtype=torch.float64, dropout=0.0)).execute()
     assert len(seen) == 6
@@ -200,11 +200,11 @@ def test_tables_are_made_once_an_epoch_from_the_model_as_it_stands_and_handed_to
             made.append((model.encoder.embedding.weight.detach().numpy().tobytes(), synonyms))
             return {"count": torch.tensor(len(made))}
 
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            assert given.synonyms is synonyms
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            assert context.synonyms is synonyms
             now = model.encoder.embedding.weight.detach().numpy().tobytes()
-            seen.append((int(given.epoch_tables["count"]), now == made[-1][0]))
-            return super().loss(model, batch, given)
+            seen.append((int(context.epoch_tables["count"]), now == made[-1][0]))
+            return super().loss(model, batch, context)
 
     run = make_run(Fresh())
     run.job = dataclasses.replace(run.job, synonyms=synonyms)
@@ -217,9 +217,9 @@ def test_tables_are_made_once_an_epoch_from_the_model_as_it_stands_and_handed_to
 def test_a_job_without_synonyms_is_an_error() -> None:
     @settings
     class Nobody(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            assert given.synonyms is None
-            return super().loss(model, batch, given)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            assert context.synonyms is None
+            return super().loss(model, batch, context)
 
     make_run(Nobody(), epochs=1).execute()
 
@@ -230,14 +230,14 @@ def test_random_numbers_differ_in_every_step_and_belong_to_each_text() -> None:
 
     @settings
     class Drawing(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-            keys.append(given.key.key)
+        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+            keys.append(context.key.key)
             alone = collate(corpus(), batch.index[:1].numpy())
-            numbers = given.key.uniform(batch.index, 1)
-            assert torch.equal(given.key.uniform(alone.index, 1), numbers[:1])
+            numbers = context.key.uniform(batch.index, 1)
+            assert torch.equal(context.key.uniform(alone.index, 1), numbers[:1])
             for row, value in zip(batch.index.tolist(), numbers.flatten().tolist(), strict=True):
                 drawn.setdefault(row, []).append(value)
-            return super().loss(model, batch, given)
+            return super().loss(model, batch, context)
 
     make_run(Drawing()).execute()
     assert len(set(keys)) == 6

@@ -110,10 +110,10 @@ class Distil(Technique):
 
     strength: float = 1.0
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         out = model(batch)
         with torch.no_grad():
-            aim = given.models["teacher"](batch).weights
+            aim = context.models["teacher"](batch).weights
         distance = (out.weights - aim).square().sum(-1)
         return {"task": _task(out.logits, batch), "apart": self.strength * distance}
 
@@ -126,23 +126,23 @@ class Distil(Technique):
 class Committee(Distil):
     """Three stages, three models: two teachers; then attention is drawn toward their mean."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         out = model(batch)
         with torch.no_grad():
-            aim = torch.stack([teacher(batch).weights for teacher in given.models.values()]).mean(0)
+            aim = torch.stack([teacher(batch).weights for teacher in context.models.values()]).mean(0)
         return {"task": _task(out.logits, batch), "apart": (out.weights - aim).square().sum(-1)}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        one = Stage("one", technique=Vanilla(), model="one", seed=seed + 1)
+        first = Stage("one", technique=Vanilla(), model="one", seed=seed + 1)
         other = Stage("other", technique=Anneal(), model="other", seed=seed + 2)
-        return one, other, Stage("agree")
+        return first, other, Stage("agree")
 
 
 @settings
 class Pretrain(Technique):
     """Two stages, one model: everything but attention, then attention alone."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         return {"task": _task(model(batch).logits, batch)}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
@@ -154,9 +154,9 @@ class Pretrain(Technique):
 class Return(Technique):
     """Three stages: the model, a rival that starts from it, and the model again, against the rival."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         terms = {"task": _task(model(batch).logits, batch)}
-        for name, other in given.models.items():
+        for name, other in context.models.items():
             terms[name] = (model(batch).weights - other(batch).weights).square().sum(-1)
         return terms
 
@@ -172,11 +172,11 @@ class Lens(Technique):
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
         return {"lens": nn.Linear(model.encoder.size, 2)}
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         out = model(batch)
         return {
             "task": _task(out.logits, batch),
-            "seen": _task(given.modules["lens"](out.encoded.hidden.mean(1)), batch),
+            "seen": _task(context.modules["lens"](out.encoded.hidden.mean(1)), batch),
         }
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
@@ -197,9 +197,9 @@ class Duel(Technique):
             Player("critic", trains=("modules.critic",), terms=("guess",), every=2, offset=1, learning_rate=0.05),
         )
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         out = model(batch)
-        guess = _task(given.modules["critic"](out.encoded.hidden.mean(1)), batch)  # reaches the encoder, not detached
+        guess = _task(context.modules["critic"](out.encoded.hidden.mean(1)), batch)  # reaches the encoder, not detached
         return {"task": _task(out.logits, batch), "fool": -0.5 * guess, "guess": guess}
 
 
@@ -209,10 +209,10 @@ class Anneal(Technique):
 
     size: float = 1.0
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         logits = model(batch).logits
-        noise = given.key.normal(batch.index, 2)
-        return {"task": _task(logits + self.size * (1 - given.progress) * noise, batch)}
+        noise = context.key.normal(batch.index, 2)
+        return {"task": _task(logits + self.size * (1 - context.progress) * noise, batch)}
 
     def after_step(self, terms: Terms) -> Self:
         return dataclasses.replace(self, size=self.size * (1 - 0.1 * terms["task"].mean().tanh().item()))

@@ -41,9 +41,9 @@ def test_a_rationale_that_is_the_whole_reason_is_as_comprehensive_and_sufficient
 
 def test_classes_may_be_many_and_only_the_predicted_one_counts():
     full = torch.tensor([[0.1, 0.2, 0.6, 0.1]])
-    one, other = torch.tensor([[[0.7, 0.0, 0.2, 0.1]]]), torch.tensor([[[0.0, 0.1, 0.2, 0.7]]])
-    assert comprehensiveness(full, one).item() == pytest.approx(0.4)
-    assert torch.equal(comprehensiveness(full, one), comprehensiveness(full, other))
+    probs, other = torch.tensor([[[0.7, 0.0, 0.2, 0.1]]]), torch.tensor([[[0.0, 0.1, 0.2, 0.7]]])
+    assert comprehensiveness(full, probs).item() == pytest.approx(0.4)
+    assert torch.equal(comprehensiveness(full, probs), comprehensiveness(full, other))
 
 
 def test_the_label_stays_or_goes_whatever_its_probability():

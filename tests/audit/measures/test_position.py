@@ -40,9 +40,9 @@ def leaks(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> Tens
     return shortcut_measures.position_leaks(position_features(weights, mask), predicted, key)
 
 
-def often(given: tuple[Tensor, ...], times: int) -> tuple[Tensor, ...]:
+def often(tensors: tuple[Tensor, ...], times: int) -> tuple[Tensor, ...]:
     """The same texts so many times over: equal texts have one key."""
-    return tuple(torch.cat([one] * times) for one in given)
+    return tuple(torch.cat([tensor] * times) for tensor in tensors)
 
 
 # --- profiles
@@ -152,7 +152,7 @@ def test_texts_that_are_there_five_times_leak_nothing_that_they_would_not_leak_o
 def test_a_text_counts_once_however_often_it_is_there():
     """The first ten of sixty texts come a hundred times more: copies share the weight of their text."""
     batch = texts("coded", 60)
-    once, more = leaks(*batch), [torch.cat([one, *[one[:10]] * 100]) for one in batch]
+    once, more = leaks(*batch), [torch.cat([tensor, *[tensor[:10]] * 100]) for tensor in batch]
     each = leaks(*more)
     assert each.mean().item() == pytest.approx(once.mean().item(), abs=1e-12)
     many = torch.tensor([101.0] * 10 + [1.0] * 50)

@@ -39,7 +39,7 @@ def test_a_text_of_one_sentence_or_of_unknown_sentences_has_no_value():
 
 def test_nothing_depends_on_padding_or_on_other_texts():
     first = tokens("xxx...", "x.....", "x.x...", "......")
-    wide = [torch.nn.functional.pad(one, (0, 3), value=True) for one in (SELECTED, first)]
+    wide = [torch.nn.functional.pad(tensor, (0, 3), value=True) for tensor in (SELECTED, first)]
     padded = torch.nn.functional.pad(MASK, (0, 3))
     for whole, other, single in (
         (share(SELECTED, MASK), share(wide[0], padded), [share(SELECTED[[i]], MASK[[i]]) for i in range(4)]),

@@ -58,6 +58,6 @@ def test_copies_of_one_text_cannot_show_constant_attention():
 
 
 def test_texts_of_one_word_cannot_collapse():
-    one = torch.ones(3, 1)
+    weights = torch.ones(3, 1)
     with pytest.raises(ValueError, match="at least two words"):
-        stability_measures.attention_collapse(one, one.bool(), one.long())
+        stability_measures.attention_collapse(weights, weights.bool(), weights.long())

@@ -217,11 +217,11 @@ def test_a_text_gets_the_same_attention_in_any_batch(decoder, dtype):
     data = split(PATTERNS)
     model = opinionated(decoder=decoder).to(dtype)
 
-    def found(inputs):
+    def search(inputs):
         return search_attention(hidden_states(model, inputs), inputs, KEY, restarts=2, steps=60)
 
-    whole = found(batch(data))
+    whole = search(batch(data))
     for other, rows in ((littered(widened(batch(data), 4)), range(7)), (batch(data, [6, 1, 4]), [6, 1, 4])):
-        again = found(other)
+        again = search(other)
         torch.testing.assert_close(again.distance, whole.distance[list(rows)], rtol=0, atol=1e-5)
         assert not again.weights.requires_grad

@@ -37,8 +37,8 @@ MOVE = pytest.mark.parametrize("move", MOVES)
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
 
 
-def moved_by(move: str, found: Classifier, texts: Batch, radius: float) -> Observation:
-    return after(found, MOVES[move](found, texts, radius))
+def moved_by(move: str, classifier: Classifier, texts: Batch, radius: float) -> Observation:
+    return after(classifier, MOVES[move](classifier, texts, radius))
 
 
 def model(encoder: str = "bilstm", dtype: torch.dtype = torch.float64) -> Classifier:
@@ -49,16 +49,16 @@ def model(encoder: str = "bilstm", dtype: torch.dtype = torch.float64) -> Classi
     return result
 
 
-def sigma(found: Classifier) -> float:
+def sigma(classifier: Classifier) -> float:
     """By NumPy; padding, id 0, has no vector of its own but in a BERT."""
-    vectors = found.encoder.vectors.detach().numpy().astype(np.float64)
+    vectors = classifier.encoder.vectors.detach().numpy().astype(np.float64)
     return float(vectors[np.abs(vectors).sum(-1) > 0].std())
 
 
 @contextmanager
-def steps(found: Classifier, texts: Batch) -> Iterator[list[Tensor]]:
+def steps(classifier: Classifier, texts: Batch) -> Iterator[list[Tensor]]:
     """How far from the text's own vectors each thing is that reaches the encoder.  (B,T,E) each"""
-    clean, right = found.embed(texts).detach(), found.encode
+    clean, right = classifier.embed(texts).detach(), classifier.encode
     seen: list[Tensor] = []
 
     def encode(batch: Batch, embedded: Tensor | None = None, question: Tensor | None = None) -> object:
@@ -66,7 +66,7 @@ def steps(found: Classifier, texts: Batch) -> Iterator[list[Tensor]]:
         return right(batch, embedded, question)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(found, "encode", encode)
+        patch.setattr(classifier, "encode", encode)
         yield seen
 
 

@@ -55,12 +55,12 @@ def slowly(model: Model, texts: Batch, removal: str, shares: Sequence[float]) ->
     for row in range(len(texts)):
         order = ordered(texts, row)
         many = [ceil(Fraction(str(share)) * len(order)) for share in shares]
-        without.append(torch.stack([one(model, texts, row, order[:k], removal) for k in many]))
-        alone.append(torch.stack([one(model, texts, row, order[k:], removal) for k in many]))
+        without.append(torch.stack([prediction_without(model, texts, row, order[:k], removal) for k in many]))
+        alone.append(torch.stack([prediction_without(model, texts, row, order[k:], removal) for k in many]))
     return torch.stack(without), torch.stack(alone)
 
 
-def one(model: Model, texts: Batch, row: int, gone: list[int], removal: str) -> Tensor:
+def prediction_without(model: Model, texts: Batch, row: int, gone: list[int], removal: str) -> Tensor:
     """The prediction of a model for one text without these positions.  (C,)"""
     places = texts.present[row].nonzero().flatten().tolist()
     if removal == "delete":

@@ -86,7 +86,7 @@ def closed_form(model: Classifier, batch: Batch, detach: bool) -> list[list[floa
         if not detach:
             bend = (value["scorer.weigh.weight"] * (1 - inner**2)) @ value["scorer.project.weight"]
             slope = slope + (w * (h @ u - w @ h @ u))[:, None] * bend
-        rows.append([abs(float(one)) for one in (slope * flat * (h > 0)).sum(-1) * mask])
+        rows.append([abs(float(slope_sum)) for slope_sum in (slope * flat * (h > 0)).sum(-1) * mask])
     return rows
 
 

@@ -29,8 +29,8 @@ def test_exactly_the_requested_or_possible_number_of_words_become_their_closest_
     shown, many = moved.batch, moved.touched
     for row in range(len(texts)):
         free = sum(
-            real and one % 2 == 0 and one < VOCABULARY - 1
-            for one, real in zip(texts.ids[row].tolist(), texts.mask[row].tolist(), strict=True)
+            real and word % 2 == 0 and word < VOCABULARY - 1
+            for word, real in zip(texts.ids[row].tolist(), texts.mask[row].tolist(), strict=True)
         )
         changed = [
             (old, new) for old, new in zip(texts.ids[row].tolist(), shown.ids[row].tolist(), strict=True) if old != new
@@ -104,6 +104,6 @@ def test_every_order_of_three_words_comes_as_often_as_any_other():
     text = batch(split(["swwws"]))
     text = replace(text, ids=torch.tensor([[9, 3, 4, 5, 9]]))
     drawn = [tuple(shuffle_words(text, RandomKey(key)).ids[0].tolist()) for key in range(900)]
-    counts = torch.tensor([drawn.count(one) for one in set(drawn)])
+    counts = torch.tensor([drawn.count(order) for order in set(drawn)])
     assert len(counts) == 6
     assert ((counts - 150).double().square() / 150).sum() < 20.5

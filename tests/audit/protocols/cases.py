@@ -42,15 +42,17 @@ def case_of(
 
 def findings_by(protocol: Protocol, case: AuditCase, explainer: str = "attention") -> dict[str, Tensor]:
     """The values of one explainer and of the predictions, by measure; no measure comes twice."""
-    findings = [one for one in protocol(case) if one.explainer in (None, explainer) and one.values is not None]
-    values = {one.measure: one.values for one in findings if one.values is not None}
+    findings = [
+        finding for finding in protocol(case) if finding.explainer in (None, explainer) and finding.values is not None
+    ]
+    values = {finding.measure: finding.values for finding in findings if finding.values is not None}
     assert len(values) == len(findings)
     return values
 
 
 def absences(protocol: Protocol, case: AuditCase) -> dict[tuple[str, str | None], str]:
     """Why there is no number, by measure and explainer."""
-    return {(one.measure, one.explainer): one.absent for one in protocol(case) if one.absent}
+    return {(finding.measure, finding.explainer): finding.absent for finding in protocol(case) if finding.absent}
 
 
 def row_of(data: Data, row: int) -> Data:
@@ -151,11 +153,11 @@ def planted_classifier(looks_at: float) -> Classifier:
     """
     shape = Architecture(hidden=2, dimension=4, score="dot")
     model = Classifier(word_encoder("average", shape, 6, False), shape, 2, False).double().eval()
-    one = torch.eye(4, dtype=torch.float64)
+    basis = torch.eye(4, dtype=torch.float64)
     model.encoder.embedding.weight.data = torch.stack(
-        [0 * one[0], 0 * one[0], one[0], one[1], one[2], one[2] + one[3] / 9]
+        [0 * basis[0], 0 * basis[0], basis[0], basis[1], basis[2], basis[2] + basis[3] / 9]
     )
-    model.encoder.text.project.weight.data = one * torch.tensor([[1.0], [1.0], [1.0], [0.0]])
+    model.encoder.text.project.weight.data = basis * torch.tensor([[1.0], [1.0], [1.0], [0.0]])
     model.encoder.text.project.bias.data.zero_()
     model.scorer.key.data = looks_at * torch.tensor([1.0, 1.0, -1.0, 0.0], dtype=torch.float64)
     model.decoder.output.weight.data = 10 * torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 0]], dtype=torch.float64)

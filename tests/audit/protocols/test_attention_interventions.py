@@ -95,8 +95,8 @@ def test_a_number_is_the_result_of_its_probe_and_its_measure():
     ranked = moved.sort(-1).values
     assert_close(findings["prediction-change/permuted"][several], (ranked[:, 49:51].mean(-1))[several])
     copies = [observe(randomized_copy(model, RandomKey(4).child(10, draw)), texts).weights for draw in range(3)]
-    orders = torch.stack([kendall(clean.weights, one, texts.mask) for one in copies]).mean(0)
-    distance = torch.stack([jensen_shannon(clean.weights, one, texts.mask) for one in copies]).mean(0)
+    orders = torch.stack([kendall(clean.weights, weights, texts.mask) for weights in copies]).mean(0)
+    distance = torch.stack([jensen_shannon(clean.weights, weights, texts.mask) for weights in copies]).mean(0)
     assert_close(findings["kendall/randomized"][several], orders[several])
     assert_close(findings["jensen-shannon/randomized"][several], distance[several])
 
@@ -106,7 +106,11 @@ def test_a_search_is_made_of_the_sample_alone_and_what_is_exact_of_every_text(mo
     for classes, many in ((3, 4), (2, 7)):
         monkeypatch.setattr(tiny, "CLASSES", classes)
         case = case_of(classifier(), split(["w" * 4] * 7), replace(PLAN, sample=4))
-        (finding,) = [one for one in attention_interventions(case) if one.measure == "jensen-shannon/adversarial"]
+        (finding,) = [
+            candidate
+            for candidate in attention_interventions(case)
+            if candidate.measure == "jensen-shannon/adversarial"
+        ]
         assert finding.values.isfinite().sum() == many
         assert finding.settings == {"within": 0.05, "solver": "exact" if classes == 2 else "search"}
 
@@ -133,12 +137,12 @@ def test_the_copy_explains_the_class_that_the_model_predicts():
 @pytest.mark.usefixtures("hasty")
 def test_an_explanation_of_many_passes_is_measured_on_the_sample_and_random_is_not_measured():
     case = case_of(cached_classifier(), split(VARIED), replace(PLAN, sample=5), signed=Signed(), random=Signed())
-    findings = [one for one in attention_interventions(case) if not one.absent]
-    assert {one.explainer for one in findings} == {"signed"}  # nor attention, which was not requested
+    findings = [finding for finding in attention_interventions(case) if not finding.absent]
+    assert {finding.explainer for finding in findings} == {"signed"}  # nor attention, which was not requested
     is_measured = torch.zeros(12, dtype=torch.bool)
     is_measured[torch.from_numpy(case.sample)] = True
     long = batch(case.data).mask.sum(-1) >= FEWEST
-    values = {one.measure: one.values for one in findings}
+    values = {finding.measure: finding.values for finding in findings}
     assert values["kendall/randomized"].isfinite().equal(is_measured & long)
     assert values["kendall/randomized"][is_measured & long].tolist() == [1.0] * int((is_measured & long).sum())
 

@@ -28,7 +28,7 @@ def model(encoder: str = "bilstm", **changes: object) -> TextClassifier:
 
 
 def findings_of(clf: TextClassifier, split=SPLIT):
-    return {one.measure: one for one in default_tokens(clf, split)}
+    return {finding.measure: finding for finding in default_tokens(clf, split)}
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,13 @@ def trained_findings():
 def test_two_numbers_of_the_texts_it_was_trained_on(trained_findings):
     """24 texts, three of them set aside."""
     assert list(trained_findings) == ["default-mass/default-tokens", "class-gap/default-tokens"]
-    for one in trained_findings.values():
-        assert 0 <= one.interval[0] <= one.value <= one.interval[1] <= 1
-        assert (one.n, one.explainer, one.settings) == (21, "attention", {"defaults": "a b c d", "words": 5})
+    for finding in trained_findings.values():
+        assert 0 <= finding.interval[0] <= finding.value <= finding.interval[1] <= 1
+        assert (finding.n, finding.explainer, finding.settings) == (
+            21,
+            "attention",
+            {"defaults": "a b c d", "words": 5},
+        )
 
 
 def test_they_are_those_of_a_model_looked_at_by_hand(trained_findings):
@@ -62,14 +66,14 @@ def test_they_are_those_of_a_model_looked_at_by_hand(trained_findings):
 
 @pytest.mark.slow
 def test_it_is_trained_as_the_model_was_with_its_seed_and_by_its_technique():
-    one, again, other = (
+    weights, again, other = (
         retrain_with_default_tokens(model(seed=seed), read_split(*SPLIT))[0].state_dict() for seed in (0, 0, 1)
     )
-    assert all(value.equal(again[name]) for name, value in one.items())
-    assert not all(value.equal(other[name]) for name, value in one.items())
+    assert all(value.equal(again[name]) for name, value in weights.items())
+    assert not all(value.equal(other[name]) for name, value in weights.items())
     weighed = retrain_with_default_tokens(model(technique=MaskNeutral()), read_split(*SPLIT))[0].state_dict()
-    assert one.keys() == weighed.keys()
-    assert not all(value.equal(weighed[name]) for name, value in one.items())
+    assert weights.keys() == weighed.keys()
+    assert not all(value.equal(weighed[name]) for name, value in weights.items())
 
 
 @pytest.mark.slow
@@ -82,8 +86,8 @@ def test_the_users_model_is_left_alone():
 
 
 def test_a_note_explains_the_mass_if_hidden_states_depend_on_their_neighbors(trained_findings):
-    assert {one.note for one in trained_findings.values()} == {CONTEXTUAL}
-    assert {one.note for one in findings_of(model("average", epochs=1)).values()} == {""}
+    assert {finding.note for finding in trained_findings.values()} == {CONTEXTUAL}
+    assert {finding.note for finding in findings_of(model("average", epochs=1)).values()} == {""}
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ def test_an_audit_of_random_uses_random_as_its_baseline():
 def test_the_largest_drop_is_that_of_the_best_erasure_of_the_explanation_or_of_random_words():
     case = case_of(cached_classifier(), split(["s" + "w" * n + "s" for n in range(2, 14)]), PLAN)
     result, random_findings = (findings_by(faithfulness, case, name) for name in ("attention", "random"))
-    drops = torch.stack([one[name] for one in (result, random_findings) for name in SIZES])
+    drops = torch.stack([findings[name] for findings in (result, random_findings) for name in SIZES])
     assert_close(result["largest-drop"], drops.amax(0).clamp_min(0.0))
     assert (result["largest-drop"] > random_findings["largest-drop"]).any()
 
@@ -195,7 +195,9 @@ def test_random_words_lose_the_rationale_as_often_as_expected_at_random():
         findings_by(faithfulness, case_of(planted_classifier(20.0), data, ProbeConfig(seed=s)), "random")
         for s in range(20)
     ]
-    assert float(torch.stack([one["comprehensiveness"] for one in drawn]).mean()) == pytest.approx(0.1, abs=0.02)
+    assert float(torch.stack([findings["comprehensiveness"] for findings in drawn]).mean()) == pytest.approx(
+        0.1, abs=0.02
+    )
 
 
 # --- what counts as heavy

@@ -67,8 +67,8 @@ def texts(*lengths: int) -> Batch:
     return batch(Data(ragged(["w" * n for n in lengths])))
 
 
-def smallest(model: Model, given: Batch, weights: Tensor) -> Tensor:
-    return smallest_in(model, given, weights, embedding_norm(model.vectors))
+def smallest(model: Model, inputs: Batch, weights: Tensor) -> Tensor:
+    return smallest_in(model, inputs, weights, embedding_norm(model.vectors))
 
 
 def top_word(batch: Batch) -> Tensor:

@@ -26,12 +26,12 @@ def case(**plan):
 
 def test_infidelity_by_hand():
     here, texts = case(), batch(split())
-    results = {one.explainer: one.values for one in infidelity(here)}
+    results = {finding.explainer: finding.values for finding in infidelity(here)}
     gone = removed(units_of(texts), text_key(texts), RandomKey(0).child(13))
     weights = Attention().explain(here.model, texts).weights
     for place in (0, 2, 6):
-        one = row(texts, place)
-        value = game(here.model, one, int(here.model(one).logits.argmax()))
+        text = row(texts, place)
+        value = game(here.model, text, int(here.model(text).logits.argmax()))
         own, words = weights[place][texts.mask[place]], int(texts.mask[place].sum())
         sets = [set(np.flatnonzero(some[:words].numpy()).tolist()) for some in gone[place]]
         a = np.array([sum(float(own[i]) for i in some) for some in sets])
@@ -50,7 +50,7 @@ def test_random_sets_have_one_word_to_all_of_them():
 
 def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
     here = case(radius=0.3)
-    results = {one.explainer: one for one in max_sensitivity(here)}
+    results = {finding.explainer: finding for finding in max_sensitivity(here)}
     assert results["leave-one-out"].absent == NO_VECTORS
     texts = batch(split())
     radius, aim = perturbation_radius(here.model, 0.3), here.model(texts).logits.argmax(-1)
@@ -58,19 +58,19 @@ def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
         embedding_noise(here.model, texts, radius, RandomKey(0).child(14).child(draw)).embedded for draw in range(DRAWS)
     ]
     for place in (0, 2, 6):
-        one, real = row(texts, place), texts.present[place]
+        text, real = row(texts, place), texts.present[place]
         near = torch.cat([move[place : place + 1, : int(real.sum())].detach() for move in moves])
 
-        def explain(points, one=one, place=place):
+        def explain(points, text=text, place=place):
             points = points[0] if isinstance(points, tuple) else points
-            many = take_rows(one, torch.zeros(len(points), dtype=torch.long))
+            many = take_rows(text, torch.zeros(len(points), dtype=torch.long))
             return (Gradient().explain(here.model, many, aim[place].expand(len(points)), points.detach()).weights,)
 
-        own = here.model.embed(one).detach()
+        own = here.model.embed(text).detach()
         theirs = sensitivity_max(explain, own, lambda *_, near=near: near, n_perturb_samples=DRAWS)
         np.testing.assert_allclose(results["gradient"].values[place], theirs.item(), rtol=1e-6)
 
 
 def test_they_are_measured_only_in_a_thorough_audit():
     assert {infidelity, max_sensitivity} <= THOROUGH.keys()
-    assert {infidelity, max_sensitivity} <= {one for several in PROTOCOLS.values() for one in several}
+    assert {infidelity, max_sensitivity} <= {protocol for several in PROTOCOLS.values() for protocol in several}

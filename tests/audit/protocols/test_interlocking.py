@@ -68,7 +68,7 @@ def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
     seen = []
 
     def spied(stored, examples):
-        seen.append(([(one["stage"], one["epoch"]) for one in stored.description.history], examples[0].text))
+        seen.append(([(record["stage"], record["epoch"]) for record in stored.description.history], examples[0].text))
         return torch.zeros(len(examples)), torch.zeros(len(examples))
 
     monkeypatch.setattr("steadygaze.audit.protocols.interlocking.read", spied)
@@ -83,7 +83,7 @@ def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
 def test_the_users_model_is_left_alone():
     clf = fitted("a2r")
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}
-    assert [one.measure for one in interlocking(clf, SPLIT, EXAMPLES, 1)] == list(INTERLOCKING_MEASURES)
+    assert [finding.measure for finding in interlocking(clf, SPLIT, EXAMPLES, 1)] == list(INTERLOCKING_MEASURES)
     assert all(value.equal(before[name]) for name, value in clf.stored_.model.state_dict().items())
     assert clf.settings == SMALL
 
@@ -100,7 +100,7 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
     with monkeypatch.context() as patch:
         patch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: pytest.fail("it was trained"))
         result = list(interlocking(clf, SPLIT, [*EXAMPLES[1:], Example(TEXTS[0])], 1))
-    assert [one.absent for one in result] == [NO_LABELS] * 2
+    assert [finding.absent for finding in result] == [NO_LABELS] * 2
     many = [f"class {i}" for i in range(11)] + ["class 0"]
     clf = tiny("bigru", technique="a2r").fit(TEXTS, many * 2)
     lured, _ = interlocking(clf, (TEXTS, many * 2), [Example("a b . c d .", "class 1")], 1)
@@ -263,7 +263,9 @@ def test_known_rationales_determine_which_texts_count(monkeypatch):
     again = fitted("a2r")
     monkeypatch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: again.stored_)
     reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
-    assert all(f"of the 10 {BY_RATIONALE}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
+    assert all(
+        f"of the 10 {BY_RATIONALE}" in finding.note for finding in interlocking(again, SPLIT, EXAMPLES, 1, reason)
+    )
     usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
     assert 8 <= usual < 24
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)

@@ -47,7 +47,7 @@ def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, 
     report = sg.audit(fitted.black_box, texts(60, seed=3), explainers=[explainer])
     (note,) = (note for note in report.notes if "leakage" in note)
     assert note.startswith("Label leakage: from the selected words l2x's own approximator recovers")
-    verdict = next(one for one in report.verdicts if one.key == "shortcut-leakage")
+    verdict = next(candidate for candidate in report.verdicts if candidate.key == "shortcut-leakage")
     assert verdict.answer == "no"
     assert "more often than an independent reader" in verdict.why
 

@@ -23,7 +23,8 @@ def _three(data, k=1):
     w = torch.zeros(len(data), int(data.text.lengths.max()), dtype=torch.float64)
     w[:, :2] = torch.tensor([2.0, -1.0])
     first, *others = (
-        case_of(planted_classifier(20.0), data, ProbeConfig(k=k), written=ConstantExplainer(one)) for one in (w, w, -w)
+        case_of(planted_classifier(20.0), data, ProbeConfig(k=k), written=ConstantExplainer(weights))
+        for weights in (w, w, -w)
     )
     return replace(first, others=tuple(others))
 
@@ -44,9 +45,9 @@ def test_opposite_explanations_are_at_the_maximum_distance_and_share_no_top_word
 def test_models_that_predict_the_opposite_are_apart_whatever_they_point_at():
     """p = 1/(1 + e^−10) and its opposite, between two models that look at the same word."""
     data, _ = toy()
-    one, other = planted_classifier(20.0), planted_classifier(20.0)
+    model, other = planted_classifier(20.0), planted_classifier(20.0)
     other.decoder.output.weight.data = other.decoder.output.weight.data.flip(0)
-    findings = findings_by(seed_consistency, replace(case_of(one, data), others=(case_of(other, data),)))
+    findings = findings_by(seed_consistency, replace(case_of(model, data), others=(case_of(other, data),)))
     assert findings["label-flip/seeds"].tolist() == [1.0] * 20
     assert findings["prediction-change/seeds"].tolist() == pytest.approx([math.tanh(5)] * 20, abs=1e-3)
     assert findings["jensen-shannon/seeds"].max() < 1e-12
@@ -90,12 +91,12 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
     data = split(["s" + "w" * n for n in (3, 1, 5, 2, 8)])
     models = [cached_classifier("average"), cached_classifier("average", score="dot")]
 
-    def found(data, size):
+    def measure_pair(data, size):
         cases = [case_of(model, data, batch_size=size, gradient=EXPLAINERS["gradient"]()) for model in models]
         return findings_by(seed_consistency, replace(cases[0], others=(cases[1],)), "gradient")
 
-    whole, order = found(data, 256), [4, 2, 0, 1, 3]
-    turned = found(Data(data.text.select(order), None, data.label[order]), 1)
+    whole, order = measure_pair(data, 256), [4, 2, 0, 1, 3]
+    turned = measure_pair(Data(data.text.select(order), None, data.label[order]), 1)
     for measure, values in whole.items():
         torch.testing.assert_close(turned[measure], values[order], rtol=0, atol=1e-12, equal_nan=True)
 
@@ -103,11 +104,13 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
 def test_models_not_trained_alike_have_numbers_under_another_name_and_the_question_has_none():
     inputs = list(seed_consistency(_three(toy()[0])))
     result = list(not_comparable(inputs, "it was trained otherwise"))
-    assert [one.measure for one in result] == [name.replace("seeds", "others") for name in MEASURES] + list(MEASURES)
-    for one, other in zip(inputs, result[:4], strict=True):
-        assert one.values.equal(other.values)
-        assert other == replace(one, measure=other.measure, values=other.values, note="it was trained otherwise")
-    assert {one.absent for one in result[4:]} == {"it was trained otherwise"}
+    assert [finding.measure for finding in result] == [name.replace("seeds", "others") for name in MEASURES] + list(
+        MEASURES
+    )
+    for finding, other in zip(inputs, result[:4], strict=True):
+        assert finding.values.equal(other.values)
+        assert other == replace(finding, measure=other.measure, values=other.values, note="it was trained otherwise")
+    assert {finding.absent for finding in result[4:]} == {"it was trained otherwise"}
 
 
 def test_one_model_alone_is_reported_as_alone():

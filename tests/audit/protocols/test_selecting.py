@@ -84,19 +84,19 @@ def test_they_are_left_out_and_counted_in_the_note():
 def test_together_with_people_only_the_texts_that_are_left_count():
     """Word 2 of the first text and word 4 of the last are marked; the top words are 2 and 1: one of two."""
     marked = tokens(".x..", "....", "x...", "...x")
-    results = {one.measure: one for one in plausibility(written(WEIGHTS, rationales=marked))}
+    results = {finding.measure: finding for finding in plausibility(written(WEIGHTS, rationales=marked))}
     assert (results["token-f1-micro"].value, results["token-f1-micro"].n) == (0.5, 2)
-    results = {one.measure: one for one in plausibility(written(WEIGHTS, selects=False, rationales=marked))}
+    results = {finding.measure: finding for finding in plausibility(written(WEIGHTS, selects=False, rationales=marked))}
     assert results["token-f1-micro"].n == 3
 
 
 def test_some_weight_and_none_are_as_far_apart_as_can_be_and_share_no_word():
     mask = torch.tensor([[True, True, True, False]]).expand(3, -1)
-    one = torch.tensor([[0.5, 0.5, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]], dtype=torch.float64)
+    weights = torch.tensor([[0.5, 0.5, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]], dtype=torch.float64)
     other = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]], dtype=torch.float64)
-    assert saliency_divergence(one, other, mask).tolist() == pytest.approx([math.log(2), math.log(2), 0], abs=1e-12)
-    assert shared_top_k(one, other, mask, 2).tolist() == [0, 0, 1]
-    assert shared_top_k(one, one, mask, 2).tolist() == [1, 1, 1]
+    assert saliency_divergence(weights, other, mask).tolist() == pytest.approx([math.log(2), math.log(2), 0], abs=1e-12)
+    assert shared_top_k(weights, other, mask, 2).tolist() == [0, 0, 1]
+    assert shared_top_k(weights, weights, mask, 2).tolist() == [1, 1, 1]
 
 
 def test_the_leak_is_that_of_the_texts_that_are_left():
@@ -112,7 +112,7 @@ def test_the_leak_is_that_of_the_texts_that_are_left():
     rest = AuditCase(
         ConstantModel(label[left]), Data(data.text.select(left.numpy())), {"chosen": Chosen(weights[left])}
     )
-    result, expected = ({one.measure: one for one in shortcut_leakage(case)} for case in (whole, rest))
+    result, expected = ({finding.measure: finding for finding in shortcut_leakage(case)} for case in (whole, rest))
     for measure in ("position-leak", "position-leak/shuffled"):
         values = result[measure].values
         assert values.isnan().equal(rows % 3 == 0)
@@ -202,7 +202,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
             assert (row.n, row.value) == (12, 0 if measure != "first-sentence/rationales" else row.value)
         else:
             assert (row.n, row.note) == (0, f"not applicable, because {NONE}"), measure
-    assert {one.answer for one in report.verdicts} == {"not measured"}
+    assert {verdict.answer for verdict in report.verdicts} == {"not measured"}
     assert NONE in report.to_html()
     assert not {"gradient", "seeds"} & report.plots.keys()
 
@@ -211,7 +211,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
 @pytest.mark.usefixtures("short_searches")
 def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_others():
     shown = selecting_by(Sparing).explain(TEXTS)
-    left = [i for i, one in enumerate(shown) if one.rationale]
+    left = [i for i, explanation in enumerate(shown) if explanation.rationale]
     assert 8 < len(left) < 20
     whole, rest = own(audit_of(Sparing, list(range(24)))), own(audit_of(Sparing, left))
     assert whole.keys() == rest.keys()
@@ -243,7 +243,7 @@ def test_what_is_selected_no_more_once_a_text_is_shuffled_is_left_out_and_counte
     count = 240
     data = Data(ragged(["w" * (4 + i % 9) for i in range(count)]))
     case = AuditCase(ConstantModel(torch.arange(count) % 2), data, {"chosen": Early(torch.zeros(count, 12))})
-    result = {one.measure: one for one in shortcut_leakage(case)}["position-leak/shuffled"]
+    result = {finding.measure: finding for finding in shortcut_leakage(case)}["position-leak/shuffled"]
     missing = int(result.values.isnan().sum()) - int(texts_without_selection(case, "chosen").sum())
     assert missing > 20
     assert result.note == f"{missing} texts have an empty selection once they are shuffled"

@@ -52,8 +52,8 @@ def case_of(rationales: Tensor | None = MARKED, first: Tensor | None = SENTENCE)
 
 def findings_by(protocol, case: AuditCase) -> dict[str, Finding]:
     result = list(protocol(case))
-    assert len({one.measure for one in result}) == len(result)
-    return {one.measure: one for one in result}
+    assert len({finding.measure for finding in result}) == len(result)
+    return {finding.measure: finding for finding in result}
 
 
 def test_sizes_and_places_by_hand():
@@ -68,7 +68,7 @@ def test_sizes_and_places_by_hand():
     nan = pytest.approx(float("nan"), nan_ok=True)
     assert findings[FIRST].values.tolist() == [1, 0, nan, 0]
     assert findings[FIRST_RATIONALE].values.tolist() == [1, 1, nan, nan]
-    assert {one.explainer for one in findings.values()} == {"chosen"}
+    assert {finding.explainer for finding in findings.values()} == {"chosen"}
 
 
 def test_agreement_by_hand():
@@ -90,8 +90,8 @@ def test_agreement_by_hand():
 def test_findings_without_rationales_or_sentences_give_the_reason():
     model, data = cached_classifier(), split()
     for protocol in (selection, rationale_agreement):
-        assert {one.absent for one in protocol(plain_case(model, data))} == {NOTHING_SELECTS}
-    assert {one.absent for one in rationale_agreement(case_of(rationales=None))} == {NO_RATIONALES}
+        assert {finding.absent for finding in protocol(plain_case(model, data))} == {NOTHING_SELECTS}
+    assert {finding.absent for finding in rationale_agreement(case_of(rationales=None))} == {NO_RATIONALES}
     findings = findings_by(selection, case_of(rationales=None))
     assert findings[FIRST_RATIONALE].absent == NO_RATIONALES
     findings = findings_by(selection, case_of(first=None))
@@ -132,6 +132,6 @@ def test_always_the_same_sentence_is_called_collapsed_by_an_audit_too(place, col
         parts = [[2 + i // 15] * (1 + (i + part) % 5) + [4] for part in range(3)]
         parts[i % 3 if place is None else place][0] = 1
         rows.append([word for part in parts for word in part])
-    result = {one.measure: one for one in shortcut_leakage(rational(rows))}["collapsed"]
+    result = {finding.measure: finding for finding in shortcut_leakage(rational(rows))}["collapsed"]
     assert result.value == collapsed
     assert ("position of a sentence" in result.note) == bool(collapsed)

@@ -28,9 +28,9 @@ def test_a_signed_saliency_is_compared_by_its_positive_and_negative_parts_and_ra
     )
     findings, texts = findings_by(stability, case, "signed"), batch(data)
     moved = substitute_synonyms(texts, synonyms(), 3, RandomKey(4).child(3)).batch
-    message = [Signed().explain(case.model, one).weights[0].double().numpy() for one in (texts, moved)]
-    assert all((one > 0).any() and (one < 0).any() for one in message)
-    halves = [np.concatenate([one.clip(min=0), (-one).clip(min=0)]) for one in message]
+    message = [Signed().explain(case.model, batch).weights[0].double().numpy() for batch in (texts, moved)]
+    assert all((saliency > 0).any() and (saliency < 0).any() for saliency in message)
+    halves = [np.concatenate([saliency.clip(min=0), (-saliency).clip(min=0)]) for saliency in message]
     expected = {
         "jensen-shannon": distance.jensenshannon(*halves) ** 2,
         "top-k-overlap": _shared(message, 3),
@@ -44,7 +44,7 @@ def test_a_signed_saliency_is_compared_by_its_positive_and_negative_parts_and_ra
 
 
 def _shared(pair, k):
-    first, second = ({int(place) for place in np.argsort(-one)[:k]} for one in pair)
+    first, second = ({int(place) for place in np.argsort(-saliency)[:k]} for saliency in pair)
     return len(first & second) / k
 
 
@@ -59,8 +59,8 @@ def test_a_saliency_and_its_opposite_are_as_far_as_can_be():
     assert saliency_divergence(w, -w, mask).item() == pytest.approx(math.log(2), abs=1e-12)
     assert saliency_divergence(w, 7 * w, mask).item() == pytest.approx(0, abs=1e-15)
     assert saliency_divergence(0 * w, 0 * w, mask).item() == 0
-    one, other = torch.tensor([[3.0, 1.0], [3.0, -1.0]], dtype=torch.float64)
-    assert saliency_divergence(one, other, torch.ones(2, dtype=torch.bool)).item() == pytest.approx(
+    saliency, other = torch.tensor([[3.0, 1.0], [3.0, -1.0]], dtype=torch.float64)
+    assert saliency_divergence(saliency, other, torch.ones(2, dtype=torch.bool)).item() == pytest.approx(
         math.log(2) / 4, abs=1e-12
     )
     p, q = torch.tensor([[[0.7, 0.2, 0.1, 0.0]], [[0.1, 0.3, 0.6, 0.0]]], dtype=torch.float64)

@@ -150,7 +150,9 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     """Two texts have no word, one has one; of the first and the third, ids that 3 divides stand for nothing else."""
     data = split(["swws", "s", "www", "ss", "w"])
     data.text.ids[data.text.words] = [4, 3, 3, 6, 9, 12]
-    notes = {one.measure: one.note for one in stability(case_of(cached_classifier(), data, PLAN, SUBSTITUTIONS))}
+    notes = {
+        finding.measure: finding.note for finding in stability(case_of(cached_classifier(), data, PLAN, SUBSTITUTIONS))
+    }
     for measure in ("jensen-shannon", "prediction-change", "label-flip", "top-k-overlap"):
         for name, many in (("1-synonym", 4), ("3-synonyms", 5)):
             why = f"which have fewer than two words, or too few with a synonym: {TABLE}"
@@ -164,7 +166,9 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
 
 def test_a_row_of_a_substitution_names_its_table_and_its_number_of_words():
     table = {"2-synonyms": (replace(synonyms(), origin="vectors"), 2)}
-    settings = {one.measure: one.settings for one in stability(case_of(cached_classifier(), split(), PLAN, table))}
+    settings = {
+        finding.measure: finding.settings for finding in stability(case_of(cached_classifier(), split(), PLAN, table))
+    }
     for measure in ("jensen-shannon", "kendall", "label-flip"):
         assert settings[f"{measure}/2-synonyms"] == {"synonyms": "vectors", "words": 2}
         assert settings[f"{measure}/noise"] == {"radius": PLAN.radius}
@@ -291,9 +295,9 @@ def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_t
 def test_the_search_for_the_worst_names_the_shift_by_fgm_on_its_own_texts():
     """Its sample is smaller: the mean of FGM over all texts may be larger."""
     results = {
-        one.measure: one
-        for one in stability(case_of(planted_classifier(4.0), toy()[0], ProbeConfig(sample=5)))
-        if one.explainer == "attention" and one.measure.startswith("jensen-shannon")
+        finding.measure: finding
+        for finding in stability(case_of(planted_classifier(4.0), toy()[0], ProbeConfig(sample=5)))
+        if finding.explainer == "attention" and finding.measure.startswith("jensen-shannon")
     }
     worst, fgm = results["jensen-shannon/pgd-attention"], results["jensen-shannon/fgm-label"].values
     sampled = worst.values.isfinite()
@@ -301,7 +305,7 @@ def test_the_search_for_the_worst_names_the_shift_by_fgm_on_its_own_texts():
     assert worst.note == f"of 5 sampled texts, which one step of FGM shifts by {number(float(fgm[sampled].mean()))}"
     assert (worst.values[sampled] >= fgm[sampled] - 1e-9).all()
     every = stability(case_of(planted_classifier(4.0), toy()[0]))
-    assert not any("FGM" in one.note for one in every)
+    assert not any("FGM" in finding.note for finding in every)
 
 
 def test_stability_after_yin_is_of_texts_that_keep_their_label():

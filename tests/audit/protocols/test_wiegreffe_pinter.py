@@ -22,7 +22,7 @@ def model(**changes: object) -> TextClassifier:
 
 
 def findings_of(clf: TextClassifier, train=SPLIT, test=SPLIT, **more: float) -> dict[str, Finding]:
-    return {one.measure: one for one in attention_necessity(clf, train, train, test, **more)}
+    return {finding.measure: finding for finding in attention_necessity(clf, train, train, test, **more)}
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,10 @@ def test_the_numbers_are_those_of_two_models_trained_by_hand(clf):
     other.fit(*SPLIT, validation=SPLIT, reference=clf)
     change = np.abs(clf.predict_proba(test_split[0]) - other.predict_proba(test_split[0])).sum(-1) / 2
     assert findings["prediction-change/trained-adversary"].values.tolist() == pytest.approx(change.tolist(), abs=1e-6)
-    one, two = (inference.split_outputs(it.stored_.model, clf.stored_.data(test_split[0], None)) for it in (clf, other))
-    distance = jensen_shannon(one.weights.double(), two.weights.double(), one.mask)
+    outputs, uniform_outputs = (
+        inference.split_outputs(it.stored_.model, clf.stored_.data(test_split[0], None)) for it in (clf, other)
+    )
+    distance = jensen_shannon(outputs.weights.double(), uniform_outputs.weights.double(), outputs.mask)
     values = findings["jensen-shannon/trained-adversary"].values
     torch.testing.assert_close(values[:4], distance[:4], rtol=0, atol=1e-6)
     assert values.isnan().tolist() == [False] * 4 + [True]
@@ -72,7 +74,10 @@ def test_a_technique_leaves_its_own_settings_behind_and_the_model_keeps_its_own(
 
 def test_without_labels_the_missing_accuracy_is_reported(clf):
     findings = findings_of(clf, test=(TEXTS[:2], None))
-    assert {name for name, one in findings.items() if one.absent} == {"accuracy/uniform", "accuracy/above-uniform"}
+    assert {name for name, finding in findings.items() if finding.absent} == {
+        "accuracy/uniform",
+        "accuracy/above-uniform",
+    }
     assert findings["accuracy/uniform"].absent == "the texts have no labels"
 
 
@@ -84,7 +89,7 @@ def test_other_training_texts_than_the_models_own_are_refused(clf):
 def test_pairs_too():
     clf = model(epochs=1).fit(PAIRS, LABELS, validation=(PAIRS, LABELS))
     findings = findings_of(clf, train=(PAIRS, LABELS), test=(PAIRS[:5], LABELS[:5]))
-    assert [len(one.values) for one in findings.values()] == [5] * 4
+    assert [len(finding.values) for finding in findings.values()] == [5] * 4
 
 
 @pytest.mark.slow

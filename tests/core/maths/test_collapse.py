@@ -73,7 +73,7 @@ def slow_habit(w: np.ndarray, words: list[int], way: str) -> list[float]:
     long_rows = [row for row in rows if len(row) > 1]
     distances = []
     for row in rows:
-        habit = np.array([np.mean([one[t] for one in long_rows if t in one]) for t in row if len(row) > 1])
+        habit = np.array([np.mean([text[t] for text in long_rows if t in text]) for t in row if len(row) > 1])
         own = np.array(list(row.values()))
         distances.append(
             scipy.spatial.distance.jensenshannon(own, habit / habit.sum()) ** 2 if len(row) > 1 else np.nan
@@ -283,9 +283,9 @@ def test_one_long_text_costs_what_it_is_long():
     assert max(sizes) == len(values)
 
 
-def near(one: Collapse, other: Collapse) -> bool:
+def near(collapse: Collapse, other: Collapse) -> bool:
     numbers = ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean")
-    return all(getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-12) for name in numbers)
+    return all(getattr(collapse, name) == pytest.approx(getattr(other, name), abs=1e-12) for name in numbers)
 
 
 def sentences(texts: int = TEXTS, low: int = 2) -> tuple[RaggedTensor, torch.Tensor, torch.Tensor]:
@@ -345,8 +345,8 @@ def test_texts_of_one_sentence_have_no_choice_and_are_not_tested():
     laid, numbers, ids = sentences(low=1)
     first_of_all = torch.zeros(TEXTS, dtype=torch.long)
     assert detect_sentence_collapse(selected(laid, numbers, first_of_all), numbers, ids).constant
-    one = RaggedTensor(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
-    collapse = detect_sentence_collapse(one, torch.zeros(8, dtype=torch.long), torch.arange(8))
+    weights = RaggedTensor(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
+    collapse = detect_sentence_collapse(weights, torch.zeros(8, dtype=torch.long), torch.arange(8))
     assert not collapse.collapsed
     assert collapse.distance_to_uniform != collapse.distance_to_uniform
 

@@ -62,9 +62,9 @@ def test_what_scores_highest_is_drawn_most_often() -> None:
 
 
 def test_every_step_has_noise_of_its_own_and_the_same_step_the_same() -> None:
-    one, same, other = (k_subset.relaxed_k_subset(SCORES, ABLE, 0.5, drawn(2, stream)) for stream in (0, 0, 1))
-    assert torch.equal(one, same)
-    assert not torch.allclose(one, other)
+    subset, same, other = (k_subset.relaxed_k_subset(SCORES, ABLE, 0.5, drawn(2, stream)) for stream in (0, 0, 1))
+    assert torch.equal(subset, same)
+    assert not torch.allclose(subset, other)
 
 
 @pytest.mark.parametrize("make", ["relaxed", "random"])

@@ -103,10 +103,10 @@ def test_padding_the_batch_and_the_order_of_texts_change_nothing():
     assert torch.equal(wide, pad(numbers, (2, 3), value=-1))
     assert torch.equal(segment_max(pad(values, (0, 0, 2, 3)), wide, 12)[:, :9], result)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(ids)))
-    for one, row in enumerate(order):
+    for position, row in enumerate(order):
         alone = segment_ids(ids[row : row + 1], mask[row : row + 1], ENDS)
-        assert torch.equal(alone[0], numbers[order][one])
-        assert torch.equal(segment_max(values[row : row + 1], alone, 9)[0], result[order][one])
+        assert torch.equal(alone[0], numbers[order][position])
+        assert torch.equal(segment_max(values[row : row + 1], alone, 9)[0], result[order][position])
 
 
 def test_nothing_larger_than_the_values_is_ever_made():

@@ -16,7 +16,7 @@ def sentence_about(example):
 
 
 def some_examples(n=40, seed=5):
-    return [one for aspect in ASPECTS for one in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
+    return [example for aspect in ASPECTS for example in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
 
 
 def test_flipping_one_word_flips_the_label():

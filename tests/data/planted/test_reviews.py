@@ -35,7 +35,7 @@ def pairs():
 
 
 def some_examples(n=40, seed=5):
-    return [one for aspect in ASPECTS for one in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
+    return [example for aspect in ASPECTS for example in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
 
 
 # --- size and variety
@@ -96,13 +96,15 @@ def bag_of_words(texts, labels, held_out_texts, held_out_labels):
 def test_a_bag_of_words_does_not_find_the_label(by_aspect):
     """On 1,500 texts to keep it quick; `bench/planted_difficulty.py` has the full sizes (0.63 to 0.66)."""
     texts = {split: [example.text for example in by_aspect["aroma"][split]] for split in ("train", "test")}
-    labels = {split: [[one.label for one in by_aspect[aspect][split]] for aspect in ASPECTS] for split in texts}
+    labels = {split: [[example.label for example in by_aspect[aspect][split]] for aspect in ASPECTS] for split in texts}
     assert max(bag_of_words(texts["train"], labels["train"], texts["test"], labels["test"])) <= 0.85
 
 
 def test_a_bag_of_words_does_not_find_the_answer(pairs):
-    texts = {split: [f"{one.question} {one.text}" for one in pairs[split][:1_500]] for split in ("train", "test")}
-    labels = {split: [[one.label for one in pairs[split][:1_500]]] for split in texts}
+    texts = {
+        split: [f"{example.question} {example.text}" for example in pairs[split][:1_500]] for split in ("train", "test")
+    }
+    labels = {split: [[example.label for example in pairs[split][:1_500]]] for split in texts}
     assert max(bag_of_words(texts["train"], labels["train"], texts["test"], labels["test"])) <= 0.85
 
 
@@ -149,7 +151,9 @@ def test_sentences_cover_the_text_and_each_aspect_has_one(reviews):
 
 
 def digest(splits, n=50):
-    lines = [f"{one.question}|{one.text}|{one.label}" for examples in splits.values() for one in examples[:n]]
+    lines = [
+        f"{example.question}|{example.text}|{example.label}" for examples in splits.values() for example in examples[:n]
+    ]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -178,13 +182,15 @@ def test_the_appearance_comes_first_as_often_as_requested(share):
 
 def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
     clean, noisy = (planted_reviews(aspect="palate", noise=noise, sizes=(0, 0, 800))["test"] for noise in (0, 0.1))
-    assert [(one.text, one.rationales) for one in clean] == [(one.text, one.rationales) for one in noisy]
-    wrong = np.mean([one.label != other.label for one, other in zip(clean, noisy, strict=True)])
+    assert [(example.text, example.rationales) for example in clean] == [
+        (example.text, example.rationales) for example in noisy
+    ]
+    wrong = np.mean([example.label != other.label for example, other in zip(clean, noisy, strict=True)])
     assert wrong == pytest.approx(0.1, abs=4 * np.sqrt(0.1 * 0.9 / 800))
-    assert np.mean([read_planted_review(one.text, "palate") != one.label for one in noisy]) == wrong
+    assert np.mean([read_planted_review(example.text, "palate") != example.label for example in noisy]) == wrong
     aroma = planted_reviews(aspect="aroma", noise=0.1, sizes=(0, 0, 800))["test"]
-    other = np.array([read_planted_review(one.text, "aroma") != one.label for one in aroma])
-    both = np.mean(other & [one.label != two.label for one, two in zip(clean, noisy, strict=True)])
+    other = np.array([read_planted_review(example.text, "aroma") != example.label for example in aroma])
+    both = np.mean(other & [example.label != two.label for example, two in zip(clean, noisy, strict=True)])
     assert both < 0.03  # each aspect has coins of its own: 0.01 and four standard errors are 0.024
 
 
@@ -192,13 +198,13 @@ def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
 def test_aspects_agree_as_often_as_requested(agreement):
     """Both as the beer fares, or neither: 0.8² + 0.2² = 0.68."""
     fare = [
-        [one.label for one in planted_reviews(aspect=aspect, agreement=agreement, sizes=(0, 0, 500))["test"]]
+        [example.label for example in planted_reviews(aspect=aspect, agreement=agreement, sizes=(0, 0, 500))["test"]]
         for aspect in ASPECTS
     ]
     expected = agreement**2 + (1 - agreement) ** 2
     error = 4 * np.sqrt(expected * (1 - expected) / 500)
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        assert np.mean(np.array(fare[one]) == np.array(fare[other])) == pytest.approx(expected, abs=error)
+    for first, other in ((0, 1), (0, 2), (1, 2)):
+        assert np.mean(np.array(fare[first]) == np.array(fare[other])) == pytest.approx(expected, abs=error)
     assert np.mean(np.array(fare[0]) == "positive") == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / 500))
 
 

@@ -38,8 +38,8 @@ class Products(Model):
             raise RuntimeError("out of luck")
         self.read.append(batch)
         times = torch.tensor(TIMES, dtype=torch.float64)[batch.ids].masked_fill(~batch.present, 1.0)
-        one = BASE * times.prod(-1)
-        return SimpleNamespace(weights=None, logits=torch.stack([1 - one, one], -1).log())
+        probability = BASE * times.prod(-1)
+        return SimpleNamespace(weights=None, logits=torch.stack([1 - probability, probability], -1).log())
 
 
 class Changing(Products):

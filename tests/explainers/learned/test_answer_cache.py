@@ -27,12 +27,12 @@ def filled(folder):
 @pytest.mark.parametrize("on_disk", [True, False])
 def test_what_is_added_comes_back_by_input_and_the_rest_is_missing(tmp_path, on_disk):
     kept = filled(tmp_path / "answers" if on_disk else None)
-    for one in (kept, AnswerCache(tmp_path / "answers", IDENTITY)) if on_disk else (kept,):
-        owners, numbers = one.lines()
+    for cache in (kept, AnswerCache(tmp_path / "answers", IDENTITY)) if on_disk else (kept,):
+        owners, numbers = cache.lines()
         assert owners.tolist() == [0, 1, 4]
         assert numbers.tolist() == [[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]
-        assert one.missing(6).tolist() == [2, 3, 5]
-        assert one.width == 2
+        assert cache.missing(6).tolist() == [2, 3, 5]
+        assert cache.width == 2
 
 
 def test_inputs_may_have_any_number_of_lines_which_stay_in_order():

@@ -108,8 +108,8 @@ def test_the_members_differ_and_the_same_seed_gives_the_same(fitted):
     short = build(CXPlain, {"members": 2, "epochs": 1, "dimension": 4, "hidden": 4})
     make = partial(untrained_networks, short, WORDS + 1, 2)
     runs = [Ensemble(short, make, fit.train, fit.validation, SilentWatcher(), CPU, seed=1).execute() for _ in range(2)]
-    for one, other in zip(*(run.state_dict().values() for run in runs), strict=True):
-        assert torch.equal(one, other)
+    for weights, other in zip(*(run.state_dict().values() for run in runs), strict=True):
+        assert torch.equal(weights, other)
 
 
 def test_an_input_that_is_drawn_twice_counts_twice():
@@ -219,8 +219,8 @@ def test_an_explanation_is_the_same_in_any_batch_and_reads_the_black_box_once(fi
     assert ((whole > 0).sum(-1) == HOW.k).all()
     torch.testing.assert_close(explainer.explain(Planted(), widened(batch, 3)).weights[:, : whole.shape[1]], whole)
     for row in range(12):
-        one = explainer.explain(Planted(), collate(data, np.array([row]))).weights[0]
-        torch.testing.assert_close(one, whole[row, : len(one)], rtol=1e-5, atol=1e-6)
+        weights = explainer.explain(Planted(), collate(data, np.array([row]))).weights[0]
+        torch.testing.assert_close(weights, whole[row, : len(weights)], rtol=1e-5, atol=1e-6)
     model = Products()
     explainer.explain(model, collate(data_of([A, B], [C]), np.arange(2)))
     assert len(model.read) == 1

@@ -69,7 +69,7 @@ def test_a_selection_that_carries_the_label_is_read_and_one_that_encodes_it_is_n
         name: read(reader, views, mask, uniform_subsets(K), views.probs).measures(views.probs)
         for name, mask in (("honest", honest), ("coded", coded))
     }
-    means = {name: {key: float(value.mean()) for key, value in one.items()} for name, one in results.items()}
+    means = {name: {key: float(value.mean()) for key, value in result.items()} for name, result in results.items()}
     assert means["honest"]["independent-reader-accuracy"] > 0.95
     assert means["coded"]["independent-reader-accuracy"] < 0.6
     assert means["honest"]["leakage-gap"] < 0.05 < 0.4 < means["coded"]["leakage-gap"]

@@ -24,8 +24,8 @@ MANY, UNITS = 600, 8
 def leaked_share(how: SelectorConfig, nets: nn.ModuleDict, inputs: Any) -> float:
     """The mean loss of the probe on the masks of selected units, in nats."""
     with torch.no_grad():
-        (one,) = selector_steps(how, nets, inputs, [np.arange(MANY)])
-        return float(nll_loss(nets["probe"](one.selection()), one.views.probs.argmax(-1)))
+        (step,) = selector_steps(how, nets, inputs, [np.arange(MANY)])
+        return float(nll_loss(nets["probe"](step.selection()), step.views.probs.argmax(-1)))
 
 
 class Coded(nn.Module):
@@ -61,9 +61,9 @@ class Inputs(SimpleNamespace):
 @pytest.fixture
 def inputs() -> Inputs:
     generator = torch.Generator().manual_seed(0)
-    one = torch.rand(MANY, generator=generator) * 0.2 + 0.8  # surely of its class, more or less
+    confidence = torch.rand(MANY, generator=generator) * 0.2 + 0.8  # surely of its class, more or less
     label = torch.rand(MANY, generator=generator) < 0.5
-    likely = torch.where(label, one, 1 - one)
+    likely = torch.where(label, confidence, 1 - confidence)
     return Inputs(x=torch.rand(MANY, UNITS, generator=generator), probs=torch.stack([1 - likely, likely], -1))
 
 
@@ -161,9 +161,9 @@ def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
     uneven = Inputs(x=inputs.x, probs=torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]).repeat(MANY // 3, 1))
     monkeypatch.setitem(MITIGATIONS, "none", watched := Watched())
     fit(uneven, method).execute()
-    one, other = watched.rounds
-    assert one.prior.tolist() == pytest.approx(shares)
-    drawn = [step.key.child(0).uniform(torch.arange(4), UNITS) for step in (one, other)]
+    first_step, other = watched.rounds
+    assert first_step.prior.tolist() == pytest.approx(shares)
+    drawn = [step.key.child(0).uniform(torch.arange(4), UNITS) for step in (first_step, other)]
     assert not torch.equal(*drawn)
 
 

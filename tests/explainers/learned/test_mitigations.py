@@ -88,10 +88,10 @@ def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then(meth
 def test_random_masks_know_nothing_of_the_input() -> None:
     """Another ŷ and another selector draw the same masks, so the input of the approximator is the same."""
     how = L2X(mitigation="random-pretraining", **SMALL)
-    one, other = round_of(how), round_of(how)
+    step, other = round_of(how), round_of(how)
     nn.init.normal_(other.networks["selector"].score.weight, std=5)
     mitigation = MITIGATIONS["random-pretraining"]
-    assert torch.equal(mitigation.terms(one, RANDOM)["prediction"], mitigation.terms(other, RANDOM)["prediction"])
+    assert torch.equal(mitigation.terms(step, RANDOM)["prediction"], mitigation.terms(other, RANDOM)["prediction"])
 
 
 def slopes(terms: Terms, name: str, net: nn.Module) -> list[torch.Tensor | None]:

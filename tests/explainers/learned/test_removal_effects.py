@@ -21,13 +21,13 @@ LN2 = math.log(2)
 TEXTS = [[A, B, C], [A], [PLAIN, PLAIN, B], [B, A, PLAIN, C, PLAIN], [C, A]]
 
 
-def worth(found, row):
-    return found.values[found.starts[row] : found.starts[row + 1]].tolist()
+def worth(effects, row):
+    return effects.values[effects.starts[row] : effects.starts[row + 1]].tolist()
 
 
-def shares(found, *rows, width, epsilon=1e-6):
-    selectable = torch.arange(width) < torch.from_numpy(np.diff(found.starts)[list(rows)]).unsqueeze(-1)
-    return found.shares(np.array(rows), selectable, epsilon)
+def shares(effects, *rows, width, epsilon=1e-6):
+    selectable = torch.arange(width) < torch.from_numpy(np.diff(effects.starts)[list(rows)]).unsqueeze(-1)
+    return effects.shares(np.array(rows), selectable, epsilon)
 
 
 def test_removal_effects_of_three_words_by_hand():
@@ -181,5 +181,5 @@ def test_every_split_is_read_once_by_its_own_rows():
     selectable = inputs.views(rows).selectable
     together = result.shares(rows, selectable, 1e-6)
     for place, row in enumerate(rows):
-        one = inputs.views(np.array([row])).selectable
-        assert_close(together[place, : one.shape[1]], result.shares(np.array([row]), one, 1e-6)[0])
+        units = inputs.views(np.array([row])).selectable
+        assert_close(together[place, : units.shape[1]], result.shares(np.array([row]), units, 1e-6)[0])

@@ -123,8 +123,8 @@ def test_a_network_rebuilt_from_its_configuration_and_weights_is_the_same(kind, 
     assert {parameter.dtype for parameter in [*first.parameters(), *second.parameters()]} == {torch.float32}
     second.load_state_dict(first.state_dict())
     texts = batch(split())
-    one, other = (each(each.embed(texts.ids), texts.present).hidden for each in (first, second))
-    assert torch.equal(one, other)
+    hidden, other = (each(each.embed(texts.ids), texts.present).hidden for each in (first, second))
+    assert torch.equal(hidden, other)
     assert first.size == second.size == 8
 
 

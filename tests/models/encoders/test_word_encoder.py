@@ -47,8 +47,8 @@ def test_a_pair_has_a_tower_of_its_own_for_the_question_and_a_single_text_has_no
 def test_dropout_falls_on_word_vectors_in_training_only():
     made = word_encoder("average", Architecture(hidden=3, dimension=5, dropout=0.9), VOCABULARY, False)
     texts = batch(split())
-    one, other = (made.train().embed(texts.ids) for _ in range(2))
-    assert not torch.equal(one, other)
+    vectors, other = (made.train().embed(texts.ids) for _ in range(2))
+    assert not torch.equal(vectors, other)
     assert torch.equal(made.eval().embed(texts.ids), made.embedding(texts.ids))
 
 
@@ -57,8 +57,8 @@ def test_what_is_embedded_is_what_is_read():
     made = word_encoder("average", Architecture(hidden=3, dimension=5, dropout=0.9), VOCABULARY, False).train()
     texts = batch(split())
     embedded = made.embed(texts.ids)
-    one, other = (made(embedded, texts.present).hidden for _ in range(2))
-    assert torch.equal(one, other)
+    hidden, other = (made(embedded, texts.present).hidden for _ in range(2))
+    assert torch.equal(hidden, other)
 
 
 def test_word_dropout_replaces_words_by_the_unknown_word_in_training_only():

@@ -26,7 +26,9 @@ WORDS = (9, 1, 6, 0, 2)
 ROUNDING = 1e-12
 
 
-def given(classes: int, words: tuple[int, ...] = WORDS, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def random_problem(
+    classes: int, words: tuple[int, ...] = WORDS, seed: int = 0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """reach, logits, clean prediction, mask; texts of one word and of none among them, numbers where padding is."""
     random = torch.Generator().manual_seed(seed)
     reach = torch.randn(len(words), max(words), classes, generator=random, dtype=torch.float64)
@@ -72,7 +74,7 @@ def test_by_hand_two_classes_two_tokens():
 @pytest.mark.parametrize("radius", [1e-3, 0.05, 1.0])
 @pytest.mark.parametrize("words", [1, 2, 7, 12])
 def test_for_two_classes_it_is_the_highest_of_all_corners_of_the_cube(words, radius):
-    reach, logits, target, mask = given(2, (words, words), seed=words)
+    reach, logits, target, mask = random_problem(2, (words, words), seed=words)
     signs = torch.tensor(list(product((-1.0, 1.0), repeat=words)), dtype=torch.float64)  # (2^T,T)
     moved = logits.unsqueeze(1) + torch.einsum("st,btc->bsc", radius * signs, reach)
     highest = kl_logits(target.unsqueeze(1), moved).amax(-1)
@@ -84,7 +86,7 @@ def test_for_two_classes_it_is_the_highest_of_all_corners_of_the_cube(words, rad
 @SIMPLEX
 def test_the_spread_is_what_a_solver_finds(norm, simplex):
     """An ℓ1 norm about the median for a cube, and so on: four claims of linear-programming duality."""
-    reach, _, _, mask = given(4)
+    reach, _, _, mask = random_problem(4)
     result = spread(reach, mask, norm, simplex)
     for b, i, j in product(range(len(reach)), range(4), range(4)):
         a = (reach[b, mask[b], i] - reach[b, mask[b], j]).numpy()
@@ -99,7 +101,7 @@ def test_the_spread_is_what_a_solver_finds(norm, simplex):
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 def test_a_corner_lies_in_the_ball_and_reaches_the_dual_norm(norm, simplex, ties):
     """With ties at the median, too: (0, 0, 0, 1, 2) needs the zeros to weigh up the two that rise."""
-    reach, _, _, mask = given(2)
+    reach, _, _, mask = random_problem(2)
     a = reach[..., 0].round() if ties else reach[..., 0]
     radius = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5], dtype=torch.float64)
     delta = corner(a, mask, radius, norm, simplex)
@@ -116,7 +118,7 @@ def test_a_corner_lies_in_the_ball_and_reaches_the_dual_norm(norm, simplex, ties
 @SIMPLEX
 @pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0])
 def test_for_two_classes_pairs_and_exact_agree(norm, simplex, radius):
-    problem = (*given(2), radius, norm, simplex)
+    problem = (*random_problem(2), radius, norm, simplex)
     assert_close(worst_pairs(*problem), worst_binary(*problem))
 
 
@@ -124,14 +126,14 @@ def test_for_two_classes_pairs_and_exact_agree(norm, simplex, radius):
 @SIMPLEX
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_the_value_of_pairs_is_reached_by_its_corner(norm, simplex, classes):
-    reach, logits, target, mask = given(classes)
+    reach, logits, target, mask = random_problem(classes)
     problem = (reach, logits, target, mask, 0.2, norm, simplex)
     assert_close(divergence(reach, logits, target, best_pair(*problem)), worst_pairs(*problem))
 
 
 @NORM
 def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
-    reach, logits, target, mask = given(2, (8,) * 40)
+    reach, logits, target, mask = random_problem(2, (8,) * 40)
     center = torch.rand(40, 8, dtype=torch.float64)
     for radius in (1e-3, 0.05, 0.5):
         exact = worst_binary(reach, logits, target, mask, radius, norm, False)
@@ -154,7 +156,7 @@ def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
 
 @NORM
 def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
-    reach, logits, target, mask = given(4, (6,) * 200)
+    reach, logits, target, mask = random_problem(4, (6,) * 200)
     pairs = worst_pairs(reach, logits, target, mask, 1.0, norm, False)
     result = ascend(
         lambda delta: divergence(reach, logits, target, delta),
@@ -175,7 +177,7 @@ def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
 @SIMPLEX
 def test_its_gradient_is_right(norm, simplex):
     for worst, classes in ((worst_binary, 2), (worst_pairs, 3)):
-        reach, logits, target, mask = given(classes, (4, 3))
+        reach, logits, target, mask = random_problem(classes, (4, 3))
         free = (reach.requires_grad_(), logits.requires_grad_())
         checked = lambda reach, logits: worst(reach, logits, target, mask, 0.3, norm, simplex)  # noqa: B023, E731
         assert torch.autograd.gradcheck(checked, free)
@@ -185,7 +187,7 @@ def test_its_gradient_is_right(norm, simplex):
 @SIMPLEX
 @pytest.mark.parametrize("worst", [worst_binary, worst_pairs])
 def test_padding_and_batch_mates_change_nothing(worst, norm, simplex):
-    reach, logits, target, mask = given(2)
+    reach, logits, target, mask = random_problem(2)
     whole = worst(reach, logits, target, mask, 0.3, norm, simplex)
     alone = [
         worst(reach[i : i + 1, :n], logits[i : i + 1], target[i : i + 1], mask[i : i + 1, :n], 0.3, norm, simplex)
@@ -201,14 +203,14 @@ def test_padding_and_batch_mates_change_nothing(worst, norm, simplex):
 @NORM
 @SIMPLEX
 def test_a_text_without_words_cannot_be_moved(norm, simplex):
-    problem = (*given(2), 5.0, norm, simplex)
+    problem = (*random_problem(2), 5.0, norm, simplex)
     assert_close(worst_binary(*problem)[3], torch.tensor(0.0, dtype=torch.float64))
     assert (spread(problem[0], problem[3], norm, simplex)[3] == 0).all()
 
 
 def test_certain_predictions_stay_finite():
     """p of exactly 0 and 1: 0·ln 0 is 0."""
-    reach, _, _, mask = given(2, (3, 3))
+    reach, _, _, mask = random_problem(2, (3, 3))
     logits = torch.tensor([[900.0, -900.0], [-900.0, 900.0]], dtype=torch.float64)
     worst = worst_binary(reach, logits, logits.softmax(-1), mask, 0.1, "linf", False)
     assert logits.softmax(-1).unique().tolist() == [0, 1]
@@ -217,11 +219,11 @@ def test_certain_predictions_stay_finite():
 
 def test_the_exact_form_refuses_more_than_two_classes():
     with pytest.raises(ValueError, match="2 classes only, found 3: use worst_pairs"):
-        worst_binary(*given(3), 0.1, "linf", False)
+        worst_binary(*random_problem(3), 0.1, "linf", False)
 
 
 def test_one_radius_for_each_text():
-    reach, logits, target, mask = given(3)
+    reach, logits, target, mask = random_problem(3)
     radii = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5], dtype=torch.float64)
     each = worst_pairs(reach, logits, target, mask, radii, "l2", False)
     alone = [worst_pairs(reach, logits, target, mask, float(r), "l2", False)[i] for i, r in enumerate(radii)]
@@ -231,7 +233,7 @@ def test_one_radius_for_each_text():
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_against_its_own_prediction_the_worst_end_is_the_other_classes(norm):
     """The value and the gradient of both ends compared; margins of either sign, one of them 0."""
-    reach, logits, _, mask = given(2)
+    reach, logits, _, mask = random_problem(2)
     logits = logits.clone()
     logits[0] = 0.25  # no class is ahead
     reach, logits = reach.requires_grad_(), logits.requires_grad_()
@@ -240,5 +242,7 @@ def test_against_its_own_prediction_the_worst_end_is_the_other_classes(norm):
         both = worst_binary(reach, logits, own, mask, radius, norm, False) - (own * own.log()).sum(-1)
         short = worst_own(reach, logits, mask, radius, norm)
         assert_close(short, both)
-        for one, other in zip(*(torch.autograd.grad(v.sum(), (reach, logits)) for v in (short, both)), strict=True):
-            assert_close(one, other)
+        for gradient, other in zip(
+            *(torch.autograd.grad(v.sum(), (reach, logits)) for v in (short, both)), strict=True
+        ):
+            assert_close(gradient, other)

@@ -234,9 +234,9 @@ def test_texts_without_a_word_to_swap_stay_as_they_are() -> None:
 def loop(vectors: Tensor, k: int, allowed: list[bool]) -> list[list[tuple[float, int]]]:
     """Every word's closest others, by the definition."""
     results = []
-    for i, one in enumerate(vectors.double()):
+    for i, vector in enumerate(vectors.double()):
         cosines = [
-            (float(one @ other / one.norm() / other.norm()), j)
+            (float(vector @ other / vector.norm() / other.norm()), j)
             for j, other in enumerate(vectors.double())
             if j != i and allowed[j]
         ]

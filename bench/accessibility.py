@@ -28,7 +28,7 @@ def check(browser: Any, axe: str, page: Path, scheme: str, width: int) -> tuple[
     """The problems of a page, and its requests to a network."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
     tab, requests = context.new_page(), []
-    tab.on("request", lambda one: None if one.url.startswith(LOCAL) else requests.append(one.url))
+    tab.on("request", lambda request: None if request.url.startswith(LOCAL) else requests.append(request.url))
     tab.goto(page.resolve().as_uri())
     tab.wait_for_timeout(250)
     tab.evaluate(axe)

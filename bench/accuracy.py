@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
     for name in arguments.corpora:
-        found = [run(name, seed, arguments) for seed in range(arguments.seeds)]
+        scores = [run(name, seed, arguments) for seed in range(arguments.seeds)]
         print(
-            f"{name}  mean of {len(found)}: test accuracy {statistics.mean(accuracy for accuracy, _ in found):.4f}  "
-            f"rationale mass {statistics.mean(mass for _, mass in found):.3f}"
+            f"{name}  mean of {len(scores)}: test accuracy {statistics.mean(accuracy for accuracy, _ in scores):.4f}  "
+            f"rationale mass {statistics.mean(mass for _, mass in scores):.3f}"
         )
 
 

@@ -97,21 +97,21 @@ def cases(model: Model, data: Data) -> list[Case]:
     return [Case(batch, seen.probs, seen.weights) for batch in batches for seen in [observe(model, batch)]]
 
 
-def at_once(model: Model, given: list[Case]) -> Tensor:
+def at_once(model: Model, cases: list[Case]) -> Tensor:
     """(2,N): comprehensiveness and sufficiency."""
-    found = [(case.clean, *erase_words(model, case.batch, case.clean, case.weights)) for case in given]
-    return torch.cat([torch.stack([comprehensiveness(c, w), sufficiency(c, a)]) for c, w, a in found], 1)
+    erasures = [(case.clean, *erase_words(model, case.batch, case.clean, case.weights)) for case in cases]
+    return torch.cat([torch.stack([comprehensiveness(c, w), sufficiency(c, a)]) for c, w, a in erasures], 1)
 
 
-def one_at_a_time(model: Model, given: list[Case]) -> Tensor:
+def one_at_a_time(model: Model, cases: list[Case]) -> Tensor:
     """(2,N): the same, as anyone would write it."""
-    found = []
-    for case in given:
+    measures = []
+    for case in cases:
         for row in range(len(case.batch)):
             without, alone = (torch.stack(probs) for probs in zip(*_sizes(model, case, row), strict=True))
             clean = case.clean[row : row + 1]
-            found.append(torch.stack([comprehensiveness(clean, without[None]), sufficiency(clean, alone[None])]))
-    return torch.cat(found, 1)
+            measures.append(torch.stack([comprehensiveness(clean, without[None]), sufficiency(clean, alone[None])]))
+    return torch.cat(measures, 1)
 
 
 def _sizes(model: Model, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
@@ -130,11 +130,11 @@ def _look(model: Model, batch: Batch, row: int, gone: Tensor) -> Tensor:
     return observe(model, Batch(ids, there, words & there, batch.index[row : row + 1])).probs[0]
 
 
-def needed(model: Model, given: list[Case]) -> list[Batch]:
+def needed(model: Model, cases: list[Case]) -> list[Batch]:
     """The forward passes of ours."""
     seen: list[Batch] = []
     handle = model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    at_once(model, given)
+    at_once(model, cases)
     handle.remove()
     return seen
 
@@ -148,22 +148,22 @@ def bare(model: Model, passes: list[Batch]) -> None:
 def timed(work: Callable[[], T], device: str) -> tuple[float, T]:
     """Seconds, and what came of it."""
     start = time.perf_counter()
-    found = work()
+    result = work()
     if device == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start, found
+    return time.perf_counter() - start, result
 
 
 def compare(name: str, model: Model, data: Data, chosen: argparse.Namespace) -> bool:
     """Whether all bars are met."""
-    given = cases(model.to(chosen.device), data)
-    passes = needed(model, given)
+    audit_cases = cases(model.to(chosen.device), data)
+    passes = needed(model, audit_cases)
     rows, real, padded = (sum(column) for column in zip(*map(_size, passes), strict=True))
     print(f"{name}: {10 * len(data)} erasures, {rows} differ: {real} tokens in {len(passes)} passes, {padded} padded")
     faster, dearer, apart = [], [], []
     for _ in range(chosen.rounds):
-        alone, slow = timed(lambda: one_at_a_time(model, given), chosen.device)
-        ours, fast = timed(lambda: at_once(model, given), chosen.device)
+        alone, slow = timed(lambda: one_at_a_time(model, audit_cases), chosen.device)
+        ours, fast = timed(lambda: at_once(model, audit_cases), chosen.device)
         floor, _ = timed(lambda: bare(model, passes), chosen.device)
         print(f"{name}: one at a time {alone:.2f} s   ours {ours:.2f} s   bare {floor:.2f} s")
         faster.append(alone / ours)
@@ -217,14 +217,14 @@ def save(folder: Path) -> None:
 
 def explained(model: Model, tokens: Tokens, read: list[str]) -> list[dict[str, object]]:
     """Texts with their tokens, scores and classes, as ferret wants them."""
-    found = []
+    explanations = []
     for text in read:
         batch = collate(Data(tokens.encode([text])), np.arange(1)).to(model.device)
         seen = observe(model, batch)
         names = [tokens.vocabulary[i] for i in batch.ids[0].tolist()]
         scores = [*map(float, seen.weights[0])]
-        found.append({"text": text, "tokens": names, "scores": scores, "target": int(seen.probs.argmax())})
-    return found
+        explanations.append({"text": text, "tokens": names, "scores": scores, "target": int(seen.probs.argmax())})
+    return explanations
 
 
 def main() -> int:

@@ -22,18 +22,18 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     measures = [kind(model, tokenizer) for kind in (AOPC_Comprehensiveness_Evaluation, AOPC_Sufficiency_Evaluation)]
     explanations = [
-        Explanation(one["text"], one["tokens"], one["scores"], "given", one["target"])
-        for one in json.loads(sys.stdin.readline())
+        Explanation(record["text"], record["tokens"], record["scores"], "given", record["target"])
+        for record in json.loads(sys.stdin.readline())
     ]
 
-    def measure(one: Explanation) -> list[float]:
-        return [kind.compute_evaluation(one, one.target, removal_args=SIZES).score for kind in measures]
+    def measure(explanation: Explanation) -> list[float]:
+        return [kind.compute_evaluation(explanation, explanation.target, removal_args=SIZES).score for kind in measures]
 
     measure(explanations[0])  # what happens once, before the clock
     for _ in sys.stdin:
         start = time.perf_counter()
-        for one in explanations:
-            measure(one)
+        for explanation in explanations:
+            measure(explanation)
         print(time.perf_counter() - start, flush=True)
 
 

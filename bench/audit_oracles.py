@@ -31,11 +31,11 @@ def measure(seeds: int) -> list[dict[str, Any]]:
     records = []
     for name in MODELS:
         for seed in range(seeds):
-            found = report(name, seed)
+            result = report(name, seed)
             record: dict[str, Any] = {"model": name, "seed": seed}
-            record["verdicts"] = {verdict.title: verdict.answer for verdict in found.verdicts}
+            record["verdicts"] = {verdict.title: verdict.answer for verdict in result.verdicts}
             if name in GUILTY:
-                row = found.find(GUILTY[name])
+                row = result.find(GUILTY[name])
                 record |= {"measure": GUILTY[name], "value": round(float(row.value), 4)}
             records.append(record)
         print(name, file=sys.stderr)

@@ -37,15 +37,15 @@ SHOWN = (
 SHOWN_OF_IMAGES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-cnn")
 
 
-def of_texts(texts: Texts, model: Any, corpus: str, given: argparse.Namespace) -> None:
-    device = torch.device(given.device)
-    train = select(texts.train, np.arange(min(given.inputs, len(texts.train))))
+def of_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespace) -> None:
+    device = torch.device(options.device)
+    train = select(texts.train, np.arange(min(options.inputs, len(texts.train))))
     splits = [QueriedTexts(part, probabilities(model, part)) for part in (train, texts.validation)]
-    rows = np.random.default_rng(1).permutation(len(texts.test))[: given.examples]
+    rows = np.random.default_rng(1).permutation(len(texts.test))[: options.examples]
     batch = collate(texts.test, rows).to(device)
-    said = predict_selected(model, batch, batch.mask).softmax(-1)
+    probs = predict_selected(model, batch, batch.mask).softmax(-1)
     for place, row in enumerate(rows):
-        print(f"\ntext {row}: the black box says {said[place].argmax()} ({said[place].max():.0%})")
+        print(f"\ntext {row}: the black box says {probs[place].argmax()} ({probs[place].max():.0%})")
     for name in SHOWN:
         kind, settings = ROWS[name]
         how: Any = METHODS[kind](k=K[corpus], **settings, **epochs(Job(corpus, name, 0)))
@@ -55,29 +55,32 @@ def of_texts(texts: Texts, model: Any, corpus: str, given: argparse.Namespace) -
         print(f"\n{name}")
         for place, row in enumerate(rows):
             words = [texts.vocabulary[i] for i in batch.ids[place][kept[place]].tolist()]
-            same = "the same" if alone[place].argmax() == said[place].argmax() else "THE OTHER"
+            same = "the same" if alone[place].argmax() == probs[place].argmax() else "THE OTHER"
             print(f"  text {row}: {' · '.join(words)}   of these alone: {same} ({alone[place].max():.0%})", flush=True)
 
 
-def of_images(sets: Any, box: Any, corpus: str, given: argparse.Namespace) -> None:
-    train, held_out = hold_out_images(read_images(sets.train[: given.inputs]))
-    rows = np.random.default_rng(1).permutation(len(sets.test))[: given.examples]
+def of_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -> None:
+    train, held_out = hold_out_images(read_images(sets.train[: options.inputs]))
+    rows = np.random.default_rng(1).permutation(len(sets.test))[: options.examples]
     some, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean"), []
     for name in SHOWN_OF_IMAGES:
         kind, settings = ROWS[name]
         job = Job(corpus, name, 0, "mean")
         how = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epochs(job)})
-        learned = ImageFit(how, canvas, 0, torch.device(given.device)).fit(box, train, held_out)
-        found = learned.explain(box, some)
-        units = [one.image.astype(np.float64) / (255 if one.image.dtype == np.uint8 else 1) for one in found]
-        masks = [one.mask for one in found]
+        learned = ImageFit(how, canvas, 0, torch.device(options.device)).fit(box, train, held_out)
+        explanations = learned.explain(box, some)
+        units = [
+            explanation.image.astype(np.float64) / (255 if explanation.image.dtype == np.uint8 else 1)
+            for explanation in explanations
+        ]
+        masks = [explanation.mask for explanation in explanations]
         if not lines:
             width = overlay(units[0], masks[0]).shape[1]
             lines.append(np.hstack([side_by_side_images(u, m)[:, :width] for u, m in zip(units, masks, strict=True)]))
         lines.append(np.hstack([overlay(u, m) for u, m in zip(units, masks, strict=True)]))
         right = learned.measured(box, read_images(sets.test))["post-hoc-accuracy"].mean()
         print(f"{name}: post-hoc accuracy {right:.3f}", flush=True)
-    (given.out / f"{corpus}.png").write_bytes(png(np.vstack(lines)))
+    (options.out / f"{corpus}.png").write_bytes(png(np.vstack(lines)))
 
 
 def main() -> None:
@@ -88,9 +91,9 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=6000, help="learned from")
     parser.add_argument("--examples", type=int, default=4)
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    inputs, box = prepared(given.corpus, given.out, given.data, given.device)
-    (of_images if given.corpus in IMAGES else of_texts)(inputs, box, given.corpus, given)
+    options = parser.parse_args()
+    inputs, box = prepared(options.corpus, options.out, options.data, options.device)
+    (of_images if options.corpus in IMAGES else of_texts)(inputs, box, options.corpus, options)
 
 
 if __name__ == "__main__":

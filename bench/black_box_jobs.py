@@ -73,8 +73,8 @@ def _of_texts(job: Job, texts: Texts, model: Table6, device: torch.device) -> di
     how: Any = METHODS[name](k=K[job.corpus], **settings, **more)
     splits = [QueriedTexts(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
     learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, job.seed).learn(how, model, *splits)
-    found = measure_selection(model, learned.explainer(texts, device), texts.test, "pad")
-    return _means(found, learned.history)
+    measures = measure_selection(model, learned.explainer(texts, device), texts.test, "pad")
+    return _means(measures, learned.history)
 
 
 def epochs(job: Job) -> dict[str, int]:
@@ -98,9 +98,9 @@ def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
         batch = collate(data, rows).to(model.device)
         saliency = explainer.explain(model, batch)
         weights = saliency.weights.abs() if "gradient" in name else saliency.weights
-        kept, said = top_k(weights, batch.mask, k), saliency.logits.argmax(-1)
-        same.append((predict_selected(model, batch, kept, "pad").argmax(-1) == said).double().cpu())
-        other.append(remainder_agreement(model, batch, batch.mask & ~kept, said, "pad").cpu())
+        kept, predicted = top_k(weights, batch.mask, k), saliency.logits.argmax(-1)
+        same.append((predict_selected(model, batch, kept, "pad").argmax(-1) == predicted).double().cpu())
+        other.append(remainder_agreement(model, batch, batch.mask & ~kept, predicted, "pad").cpu())
     return _means({"post-hoc-accuracy": torch.cat(same), "post-hoc-accuracy/unselected": torch.cat(other)}, [])
 
 
@@ -112,8 +112,8 @@ def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.devi
         some = test.of(test.pixels[np.sort(np.random.default_rng(0).permutation(len(test))[:many])])
         fill = canvas.blank(train.pixels, train.whole)
         probs = box.predict_proba(some)
-        asked = PatchRequest(box, some, probs, fill, canvas.patch, canvas.units(some.shape))
-        weights = IMAGE_EXPLAINERS[job.row]().weigh(asked)
+        request = PatchRequest(box, some, probs, fill, canvas.patch, canvas.units(some.shape))
+        weights = IMAGE_EXPLAINERS[job.row]().weigh(request)
         kept = top_k(weights, torch.ones_like(weights, dtype=torch.bool), k).float()
         return _means(post_hoc(box, some, probs, kept, fill, canvas.patch), [])
     name, settings = ROWS[job.row]
@@ -125,6 +125,6 @@ def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.devi
     return _means(learned.measured(box, test), learned.history)
 
 
-def _means(found: dict[str, torch.Tensor], history: list[dict[str, Any]]) -> dict[str, Any]:
-    n = len(next(iter(found.values())))
-    return {**{measure: float(values.nanmean()) for measure, values in found.items()}, "n": n, "history": history}
+def _means(measures: dict[str, torch.Tensor], history: list[dict[str, Any]]) -> dict[str, Any]:
+    n = len(next(iter(measures.values())))
+    return {**{measure: float(values.nanmean()) for measure, values in measures.items()}, "n": n, "history": history}

@@ -47,10 +47,10 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def ratio(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -> str:
-    one(), other()
-    found = [seconds(one) / seconds(other) for _ in range(rounds)]
-    return f"{statistics.median(found):.2f} (from {min(found):.2f} to {max(found):.2f})"
+def ratio(work: Callable[[], Any], other: Callable[[], Any], rounds: int) -> str:
+    work(), other()
+    ratios = [seconds(work) / seconds(other) for _ in range(rounds)]
+    return f"{statistics.median(ratios):.2f} (from {min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
@@ -61,10 +61,10 @@ def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
     passes = dict.fromkeys(("black box", *fitted.learned.nets), 0)
 
     def count(name: str) -> Callable[..., None]:
-        def one(*_: Any) -> None:
+        def increment(*_: Any) -> None:
             passes[name] += 1
 
-        return one
+        return increment
 
     parts = {"black box": subject.model, **dict(fitted.learned.nets.items())}
     hooks = [part.register_forward_hook(count(name)) for name, part in parts.items()]
@@ -81,11 +81,11 @@ def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
 
 
 def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
-    subject, asked = as_adapter(clf, device="cpu"), Lime(samples=LIME_SAMPLES)
+    subject, explainer = as_adapter(clf, device="cpu"), Lime(samples=LIME_SAMPLES)
     batch = collate(subject.data(subject.tokens.place(texts[:LIME_TEXTS]), None), torch.arange(LIME_TEXTS).numpy())
 
     def together() -> torch.Tensor:
-        return asked.explain(subject.model, batch).weights
+        return explainer.explain(subject.model, batch).weights
 
     def one_by_one() -> torch.Tensor:
         with patch.dict(class_probability.TOKENS, {"cpu": 1}):
@@ -104,21 +104,23 @@ def cxplain(clf: sg.TextClassifier, texts: list[str]) -> None:
     tokens = subject.tokens
     table = vocabulary(data, tokens.vocabulary, tokens.kind).table(tokens.vocabulary)
     probs = torch.full((len(texts), len(subject.classes)), 1 / len(subject.classes))
-    found = removal_effects(text_removal(subject.model, data, table), probs, torch.zeros(len(texts), dtype=torch.long))
-    print(len(texts), len(found.values), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    effects = removal_effects(
+        text_removal(subject.model, data, table), probs, torch.zeros(len(texts), dtype=torch.long)
+    )
+    print(len(texts), len(effects.values), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cxplain", type=int, default=0, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     clf, texts = black_box()
-    if given.cxplain:
-        cxplain(clf, (texts * given.cxplain)[: 128 * given.cxplain])
+    if options.cxplain:
+        cxplain(clf, (texts * options.cxplain)[: 128 * options.cxplain])
         return
-    selector(clf, texts, given.rounds)
-    lime(clf, texts, given.rounds)
+    selector(clf, texts, options.rounds)
+    lime(clf, texts, options.rounds)
     for times in (1, 4):
         ran = subprocess.run(
             [sys.executable, __file__, "--cxplain", str(times)], capture_output=True, text=True, check=True

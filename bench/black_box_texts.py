@@ -54,12 +54,12 @@ class Table6(Model):
         return TransformerOutput(None, torch.cat([part.logits for part in some]))
 
     def _read(self, batch: Batch, embedded: Tensor | None) -> TransformerOutput:
-        given = self.embed(batch) if embedded is None else embedded
-        given = given.masked_fill(~batch.present.unsqueeze(-1), 0.0) + self.words.weight[0] * ~batch.present.unsqueeze(
-            -1
-        )
-        rest = self.words.weight[0].expand(len(given), max(0, self.length - given.shape[1]), -1)
-        hidden = self.kernel(self.drop(torch.cat([given, rest], 1)).transpose(1, 2)).relu().amax(-1)
+        vectors = self.embed(batch) if embedded is None else embedded
+        vectors = vectors.masked_fill(~batch.present.unsqueeze(-1), 0.0) + self.words.weight[
+            0
+        ] * ~batch.present.unsqueeze(-1)
+        rest = self.words.weight[0].expand(len(vectors), max(0, self.length - vectors.shape[1]), -1)
+        hidden = self.kernel(self.drop(torch.cat([vectors, rest], 1)).transpose(1, 2)).relu().amax(-1)
         return TransformerOutput(None, self.out(self.drop(self.inner(hidden).relu())))
 
 
@@ -89,8 +89,8 @@ def read(name: str, folder: Path, cache: Path) -> Texts:
         labels = sorted({e.label for e in corpus.splits["train"]})
         for split in ("train", "test"):
             examples = corpus.splits[split]
-            found = tokenizer.encode([e.text for e in examples])
-            whole = [found.ids[a:b] for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)]
+            tokens = tokenizer.encode([e.text for e in examples])
+            whole = [tokens.ids[a:b] for a, b in zip(tokens.starts[:-1], tokens.starts[1:], strict=True)]
             rows = [own[ids[(ids < MARKS[0]) | (ids > MARKS[1])][-LENGTH:]] for ids in whole]
             values[f"{split}_ids"] = np.concatenate(rows).astype(np.int16)
             values[f"{split}_lengths"] = np.array([len(row) for row in rows])
@@ -136,14 +136,14 @@ def trained(texts: Texts, device: torch.device, seed: int = 0, epochs: int = 5) 
 
 def probabilities(model: Model, data: Data) -> Tensor:
     """(N,C) on the CPU."""
-    found = None
+    table = None
     for rows in by_length(data, 512):
         with inference(model):
             probs = model(collate(data, rows).to(model.device)).logits.softmax(-1).float().cpu()
-        found = torch.zeros(len(data), probs.shape[1]) if found is None else found
-        found[torch.from_numpy(rows)] = probs
-    assert found is not None
-    return found
+        table = torch.zeros(len(data), probs.shape[1]) if table is None else table
+        table[torch.from_numpy(rows)] = probs
+    assert table is not None
+    return table
 
 
 def accuracy(model: Model, data: Data) -> float:

@@ -100,14 +100,14 @@ def main() -> None:
     job_cells.options(parser)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
-    given = parser.parse_args()
-    jobs = [job for job in plan(given.seeds) if re.search(given.only, job.id)]
+    options = parser.parse_args()
+    jobs = [job for job in plan(options.seeds) if re.search(options.only, job.id)]
     from black_box_jobs import done, prepared  # which read this file
 
-    if given.workers > 1:  # one black box for all workers
+    if options.workers > 1:  # one black box for all workers
         for corpus in sorted({job.corpus for job in jobs}):
-            prepared(corpus, given.out, given.data, given.device)
-    job_cells.run(given, lambda: jobs, partial(done, out=given.out, data=given.data, device=given.device))
+            prepared(corpus, options.out, options.data, options.device)
+    job_cells.run(options, lambda: jobs, partial(done, out=options.out, data=options.data, device=options.device))
 
 
 if __name__ == "__main__":

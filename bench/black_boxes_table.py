@@ -70,7 +70,7 @@ def main() -> None:
         print("| explainer | seeds | " + " | ".join(MEASURES.values()) + " | paper's post-hoc |")
         print("|---" * (len(MEASURES) + 3) + "|")
         for row in sorted(rows, key=lambda name: order.index(name) if name in order else len(order)):
-            numbers = [shown([one[name] for one in rows[row] if name in one]) for name in MEASURES]
+            numbers = [shown([run[name] for run in rows[row] if name in run]) for name in MEASURES]
             print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {published(corpus, row, fill)} |")
 
 

@@ -86,11 +86,15 @@ class Attacked:
 def trained(classes: int, texts: int) -> tuple[Classifier, Batch]:
     """A bilstm in float64, and test reviews as one batch."""
     sizes = f"sizes=[3000,200,{max(texts, 256)}]"
-    one, other = (load_corpus(f"planted-reviews:aspect={aspect},{sizes}").splits for aspect in ("appearance", "palate"))
+    reviews, other = (
+        load_corpus(f"planted-reviews:aspect={aspect},{sizes}").splits for aspect in ("appearance", "palate")
+    )
 
     def split(name: str) -> tuple[list[str], list[str]]:
-        both = zip(one[name], other[name], strict=True)
-        return [e.text for e in one[name]], [f"{a.label} {b.label}" if classes == 4 else str(a.label) for a, b in both]
+        both = zip(reviews[name], other[name], strict=True)
+        return [e.text for e in reviews[name]], [
+            f"{a.label} {b.label}" if classes == 4 else str(a.label) for a, b in both
+        ]
 
     settings = {"hidden": 32, "dimension": 50, "learning_rate": 3e-3}
     clf = TextClassifier(epochs=10, settings=settings, device="cpu", verbose=False)
@@ -114,7 +118,7 @@ def random(mask: Tensor, radius: float, norm: Norm, simplex: bool, draw: torch.G
     return radius * (1 - ROUNDING) * delta / torch.linalg.vector_norm(delta, order, dim=-1, keepdim=True)
 
 
-def attack(model: Classifier, batch: Batch, norm: Norm, asked: argparse.Namespace) -> bool:
+def attack(model: Classifier, batch: Batch, norm: Norm, options: argparse.Namespace) -> bool:
     with inference(model):
         forward: Forward = model(batch)
     first = certify_batch(model, batch, 1.0, norm, K, False)
@@ -128,12 +132,12 @@ def attack(model: Classifier, batch: Batch, norm: Norm, asked: argparse.Namespac
         kept = ", simplex" if simplex else ""
         print(f"  {norm}{kept}, R = {radius:.4g}: {bounds.certified.double().mean():.0%} certified", end="")
         print(f", mean α {bounds.alpha.mean():.4g}, its lower end {bounds.alpha_low.mean():.4g}")  # type: ignore[union-attr]
-        for _ in range(asked.random):
+        for _ in range(options.random):
             attacked.by(random(batch.mask, radius, norm, simplex, draw))
         fine &= attacked.report("random")
         if not simplex:
             climbed = Attacked(model, forward, batch, bounds)
-            climb(climbed, radius, norm, asked.ascents, draw)
+            climb(climbed, radius, norm, options.ascents, draw)
             fine &= climbed.report("ascent")
         fine &= built(attacked, norm, simplex)
     return fine
@@ -171,9 +175,9 @@ def built(attacked: Attacked, norm: Norm, simplex: bool) -> bool:
     flipped = {0.99: torch.zeros(len(reach), dtype=torch.bool), 1.01: torch.zeros(len(reach), dtype=torch.bool)}
     for j in range(reach.shape[-1]):
         delta = corner(reach[..., j] - own, attacked.batch.mask, bounds.radius, norm, simplex)
-        for factor, found in flipped.items():
-            found |= attacked.decoded(factor * delta).argmax(-1) != bounds.predicted
-    below, above = (float(found.double().mean()) for found in flipped.values())
+        for factor, flips in flipped.items():
+            flips |= attacked.decoded(factor * delta).argmax(-1) != bounds.predicted
+    below, above = (float(flips.double().mean()) for flips in flipped.values())
     print(f"    built    flips {below:.1%} at 0.99 and {above:.1%} at 1.01 of the certified radius")
     return below == 0 and above >= FLIPS
 
@@ -221,14 +225,14 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=10_000)
     parser.add_argument("--ascents", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=200)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     fine, ratio = True, 0.0
     for classes in (2, 4):
-        model, batch = trained(classes, asked.texts)
+        model, batch = trained(classes, options.texts)
         for norm in NORMS:
-            fine &= attack(model, batch, norm, asked)
+            fine &= attack(model, batch, norm, options)
         if classes == 2:
-            ratio = times(model, batch, asked.rounds)
+            ratio = times(model, batch, options.rounds)
     print("sound" if fine else "NOT SOUND")
     sys.exit(0 if fine and ratio >= FASTER else 1)
 

@@ -109,12 +109,12 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def table(records: list[dict[str, Any]]) -> list[list[str]]:
     """Median over seeds of the time, and of its ratio to vanilla's of the same seed."""
-    found: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
+    durations: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for record in records:
-        found[record["device"], record["corpus"], record["row"]][record["seed"]] = record["seconds"]
+        durations[record["device"], record["corpus"], record["row"]][record["seed"]] = record["seconds"]
     lines = [["device", "data", "row", "seeds", "seconds", "over vanilla"]]
-    for (device, corpus, row), times in found.items():
-        vanilla = found[device, corpus, "vanilla"]
+    for (device, corpus, row), times in durations.items():
+        vanilla = durations[device, corpus, "vanilla"]
         ratios = [seconds / vanilla[seed] for seed, seconds in times.items() if seed in vanilla]
         values = [f"{median(times.values()):.1f}", f"{median(ratios):.2f}"]
         lines.append([device, corpus, row, str(len(times)), *values])

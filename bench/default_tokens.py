@@ -35,19 +35,19 @@ RARE = 5
 
 
 def main() -> None:
-    given = arguments()
-    if given.table:
-        return table(given.out)
-    if given.out is None:
-        return cut(given.cut, given.data_dir, given.vectors, given.limit)
-    jobs = given.jobs or [f"{e}.{t}.s{s}" for s in range(given.seeds) for t in TECHNIQUES for e in ENCODERS]
-    left = [job for job in jobs if job not in {record["job"] for record in records(given.out)}]
-    if given.workers == 0:
-        return [one(job, given) for job in left] and None
+    options = arguments()
+    if options.table:
+        return table(options.out)
+    if options.out is None:
+        return cut(options.cut, options.data_dir, options.vectors, options.limit)
+    jobs = options.jobs or [f"{e}.{t}.s{s}" for s in range(options.seeds) for t in TECHNIQUES for e in ENCODERS]
+    left = [job for job in jobs if job not in {record["job"] for record in records(options.out)}]
+    if options.workers == 0:
+        return [run_job(job, options) for job in left] and None
     command = [sys.executable, *sys.argv, "--workers=0"]  # the last one counts
-    with ThreadPoolExecutor(given.workers) as pool:
+    with ThreadPoolExecutor(options.workers) as pool:
         list(pool.map(lambda job: subprocess.run([*command, f"--jobs={job}"], check=False), left))
-    return table(given.out)
+    return table(options.out)
 
 
 def arguments() -> argparse.Namespace:
@@ -87,9 +87,9 @@ def cut(out: Path, data_dir: Path, vectors: str, most: int) -> None:
         texts = introduced(example.text.replace("<br />", " ") for example in examples)
         if split == "train":
             words = build_words(texts, min_df=RARE, max_length=LONGEST + len(DEFAULTS))
-            found = read_vectors(vectors, words.vocabulary, seed=0)
-            print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
-            parts["vectors"] = found.matrix.astype(np.float16)
+            table = read_vectors(vectors, words.vocabulary, seed=0)
+            print(f"{words.size:,} words, {table.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
+            parts["vectors"] = table.matrix.astype(np.float16)
         read = restricted(words.encode(texts))
         parts |= {f"{split}/{name}": getattr(read, name) for name in ("words", "starts")}
         parts |= {f"{split}/ids": read.ids.astype(np.uint16), f"{split}/label": [e.label == POSITIVE for e in examples]}
@@ -98,7 +98,7 @@ def cut(out: Path, data_dir: Path, vectors: str, most: int) -> None:
     print(f"{out}: {out.stat().st_size / 2**20:.0f} MiB")
 
 
-def one(job: str, given: argparse.Namespace) -> None:
+def run_job(job: str, options: argparse.Namespace) -> None:
     import numpy as np
     import torch
 
@@ -108,7 +108,7 @@ def one(job: str, given: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     started, (encoder, technique, seed) = time.time(), job.split(".")
-    with np.load(given.cut, allow_pickle=False) as file:
+    with np.load(options.cut, allow_pickle=False) as file:
         kept = dict(file)
     splits = [
         Data(
@@ -119,11 +119,11 @@ def one(job: str, given: argparse.Namespace) -> None:
         for split in ("train", "test")
     ]
     texts = Texts(*splits, torch.from_numpy(kept["vectors"].astype(np.float32)))
-    how = Training(epochs=given.epochs, batch_size=given.batch_size, weight_decay=0.0, patience=given.epochs)
-    model, history = trained(texts, encoder, technique, TECHNIQUES[technique], how, int(seed[1:]), given.device)
-    record = {"job": job, **measured(model, texts), "seconds": time.time() - started, "epochs": given.epochs}
-    record |= {"batch_size": given.batch_size, "terms": [epoch["terms"] for epoch in history]}
-    with given.out.open("a") as out:
+    how = Training(epochs=options.epochs, batch_size=options.batch_size, weight_decay=0.0, patience=options.epochs)
+    model, history = trained(texts, encoder, technique, TECHNIQUES[technique], how, int(seed[1:]), options.device)
+    record = {"job": job, **measured(model, texts), "seconds": time.time() - started, "epochs": options.epochs}
+    record |= {"batch_size": options.batch_size, "terms": [epoch["terms"] for epoch in history]}
+    with options.out.open("a") as out:
         out.write(json.dumps(record) + "\n")
     print(job, {name: record[name] for name in ("mass", "gap", "train", "test", "seconds")}, flush=True)
 
@@ -134,12 +134,12 @@ def records(out: Path) -> list[dict[str, Any]]:
 
 def table(out: Path) -> None:
     """Means over seeds, and how far seeds differ; attention in %."""
-    found = records(out)
+    results = records(out)
     print("| decoder | technique | n | label | a | b | c | d | defaults | mean | gap | train | test | mask, nats |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for encoder in ENCODERS:
         for technique in TECHNIQUES:
-            those = [record for record in found if record["job"].startswith(f"{encoder}.{technique}.")]
+            those = [record for record in results if record["job"].startswith(f"{encoder}.{technique}.")]
             if not those:
                 continue
             whole = [_spread([r[name] for r in those], scale) for name, scale in (("mass", 100), ("gap", 1))]

@@ -141,10 +141,10 @@ def measured(model: Classifier, texts: Texts) -> dict[str, Any]:
     read, test = inference.split_outputs(model, texts.train, 512, widest=READ), inference.logits(model, texts.test, 512)
     weights, mask = default_token_positions(read.weights.double(), read.mask)
     label, tested = torch.from_numpy(texts.train.label), torch.from_numpy(texts.test.label)
-    by_class = [weights[label == one].mean(0) for one in range(2)]
+    by_class = [weights[label == label_class].mean(0) for label_class in range(2)]
     return {
-        "attention": [one.tolist() for one in by_class],  # negative, positive; a b c d and five words
-        "defaults": [float(one[: len(DEFAULTS)].sum()) for one in by_class],
+        "attention": [means.tolist() for means in by_class],  # negative, positive; a b c d and five words
+        "defaults": [float(means[: len(DEFAULTS)].sum()) for means in by_class],
         "mass": float(weights[:, : len(DEFAULTS)].sum(-1).mean()),
         "gap": class_gap(weights, label, mask),
         "train": float((read.logits.argmax(-1) == label).double().mean()),

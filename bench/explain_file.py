@@ -37,11 +37,11 @@ def texts(count: int) -> list[str]:
     folder = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if (folder / "sst2").is_dir():
         corpus = load_corpus("sst2", data_dir=folder)
-        found = [example.text for split in corpus.splits.values() for example in split]
+        sentences = [example.text for split in corpus.splits.values() for example in split]
     else:
         corpus = load_corpus("planted-reviews")
-        found = [e.text[a:b] for e in corpus.splits["train"] for a, b in (e.sentences or ())]
-    return (found * (count // len(found) + 1))[:count]
+        sentences = [e.text[a:b] for e in corpus.splits["train"] for a, b in (e.sentences or ())]
+    return (sentences * (count // len(sentences) + 1))[:count]
 
 
 def model(folder: Path, read: list[str]) -> None:
@@ -59,13 +59,13 @@ def compare(folder: Path, file: Path, rounds: int) -> None:
     gc.freeze()  # this and the next as the command line does
     gc.set_threshold(50_000, 20, 100)
     lanes = lane_count(torch.device("cpu"))
-    found: dict[str, list[float]] = {"as torch runs it": [], f"on {lanes} lanes": []}
+    ratios_by_name: dict[str, list[float]] = {"as torch runs it": [], f"on {lanes} lanes": []}
     for _ in range(rounds):
         whole = explain(clf, file)
-        for name, bare in zip(found, (forward(clf, file, 1), forward(clf, file, lanes)), strict=True):
-            found[name].append(whole / bare)
+        for name, bare in zip(ratios_by_name, (forward(clf, file, 1), forward(clf, file, lanes)), strict=True):
+            ratios_by_name[name].append(whole / bare)
             print(f"whole {whole:.2f} s   forward pass {name} {bare:.2f} s   ratio {whole / bare:.2f}")
-    for name, ratios in found.items():
+    for name, ratios in ratios_by_name.items():
         print(f"explain --file / bare forward pass {name} = {statistics.median(ratios):.2f}  (bar: 1.3)")
 
 
@@ -73,8 +73,8 @@ def explain(clf: TextClassifier, file: Path) -> float:
     """Seconds of all that `explain --file --json` does once the model is loaded."""
     with open(os.devnull, "wb") as sink:
         start = time.perf_counter()
-        for one in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
-            sink.write(one.to_json() + b"\n")
+        for explanation in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
+            sink.write(explanation.to_json() + b"\n")
         return time.perf_counter() - start
 
 
@@ -99,8 +99,8 @@ def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
 
 def child(folder: Path, file: Path) -> None:
     clf = load(folder, device="cpu")
-    for one in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
-        one.to_dict()
+    for explanation in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
+        explanation.to_dict()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 

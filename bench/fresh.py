@@ -118,13 +118,13 @@ def done(args: argparse.Namespace, job: Job) -> dict[str, Any]:
         run = (LONG if long else RUN) | ({"epochs": args.epochs} if args.epochs else {})
         reviews = read(args.movies, long, args.limit)
         return taught(reviews, TECHNIQUES[name](**settings), run, job.seed, args.device, measure)
-    from rationale_jobs import one
     from rationale_jobs import read as read_planted
+    from rationale_jobs import train_and_measure
 
     run = PLANTED_RUN | ({"epochs": args.epochs} if args.epochs else {})
     bias = job.corpus if job.corpus == "biased80" else None
     planted = read_planted(args.planted / f"easy.{job.seed}.npz", "palate", bias, args.limit or run["most"])
-    return one(planted, (name, settings), run, job.seed, args.device, measure)
+    return train_and_measure(planted, (name, settings), run, job.seed, args.device, measure)
 
 
 def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -140,14 +140,16 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
     torch.backends.cuda.matmul.allow_tf32 = True
     model.reader = fit_reader(model, data["train"], data["validation"], epochs * len(data["train"]), seed)
     torch.backends.cuda.matmul.allow_tf32 = False
-    found = {} if model.reader is None else {name: mean(values) for name, values in scores(model, data["test"]).items()}
+    accuracies = (
+        {} if model.reader is None else {name: mean(values) for name, values in scores(model, data["test"]).items()}
+    )
     model.reader = None
     full = {}
     if isinstance(model.generator, Classifier):
         for split in ("validation", "test"):
             predicted = inference.logits(model.generator, data[split]).argmax(-1).numpy()
             full[split] = float((predicted == data[split].label).mean())
-    return {"reader": found, "full": full}
+    return {"reader": accuracies, "full": full}
 
 
 def table(places: Iterable[str]) -> None:

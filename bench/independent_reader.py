@@ -76,18 +76,18 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the corpora, for --prepare")
     parser.add_argument("--prepare", action="store_true", help="write the texts as token ids, and train nothing")
     parser.add_argument("--seeds", type=int, default=5)
-    given = parser.parse_args()
-    if given.prepare:
+    options = parser.parse_args()
+    if options.prepare:
         from independent_reader_data import prepare
 
-        prepare(given.out, given.data)
+        prepare(options.out, options.data)
         return
-    jobs = [job for job in plan(given.seeds) if re.search(given.only, job.id)]
+    jobs = [job for job in plan(options.seeds) if re.search(options.only, job.id)]
     from independent_reader_jobs import black_box, done
 
     for corpus in sorted({job.corpus for job in jobs}):  # one black box for all workers
-        black_box(corpus, given.out, given.device)
-    job_cells.run(given, lambda: jobs, partial(done, out=given.out, device=given.device))
+        black_box(corpus, options.out, options.device)
+    job_cells.run(options, lambda: jobs, partial(done, out=options.out, device=options.device))
 
 
 if __name__ == "__main__":

@@ -24,18 +24,18 @@ def prepare(out: Path, data: str) -> None:
     opinions = _opinions(data)
     for name, sizes in CUT.items():
         examples = _examples(name, data, sum(sizes))
-        texts = [WORD.findall(one.text.lower())[-LENGTH:] for one in examples]
+        texts = [WORD.findall(example.text.lower())[-LENGTH:] for example in examples]
         counts = Counter(word for text in texts[: sizes[0]] for word in text)
         most = (20_000 if name == "yelp" else WORDS) - 2
         words = ["", "[UNK]", *sorted(counts, key=lambda word: (-counts[word], word))[:most]]
         own = {word: index for index, word in enumerate(words)}
         rows = [np.array([own.get(word, 1) for word in text], np.int32) for text in texts]
-        labels = sorted({one.label for one in examples})
+        labels = sorted({example.label for example in examples})
         values: dict[str, Any] = {
             "vocabulary": np.array(words),
             "ids": np.concatenate(rows).astype(np.int16),
             "lengths": np.array([len(row) for row in rows]),
-            "label": np.array([labels.index(one.label) for one in examples]),
+            "label": np.array([labels.index(example.label) for example in examples]),
             "train": np.array(sizes[0]),
             "opinion": np.isin(words, list(_deciding(examples) if name == "planted" else opinions)),
         }
@@ -54,7 +54,7 @@ def _examples(name: str, data: str, many: int) -> list[Example]:
 
 
 def _deciding(examples: list[Example]) -> set[str]:
-    return {one.text[a:b] for one in examples for a, b in one.rationales or ()}
+    return {example.text[a:b] for example in examples for a, b in example.rationales or ()}
 
 
 def _opinions(data: str) -> set[str]:
@@ -63,8 +63,8 @@ def _opinions(data: str) -> set[str]:
 
     rows = pq.read_table(Path(data) / "sst2" / "train.parquet", columns=["tokens", "token_sentiment"]).to_pydict()
     scores: dict[str, list[int]] = {}
-    for tokens, found in zip(rows["tokens"], rows["token_sentiment"], strict=True):
-        for word, score in zip(tokens, found, strict=True):
+    for tokens, sentiments in zip(rows["tokens"], rows["token_sentiment"], strict=True):
+        for word, score in zip(tokens, sentiments, strict=True):
             scores.setdefault(word.lower(), []).append(score)
     return {word for word, known in scores.items() if abs(np.mean(known) - 2) >= STRONG}
 

@@ -63,14 +63,14 @@ class Known:
 
 @lru_cache(maxsize=1)
 def loaded(corpus: str, out: Path) -> Known:
-    with np.load(out / f"{corpus}.npz", allow_pickle=False) as found:
-        ids, lengths = found["ids"].astype(np.int32), found["lengths"].astype(np.int64)
+    with np.load(out / f"{corpus}.npz", allow_pickle=False) as arrays:
+        ids, lengths = arrays["ids"].astype(np.int32), arrays["lengths"].astype(np.int64)
         ragged = TokenArray(ids, np.ones(len(ids), np.bool_), row_starts(lengths), np.zeros(len(lengths), np.bool_))
-        data, many = Data(ragged, None, found["label"].astype(np.int64)), int(found["train"])
+        data, many = Data(ragged, None, arrays["label"].astype(np.int64)), int(arrays["train"])
         train, rest = select(data, np.arange(many)), select(data, np.arange(many, len(data)))
-        seen = torch.from_numpy(found["seen"]) if "seen" in found else None
-        texts = Texts(found["vocabulary"].tolist(), train, rest, rest)
-        return Known(texts, torch.from_numpy(found["opinion"]), seen)
+        seen = torch.from_numpy(arrays["seen"]) if "seen" in arrays else None
+        texts = Texts(arrays["vocabulary"].tolist(), train, rest, rest)
+        return Known(texts, torch.from_numpy(arrays["opinion"]), seen)
 
 
 @lru_cache(maxsize=1)
@@ -78,8 +78,8 @@ def black_box(corpus: str, out: Path, device: str) -> Model:
     """One for all seeds."""
     texts, where = loaded(corpus, out).texts, torch.device(device)
     if corpus == "yelp":
-        with np.load(out / "yelp.npz", allow_pickle=False) as found:
-            return TfidfModel(found).to(where).eval().requires_grad_(False)
+        with np.load(out / "yelp.npz", allow_pickle=False) as arrays:
+            return TfidfModel(arrays).to(where).eval().requires_grad_(False)
     file = out / f"{corpus}.safetensors"
     if not file.exists():
         made = trained(texts, where, epochs=5 if corpus == "imdb" else 15)
@@ -106,9 +106,9 @@ def _fitted(job: Job, known: Known, model: Model, device: torch.device) -> dict[
     splits = [QueriedTexts(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
     learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, job.seed).learn(how, model, *splits)
     explainer = learned.explainer(texts, device)
-    found = measure_selection(model, explainer, texts.validation, "pad")
+    measures = measure_selection(model, explainer, texts.validation, "pad")
     kept = _selected(lambda batch: explainer.explain(model, batch).weights > 0, model, texts.validation)
-    return _record(found, kept, known, {"explainer": "l2x", "mitigation": how.mitigation})
+    return _record(measures, kept, known, {"explainer": "l2x", "mitigation": how.mitigation})
 
 
 def _fixed(job: Job, known: Known, model: Model, device: torch.device) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _fixed(job: Job, known: Known, model: Model, device: torch.device) -> dict[s
     words = vocabulary(texts.train, texts.vocabulary, "words")
     table = words.table(texts.vocabulary).to(device)
     inputs = [
-        TextInputs(one, probabilities(model, one), table, device) for one in (texts.train, texts.validation, part)
+        TextInputs(split, probabilities(model, split), table, device) for split in (texts.train, texts.validation, part)
     ]
     make = partial(_approximator, len(words.words))
     reader = ReaderFit(make, uniform_subsets(k), *inputs[:2], device, job.seed).execute()
@@ -139,11 +139,11 @@ def _fixed(job: Job, known: Known, model: Model, device: torch.device) -> dict[s
         readings = read(reader, views, chosen.float(), uniform_subsets(k), own)
         same = (alone.argmax(-1) == logits.argmax(-1)).double()
         values = {**readings.measures(logits, alone), "post-hoc-accuracy": same, PREDICTED: logits.argmax(-1)}
-        parts.append({name: one.double().cpu() for name, one in values.items()})
+        parts.append({name: value.double().cpu() for name, value in values.items()})
         places.append(rows)
         kept.append(batch.ids[chosen].cpu())
-    found = class_balanced({name: torch.cat([one[name] for one in parts]) for name in parts[0]})
-    return _record(found, torch.cat(kept), known, {"explainer": job.row})
+    measures = class_balanced({name: torch.cat([scores[name] for scores in parts]) for name in parts[0]})
+    return _record(measures, torch.cat(kept), known, {"explainer": job.row})
 
 
 def _approximator(words: int) -> nn.Module:
@@ -152,15 +152,15 @@ def _approximator(words: int) -> nn.Module:
 
 def _selected(choose: Any, model: Model, data: Data) -> Tensor:
     """The ids of all selected words."""
-    found = []
+    ids = []
     for rows in by_length(data, 128):
         batch = collate(data, rows).to(model.device)
-        found.append(batch.ids[choose(batch)].cpu())
-    return torch.cat(found)
+        ids.append(batch.ids[choose(batch)].cpu())
+    return torch.cat(ids)
 
 
-def _record(found: dict[str, Tensor], kept: Tensor, known: Known, settings: dict[str, Any]) -> dict[str, Any]:
-    values = {name: numbers.tolist() for name, numbers in found.items()}
+def _record(measures: dict[str, Tensor], kept: Tensor, known: Known, settings: dict[str, Any]) -> dict[str, Any]:
+    values = {name: numbers.tolist() for name, numbers in measures.items()}
     rows = selection_rows(values, values.pop(PREDICTED), ("0", "1"), settings)
     numbers = {row.measure: round(row.value, 4) for row in rows if "class" not in row.settings}
     classes = {f"{row.measure}={row.settings['class']}": round(row.value, 4) for row in rows if "class" in row.settings}

@@ -44,24 +44,24 @@ def spread(values: list[float]) -> str:
 
 def main() -> None:
     cells: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    found = read_records(sys.argv[1:])
-    for record in found:
+    records = read_records(sys.argv[1:])
+    for record in records:
         cells[record["corpus"]][record["row"]].append(record)
     for corpus, rows in cells.items():
         print(f"\n**{corpus}**, k = {K[corpus]}\n")
         print("| explainer | seeds | " + " | ".join(COLUMNS.values()) + " | warned |")
         print("|---" * (len(COLUMNS) + 3) + "|")
         for row in sorted(rows, key=ORDER.index):
-            numbers = [spread([one[name] for one in rows[row] if name in one]) for name in COLUMNS]
-            warned = sum(one["leaks"] for one in rows[row])
+            numbers = [spread([run[name] for run in rows[row] if name in run]) for name in COLUMNS]
+            warned = sum(run["leaks"] for run in rows[row])
             print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {warned} of {len(rows[row])} |")
     print(
         "\n| runs | number | warned (both gaps) | gap to black box alone | gap to reader alone |\n|---|---|---|---|---|"
     )
     for name, which in GROUPS.items():
-        runs = [one for one in found if one["row"] in which]
-        alone = [sum(one[f"{gap} low"] > MARGIN for one in runs) for gap in (BLACK_BOX_GAP, GAP)]
-        print(f"| {name} | {len(runs)} | {sum(one['leaks'] for one in runs)} | {alone[0]} | {alone[1]} |")
+        runs = [run for run in records if run["row"] in which]
+        alone = [sum(run[f"{gap} low"] > MARGIN for run in runs) for gap in (BLACK_BOX_GAP, GAP)]
+        print(f"| {name} | {len(runs)} | {sum(run['leaks'] for run in runs)} | {alone[0]} | {alone[1]} |")
 
 
 if __name__ == "__main__":

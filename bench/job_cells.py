@@ -109,22 +109,22 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 def read_records(places: Iterable[str]) -> list[dict[str, Any]]:
     """Of folders of records, or files of one record a line; those that failed are named and left out."""
-    found = []
+    results = []
     for place in map(Path, places):
         lines = place.read_text().splitlines() if place.is_file() else []
-        found += records(place) if place.is_dir() else [json.loads(line) for line in lines]
-    for record in found:
+        results += records(place) if place.is_dir() else [json.loads(line) for line in lines]
+    for record in results:
         if "error" in record:
             print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
-    return [record for record in found if "error" not in record]
+    return [record for record in results if "error" not in record]
 
 
 def compact(value: Any) -> Any:
     """A record with numbers of five significant digits."""
     if isinstance(value, dict):
-        return {name: compact(one) for name, one in value.items()}
+        return {name: compact(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [compact(one) for one in value]
+        return [compact(entry) for entry in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 

@@ -134,11 +134,11 @@ def main() -> None:
     parser.add_argument("--games", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=60)
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    if not given.games.exists():
-        np.savez_compressed(given.games, **evaluate(given.texts, given.device))
+    options = parser.parse_args()
+    if not options.games.exists():
+        np.savez_compressed(options.games, **evaluate(options.texts, options.device))
     else:
-        compare(dict(np.load(given.games)))
+        compare(dict(np.load(options.games)))
 
 
 if __name__ == "__main__":

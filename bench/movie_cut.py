@@ -40,18 +40,18 @@ def cut(folder: Path, data_dir: Path | None, vectors: str | Path) -> None:
     corpus = load_corpus("movie_rationales", data_dir=data_dir)
     print(corpus.sizes, "left out:", corpus.dropped)
     folder.mkdir(parents=True, exist_ok=True)
-    words = build_word_tokenizer([one.text for one in corpus.splits["train"]], min_df=RARE, max_length=LONGEST)
+    words = build_word_tokenizer([example.text for example in corpus.splits["train"]], min_df=RARE, max_length=LONGEST)
     pieces = load_subword_tokenizer(locate("minilm"), max_length=2 * LONGEST)
     in_words, in_pieces = _placed(corpus, words), _placed(corpus, pieces)
     parts: Arrays = {"vectors": _vectors(vectors, words)}
     numbers: Arrays = {}
     for split, examples in corpus.splits.items():
         marked = _marked(in_words[split], corpus, split)
-        parts[f"{split}/label"] = np.array([one.label == "positive" for one in examples])
+        parts[f"{split}/label"] = np.array([example.label == "positive" for example in examples])
         parts[f"{split}/marked"] = np.concatenate(marked)
-        found = [_numbers(*both) for both in zip(in_words[split].spans, in_pieces[split].spans, strict=True)]
-        _check(marked, _marked(in_pieces[split], corpus, split), found)
-        numbers[f"{split}/number"] = np.concatenate(found).astype(np.uint16)
+        word_numbers = [_numbers(*both) for both in zip(in_words[split].spans, in_pieces[split].spans, strict=True)]
+        _check(marked, _marked(in_pieces[split], corpus, split), word_numbers)
+        numbers[f"{split}/number"] = np.concatenate(word_numbers).astype(np.uint16)
     _save(folder / "words.npz", words, in_words, np.arange(words.size), parts)
     ids = [part.ragged.ids for part in in_pieces.values()]
     known = np.unique(np.concatenate([np.arange(len(SPECIALS)), *ids]))
@@ -60,21 +60,24 @@ def cut(folder: Path, data_dir: Path | None, vectors: str | Path) -> None:
 
 
 def _placed(corpus: Corpus, tokenizer: TextTokenizer) -> dict[str, TokenizedTexts]:
-    placed = {split: tokenizer.place([one.text for one in examples]) for split, examples in corpus.splits.items()}
+    placed = {
+        split: tokenizer.place([example.text for example in examples]) for split, examples in corpus.splits.items()
+    }
     assert not any(part.ragged.cut.any() for part in placed.values())
     return placed
 
 
 def _vectors(source: str | Path, words: WordTokenizer) -> NDArray[np.float16]:
-    found = read_vectors(source, words.vocabulary, seed=0)
-    print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
-    return found.matrix.astype(np.float16)
+    table = read_vectors(source, words.vocabulary, seed=0)
+    print(f"{words.size:,} words, {table.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
+    return table.matrix.astype(np.float16)
 
 
 def _marked(placed: TokenizedTexts, corpus: Corpus, split: str) -> list[NDArray[np.bool_]]:
     """Of each text, the words or pieces that people marked."""
     return [
-        mark_tokens(spans, one.rationales or ()) for spans, one in zip(placed.spans, corpus.splits[split], strict=True)
+        mark_tokens(spans, example.rationales or ())
+        for spans, example in zip(placed.spans, corpus.splits[split], strict=True)
     ]
 
 
@@ -82,10 +85,10 @@ def _numbers(words: list[tuple[int, int]], pieces: list[tuple[int, int]]) -> NDA
     """The word of a text that each piece begins in; of "do|n't", read as "don|'|t", the first piece is "do"."""
     starts, ends = np.array(words).T
     first = np.array(pieces)[:, 0]
-    found = np.searchsorted(starts, first, side="right") - 1
-    assert (found >= 0).all()
-    assert (first < ends[found]).all()
-    return found
+    numbers = np.searchsorted(starts, first, side="right") - 1
+    assert (numbers >= 0).all()
+    assert (first < ends[numbers]).all()
+    return numbers
 
 
 def _check(by_words: list[Any], by_pieces: list[Any], numbers: list[Any]) -> None:

@@ -38,7 +38,7 @@ Selecting = Callable[[Page], tuple[Tensor, Tensor | None]]
 """The words selected (B,W), and the logits where there are any."""
 
 
-def one(job: Job, folder: Path, most: int | None, epochs: int | None, device: str) -> dict[str, Any]:
+def run_job(job: Job, folder: Path, most: int | None, epochs: int | None, device: str) -> dict[str, Any]:
     long = job.row in MINILM
     reviews = read(folder, long, most)
     run = (LONG if long else RUN) | ({} if epochs is None else {"epochs": epochs})
@@ -80,8 +80,8 @@ def by_model(model: Model, page: Page) -> tuple[Tensor, Tensor]:
     """A rationalizer's best windows, which it reads alone; of attention, the heaviest."""
     with inference.inference(model):
         if not isinstance(model, Rationalizer):
-            said = model(page.batch)
-            return windows(said.weights, page), said.logits
+            output = model(page.batch)
+            return windows(output.weights, page), output.logits
         spans = min(SPANS, model.selection_config.spans or SPANS)
         selected = windows(model.ranks(model.generate(page.batch)), page, spans)
         return selected, model.read(page.batch, segment_spread(selected, page.numbers))
@@ -96,7 +96,9 @@ def by_generator(model: Rationalizer, page: Page) -> tuple[Tensor, None]:
 def windows(scores: Tensor, page: Page, spans: int = SPANS) -> Tensor:
     """Of words, by the mean scores of their tokens.  (B,T) -> (B,W) bool"""
     scores = scores.double()
-    summed, many = (segment_sum(one, page.numbers, page.real.shape[1]) for one in (scores, torch.ones_like(scores)))
+    summed, many = (
+        segment_sum(values, page.numbers, page.real.shape[1]) for values in (scores, torch.ones_like(scores))
+    )
     return best_windows(summed / many.clamp_min(1), page.real, SHARE, spans)
 
 
@@ -106,15 +108,15 @@ def scored(select: Selecting, reviews: Reviews, device: str) -> dict[str, dict[s
 
 
 def _scored(select: Selecting, split: Split, device: str) -> dict[str, float]:
-    found: list[dict[str, Tensor]] = []
+    parts: list[dict[str, Tensor]] = []
     for rows in by_length(split.data, 32):
         page = split.page(rows, device)
         selected, logits = select(page)
         scores = {name: score(selected, page.marked, page.real) for name, score in AGAINST.items()}
         right = {} if logits is None else {"accuracy": logits.argmax(-1) == page.batch.gold}
         share = (selected & page.real).sum(-1).double() / page.real.sum(-1)
-        found.append(scores | right | {"share": share, "spans": spans(selected, page.real)})
-    each = {name: torch.cat([part[name].double() for part in found]) for name in found[0]}
+        parts.append(scores | right | {"share": share, "spans": spans(selected, page.real)})
+    each = {name: torch.cat([part[name].double() for part in parts]) for name in parts[0]}
     most = {f"most {name}": float(each[name].max()) for name in ("share", "spans")}
     return {name: float(values.nanmean()) for name, values in each.items()} | most
 
@@ -145,7 +147,9 @@ def supervised(reviews: Reviews, run: dict[str, Any], seed: int, device: str) ->
     torch.manual_seed(seed)
     technique: Any = TECHNIQUES["rnp"](**WHERE)
     model = technique.build(reviews.encoder, reviews.shape, 2, False, lambda: reviews.roles).to(device)
-    adam = torch.optim.Adam([one for one in model.generator.parameters() if one.requires_grad], lr=1e-3)
+    adam = torch.optim.Adam(
+        [parameter for parameter in model.generator.parameters() if parameter.requires_grad], lr=1e-3
+    )
     kept: dict[str, Any] = {}
     for epoch in range(run["epochs"]):
         model.train()

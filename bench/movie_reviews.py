@@ -52,7 +52,7 @@ class Split:
         words, real = _places(self.starts, rows)
         numbers = torch.from_numpy(np.where(inside, self.numbers[places], -1))
         marked = torch.from_numpy(self.marked[words] & real)
-        return Page(batch.to(device), *(one.to(device) for one in (numbers, torch.from_numpy(real), marked)))
+        return Page(batch.to(device), *(tensor.to(device) for tensor in (numbers, torch.from_numpy(real), marked)))
 
 
 @dataclass(frozen=True)

@@ -102,23 +102,23 @@ def plan(seeds: int) -> list[Job]:
     ]
 
 
-def tuned(found: Iterable[dict[str, Any]]) -> dict[str, float]:
+def tuned(records: Iterable[dict[str, Any]]) -> dict[str, float]:
     """The rate that goes on, of every row whose rates have all been tried; of equals, the slowest."""
     tried: dict[str, dict[float, list[float]]] = {row: {rate: [] for rate in RATES} for row in TUNED}
-    for record in found:
+    for record in records:
         if record["row"] in TUNED and record["seed"] < TRIED and "chosen" in record:
             tried[record["row"]][record["rate"]].append(record["chosen"]["validation"]["accuracy"])
-    whole = {row: those for row, those in tried.items() if all(len(one) == TRIED for one in those.values())}
+    whole = {row: those for row, those in tried.items() if all(len(scores) == TRIED for scores in those.values())}
     return {row: max(those, key=lambda rate: mean(those[rate])) for row, those in whole.items()}
 
 
-def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
+def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
-    from movie_jobs import one
+    from movie_jobs import run_job
 
     torch.set_num_threads(1)
-    return one(job, given.cut, given.limit, given.epochs, given.device)
+    return run_job(job, options.cut, options.limit, options.epochs, options.device)
 
 
 def main() -> None:
@@ -130,13 +130,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="instead of RUN's and LONG's")
     parser.add_argument("--limit", type=int, help="reviews of each split at most")
     job_cells.options(parser)
-    given = parser.parse_args()
-    if given.out is None:
+    options = parser.parse_args()
+    if options.out is None:
         from movie_cut import cut
 
-        cut(given.cut, given.data_dir, given.vectors or (given.data_dir or Path()) / GLOVE)
+        cut(options.cut, options.data_dir, options.vectors or (options.data_dir or Path()) / GLOVE)
     else:  # in the second round rates are tuned
-        job_cells.run(given, partial(wanted, given.out, given.seeds), partial(done, given), rounds=2)
+        job_cells.run(options, partial(wanted, options.out, options.seeds), partial(done, options), rounds=2)
 
 
 if __name__ == "__main__":

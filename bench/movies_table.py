@@ -36,7 +36,7 @@ RIVALS = ("a2r", "a2r-released", "a2r-minilm", "a2r-released-minilm")
 
 def load(places: Iterable[str]) -> tuple[dict[str, Records], dict[str, Records]]:
     """By row, of a tuned one at its rate alone; and the rates that were tried, by row."""
-    found, tries = defaultdict(list), defaultdict(list)
+    results, tries = defaultdict(list), defaultdict(list)
     everything = read_records(places)
     rates = tuned(everything)
     for record in everything:
@@ -44,21 +44,21 @@ def load(places: Iterable[str]) -> tuple[dict[str, Records], dict[str, Records]]
         if row in TUNED and record["seed"] < TRIED:
             tries[row].append(record)
         if record["rate"] == rates.get(row):  # None of a row that is not tuned
-            found[row].append(record)
-    return found, tries
+            results[row].append(record)
+    return results, tries
 
 
 def within(those: Records) -> bool:
     """Whether no review has more selected than may count."""
-    found = [one["chosen"][split] for one in those for split in ("validation", "test")]
-    return all(one["most share"] <= SHARE + 1e-9 and one["most spans"] <= SPANS for one in found)
+    scores = [record["chosen"][split] for record in those for split in ("validation", "test")]
+    return all(score["most share"] <= SHARE + 1e-9 and score["most spans"] <= SPANS for score in scores)
 
 
-def main_table(found: dict[str, Records]) -> None:
+def main_table(results: dict[str, Records]) -> None:
     print(f"Test texts, %, each text's own, averaged; at most {SHARE:.0%} of the words in at most {SPANS} pieces\n")
     head(*HEAD)
     for row in ORDER:
-        if those := found.get(row, []):
+        if those := results.get(row, []):
             last = [shown(those, "f1", "last", split) for split in ("test", "validation")]
             marks = [shown(those, "p"), shown(those, "r"), shown(those, "f1"), shown(those, "f1", split="validation")]
             extent = f"{mean(values(those, 'share')):.1f}", f"{mean(values(those, 'spans')) / 100:.1f}"
@@ -74,7 +74,7 @@ def rates_table(tries: dict[str, Records]) -> None:
     head("row", *(f"{rate:g}" for rate in RATES))
     for row in TUNED:
         if row in tries:
-            line([row, *(_tried([one for one in tries[row] if one["rate"] == rate]) for rate in RATES)])
+            line([row, *(_tried([record for record in tries[row] if record["rate"] == rate]) for rate in RATES)])
 
 
 def _tried(those: Records) -> str:
@@ -84,38 +84,38 @@ def _tried(those: Records) -> str:
     return " / ".join(f"{mean(numbers):.1f}" for numbers in told) + f"  (n {len(those)})"
 
 
-def bars(found: dict[str, Records]) -> None:
+def bars(results: dict[str, Records]) -> None:
     """What must be seen, and whether it is."""
     print("\nWhat must be seen\n")
     for row in RIVALS:
-        if those := found.get(row, []):
-            for said in _bars(those, found):
-                print(f"{row}: {said}")
-    top = found.get("supervised", [])
+        if those := results.get(row, []):
+            for sentence in _bars(those, results):
+                print(f"{row}: {sentence}")
+    top = results.get("supervised", [])
     if top:
         print(f"ceiling: taught what people marked, {shown(top, 'f1')} on test, {_seen(top)} on validation")
 
 
-def _bars(those: Records, found: dict[str, Records]) -> Iterable[str]:
+def _bars(those: Records, results: dict[str, Records]) -> Iterable[str]:
     ours = mean(values(those, "f1"))
     yield f"{_yes(within(those))}, at most {SHARE:.0%} in {SPANS} pieces in every review"
     yield f"{_yes(ours >= 35)}, 35 on test: {ours:.1f}"
-    if plain := found.get("attention-minilm" if those[0]["row"] in MINILM else "attention", []):
+    if plain := results.get("attention-minilm" if those[0]["row"] in MINILM else "attention", []):
         theirs = mean(values(plain, "f1"))
         yield f"{_yes(ours >= theirs)}, no less than plain attention's best windows on test: {ours:.1f}, {theirs:.1f}"
     seen = mean(values(those, "f1", split="validation"))
     for rival in ("rnp", "rnp-straight-through"):
-        if those[0]["row"] not in MINILM and (other := found.get(rival, [])):
+        if those[0]["row"] not in MINILM and (other := results.get(rival, [])):
             theirs = mean(values(other, "f1", split="validation"))
             yield f"{_yes(seen > theirs)}, above {rival} on validation: {seen:.1f}, {theirs:.1f}{_epochs(those, other)}"
-    if last := found.get("last", []):
+    if last := results.get("last", []):
         test, validation = (mean(values(last, "f1", split=split)) for split in ("test", "validation"))
         yield f"{_yes(seen > validation)}, above the last {SHARE:.0%} on validation: {seen:.1f}, {validation:.1f}"
         yield f"on test it stands {ours - test:+.1f} against the last {SHARE:.0%}: {ours:.1f}, {test:.1f}"
 
 
 def _epochs(those: Records, others: Records) -> str:
-    many = {len(one["history"]) for one in those + others}
+    many = {len(record["history"]) for record in those + others}
     return f" ({many.pop()} epochs each)" if len(many) == 1 else f" (NOT after equal epochs: {sorted(many)})"
 
 
@@ -128,10 +128,10 @@ def _yes(kept: bool) -> str:
 
 
 def main() -> None:
-    found, tries = load(sys.argv[1:])
-    main_table(found)
+    results, tries = load(sys.argv[1:])
+    main_table(results)
     rates_table(tries)
-    bars(found)
+    bars(results)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Row:
     per_text: bool = True
     """False: one number for each text, correlated over texts."""
     spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    found: list[tuple[Weights, Weights]] = field(default_factory=list)
+    pairs: list[tuple[Weights, Weights]] = field(default_factory=list)
 
     def step(self, rows: list[int], first: bool) -> None:
         """Ours and theirs, in either order."""
@@ -62,26 +62,26 @@ class Row:
             else:
                 other = [self.theirs(row) for row in rows]
             self.spent[which] += time.process_time() - start
-        self.found += zip(own, other, strict=True)
+        self.pairs += zip(own, other, strict=True)
 
     def line(self) -> str:
         """The result of the texts compared so far."""
         own, other = self.spent
         return (
-            f"{self.name:22} {self.peer:28} {len(self.found):4} texts   correlation {self.correlation:.4f}   "
+            f"{self.name:22} {self.peer:28} {len(self.pairs):4} texts   correlation {self.correlation:.4f}   "
             f"CPU {own:7.2f} s and {other:7.2f} s   peer / ours {other / own:.2f}"
         )
 
     @property
     def correlation(self) -> float:
         if not self.per_text:
-            return _pearson(*(np.array([pair[i] for pair in self.found]).reshape(-1) for i in (0, 1)))
-        known = [_pearson(one, other) for one, other in self.found if len(one) > 2]
+            return _pearson(*(np.array([pair[i] for pair in self.pairs]).reshape(-1) for i in (0, 1)))
+        known = [_pearson(weights, other) for weights, other in self.pairs if len(weights) > 2]
         return float(np.nanmean(known))
 
 
-def _pearson(one: Weights, other: Weights) -> float:
-    return float(np.corrcoef(one, other)[0, 1]) if one.std() > 0 and other.std() > 0 else float("nan")
+def _pearson(weights: Weights, other: Weights) -> float:
+    return float(np.corrcoef(weights, other)[0, 1]) if weights.std() > 0 and other.std() > 0 else float("nan")
 
 
 class Bench:
@@ -98,15 +98,15 @@ class Bench:
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
             chunk = [self.texts[row] for row in rows]
-            found = streaming.explain(self.subject, iter([chunk]), name, settings=settings)
-            return [np.array(one.weights) for one in found]
+            explanations = streaming.explain(self.subject, iter([chunk]), name, settings=settings)
+            return [np.array(explanation.weights) for explanation in explanations]
 
         return ours
 
-    def by_hand(self, method: Callable[..., Weights], *given: Any) -> Callable[[int], Weights]:
+    def by_hand(self, method: Callable[..., Weights], *arguments: Any) -> Callable[[int], Weights]:
         def theirs(row: int) -> Weights:
             self.hand.read(self.texts[row])
-            return method(*given)
+            return method(*arguments)
 
         return theirs
 
@@ -141,10 +141,10 @@ class Bench:
     def our_rank(self, measure: Callable[..., torch.Tensor]) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
             both = [self.marked(row) for row in rows]
-            width = max(len(one) for one, _ in both)
-            wide = [[np.pad(one, (0, width - len(one))) for one in pair] for pair in both]
+            width = max(len(weights) for weights, _ in both)
+            wide = [[np.pad(values, (0, width - len(values))) for values in pair] for pair in both]
             pad = [torch.from_numpy(np.array([pair[i] for pair in wide])) for i in (0, 1)]
-            mask = torch.arange(width) < torch.tensor([[len(one)] for one, _ in both])
+            mask = torch.arange(width) < torch.tensor([[len(weights)] for weights, _ in both])
             return [np.array([value]) for value in measure(*pad, mask).tolist()]
 
         return ours
@@ -192,11 +192,11 @@ def auprc(marks: Weights, weights: Weights) -> float:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--texts", type=int, default=100)
-    given.add_argument("--only", default="")
-    given.add_argument("--samples", type=int, default=SAMPLES)
-    options = given.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=100)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--samples", type=int, default=SAMPLES)
+    options = parser.parse_args()
     torch.set_num_threads(1)
     bench = Bench([text for text, _ in sst2("test", options.texts)], options.samples)
     rows = [row for row in bench.rows() if re.search(options.only, f"{row.name}, {row.peer}")]

@@ -32,15 +32,15 @@ class ByHand:
 
     def chances(self, masks: Any) -> Weights:
         """p of the predicted class with only these words.  (K,n) -> (K,)"""
-        masks, found = np.asarray(masks) > 0.5, []
+        masks, probs = np.asarray(masks) > 0.5, []
         for start in range(0, len(masks), BATCH):
             chosen = [np.flatnonzero(keep) for keep in masks[start : start + BATCH]]
             words = [[self.ids[i] for k in kept for i in self.pieces[k]] for kept in chosen]
             rows = [[self.ids[0], *row, self.ids[-1]] for row in words]
             read = self.tokenizer.pad({"input_ids": rows}, return_tensors="pt")
             with torch.no_grad():
-                found.append(self.network(**read).logits.double().softmax(-1)[:, self.aim])
-        return torch.cat(found).numpy()
+                probs.append(self.network(**read).logits.double().softmax(-1)[:, self.aim])
+        return torch.cat(probs).numpy()
 
     def _f(self, vectors: torch.Tensor) -> torch.Tensor:
         chances: torch.Tensor = self.network(inputs_embeds=vectors).logits.double().softmax(-1)[:, self.aim]
@@ -83,8 +83,8 @@ class ByHand:
         from captum.attr import FeatureAblation
 
         whole = torch.ones(1, len(self.pieces))
-        found = FeatureAblation(self._of_masks).attribute(whole, perturbations_per_eval=BATCH)
-        return found[0].double().numpy()
+        attributions = FeatureAblation(self._of_masks).attribute(whole, perturbations_per_eval=BATCH)
+        return attributions[0].double().numpy()
 
     def captum_lime(self, samples: int) -> Weights:
         from captum._utils.models.linear_model import SkLearnRidge
@@ -100,8 +100,8 @@ class ByHand:
 
         torch.manual_seed(0)
         whole = torch.ones(1, len(self.pieces))
-        found = KernelShap(self._of_masks).attribute(whole, n_samples=samples, perturbations_per_eval=BATCH)
-        return found[0].double().numpy()
+        attributions = KernelShap(self._of_masks).attribute(whole, n_samples=samples, perturbations_per_eval=BATCH)
+        return attributions[0].double().numpy()
 
     # --- shap, lime
 
@@ -110,21 +110,21 @@ class ByHand:
 
         n = len(self.pieces)
         np.random.seed(0)
-        found = shap.KernelExplainer(self.chances, np.zeros((1, n))).shap_values(
+        attributions = shap.KernelExplainer(self.chances, np.zeros((1, n))).shap_values(
             np.ones((1, n)), nsamples=samples, l1_reg=False, silent=True
         )
-        return np.asarray(found, float).reshape(-1)
+        return np.asarray(attributions, float).reshape(-1)
 
     def lime_text(self, text: str, words: Sequence[str], samples: int) -> Weights:
         from lime.lime_text import LimeTextExplainer
 
         def chances(texts: Sequence[str]) -> Weights:
-            found = []
+            probs = []
             for start in range(0, len(texts), BATCH):
                 read = self.tokenizer(texts[start : start + BATCH], padding=True, truncation=True, return_tensors="pt")
                 with torch.no_grad():
-                    found.append(self.network(**read).logits.double().softmax(-1))
-            return torch.cat(found).numpy()
+                    probs.append(self.network(**read).logits.double().softmax(-1))
+            return torch.cat(probs).numpy()
 
         explainer = LimeTextExplainer(
             split_expression=lambda _: list(words), bow=False, mask_string="", feature_selection="none", random_state=0
@@ -132,10 +132,10 @@ class ByHand:
         line = explainer.explain_instance(
             text, chances, labels=[self.aim], num_features=len(words), num_samples=samples
         )
-        found = np.zeros(len(words))
+        weights = np.zeros(len(words))
         for word, weight in line.as_map()[self.aim]:
-            found[word] = weight
-        return found
+            weights[word] = weight
+        return weights
 
     # --- ERASER, by its definition
 

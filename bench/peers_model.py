@@ -63,8 +63,8 @@ def fine_tuned(folder: Path | None = None, texts: int = 800) -> Path:
 
 
 if __name__ == "__main__":
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--out", type=Path, default=None)
-    given.add_argument("--texts", type=int, default=800)
-    options = given.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--texts", type=int, default=800)
+    options = parser.parse_args()
     print(fine_tuned(options.out, options.texts))

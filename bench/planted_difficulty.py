@@ -54,7 +54,9 @@ def bag_of_words(splits: dict[str, list[Example]]) -> float:
 
 
 def _columns(examples: list[Example]) -> tuple[list[str], list[str]]:
-    return [f"{one.question or ''} {one.text}" for one in examples], [str(one.label) for one in examples]
+    return [f"{example.question or ''} {example.text}" for example in examples], [
+        str(example.label) for example in examples
+    ]
 
 
 if __name__ == "__main__":

@@ -106,11 +106,11 @@ def records(table: str) -> tuple[Reproduction, tuple[CellScores, ...]]:
 
 def values(table: str, technique: str, measure: str, blocks: Sequence[str] = ()) -> Values:
     """Block -> one number per seed."""
-    found: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = {}
     for cell in records(table)[1]:
         if cell.technique == technique and measure in cell.scores and (not blocks or cell.block in blocks):
-            found.setdefault(cell.block, []).append(cell.scores[measure])
-    return found
+            scores.setdefault(cell.block, []).append(cell.scores[measure])
+    return scores
 
 
 def against_vanilla(
@@ -212,7 +212,7 @@ def seat() -> str:
             jsd[technique, name] = ratios[0].value
             rows.append([label, name, *(shown(ratio, ".2f") for ratio in ratios), f"{paper:.2g}", shown(f1, "+.3f")])
     reproduction, cells = records("seat-table1")
-    one, among, many = throughput()
+    seconds_alone, among, many = throughput()
     return template("seat").format(
         models=len(cells),
         seat=f"{jsd['seat', 'bilstm']:.2f}",
@@ -237,11 +237,11 @@ def seat() -> str:
         departures=bullets(reproduction.departures),
         code=reproduction.versions["code"],
         torch=reproduction.versions["torch"],
-        one=f"{one:.1f}",
-        one_hour=f"{3600 / one:.0f}",
+        one=f"{seconds_alone:.1f}",
+        one_hour=f"{3600 / seconds_alone:.0f}",
         among=f"{among:.1f}",
         many=f"{many:,.0f}",
-        times=f"{14 * one / among:.1f}",
+        times=f"{14 * seconds_alone / among:.1f}",
     )
 
 
@@ -297,12 +297,12 @@ def babi_settings() -> str:
 
 def validation_scores() -> dict[str, dict[str, list[float]]]:
     """Technique -> variant -> validation macro-F1 of the models of Figure 4 that were trained on SNLI, by seed."""
-    found: dict[str, dict[str, list[float]]] = {}
+    scores: dict[str, dict[str, list[float]]] = {}
     for cell in records("kitada-figure4")[1]:
         if cell.block.startswith("multinli") and cell.validation is not None:
             label, size = TECHNIQUES.get(cell.technique, "Vanilla"), cell.block.rpartition("_ε-")[2]
-            found.setdefault(label, {}).setdefault(size, []).append(cell.validation)
-    return found
+            scores.setdefault(label, {}).setdefault(size, []).append(cell.validation)
+    return scores
 
 
 def validation_curves() -> str:
@@ -318,10 +318,10 @@ def _percent(scores: Sequence[float]) -> str:
 
 
 def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return found
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return groups
 
 
 def _jsonl(name: str) -> list[dict[str, Any]]:
@@ -335,12 +335,14 @@ def over_five(technique: str, measures: Sequence[str]) -> Estimate:
 
 def paper_difference(technique: str, correlation: bool = False) -> float:
     """The same of the printed numbers."""
-    found = {
+    paper_scores = {
         value.labels[::2][:2]: value.paper / (1 if correlation else 100)
         for value in records("kitada-table2")[0].values
         if (value.labels[4] == "Corr") is correlation and value.paper is not None
     }
-    return mean(found[data, TECHNIQUES[technique]] - found[data, "Vanilla"] for data in CLASSIFIED.values())
+    return mean(
+        paper_scores[data, TECHNIQUES[technique]] - paper_scores[data, "Vanilla"] for data in CLASSIFIED.values()
+    )
 
 
 def blocks_of(name: str, encoder: str) -> list[str]:
@@ -351,13 +353,13 @@ def paper_values(technique: str, encoder: str) -> list[float]:
     """The printed JSD of Table 1, for the data sets that were run."""
     label = "Vanilla" if technique == "vanilla" else TECHNIQUES[technique].replace(" ", "-")
     chosen = (ENCODERS[encoder], label, "JSD")
-    found = [
+    paper_scores = [
         value.paper
         for value in records("seat-table1")[0].values
         if (value.labels[1], value.labels[2], value.labels[4]) == chosen and value.paper is not None
     ]
-    assert len(found) == len(blocks_of("seat-table1", encoder)), chosen
-    return found
+    assert len(paper_scores) == len(blocks_of("seat-table1", encoder)), chosen
+    return paper_scores
 
 
 def paper_ratio(technique: str, encoder: str) -> float:

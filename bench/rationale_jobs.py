@@ -106,17 +106,17 @@ def trained(
 
 def measured(model: Rationalizer, data: Data, truth: NDArray[np.int64]) -> dict[str, float]:
     """Means over texts: P, R and F1 over tokens against the sentence about the aspect; X1, whether the first is it."""
-    found: list[dict[str, Tensor]] = []
-    for rows, batch, said in forwards(model, data, 512):
+    parts: list[dict[str, Tensor]] = []
+    for rows, batch, output in forwards(model, data, 512):
         numbers = model.sentences(batch)
         right = numbers == torch.from_numpy(truth[rows]).to(numbers.device).unsqueeze(-1)
-        scores = {name: score(said.selected, right, batch.mask) for name, score in AGAINST.items()}
-        first = (said.selected & (numbers == 0)).any(-1)
-        found.append({"accuracy": said.logits.argmax(-1) == batch.gold, **scores, "x1": first})
-    return {name: float(torch.cat([part[name].double() for part in found]).mean()) for name in found[0]}
+        scores = {name: score(output.selected, right, batch.mask) for name, score in AGAINST.items()}
+        first = (output.selected & (numbers == 0)).any(-1)
+        parts.append({"accuracy": output.logits.argmax(-1) == batch.gold, **scores, "x1": first})
+    return {name: float(torch.cat([part[name].double() for part in parts]).mean()) for name in parts[0]}
 
 
-def one(
+def train_and_measure(
     reviews: Reviews,
     named: tuple[str, dict[str, Any]],
     run: dict[str, Any],

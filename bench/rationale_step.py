@@ -60,9 +60,9 @@ class Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
-        for one in tree_leaves(made):
-            if isinstance(one, torch.Tensor) and one.numel() > self.size:
-                self.size, self.shape = one.numel(), tuple(one.shape)
+        for leaf in tree_leaves(made):
+            if isinstance(leaf, torch.Tensor) and leaf.numel() > self.size:
+                self.size, self.shape = leaf.numel(), tuple(leaf.shape)
         return made
 
 
@@ -100,24 +100,26 @@ def ready(technique: RationalizingTechnique, job: TrainingJob, roles: torch.Tens
     return loop
 
 
-def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Largest], int]:
-    data, roles = reviews(given.cut)
-    found: dict[str, list[float]] = {name: [] for name in ROWS}
-    with accelerator(given.device, "no") as accelerate:
-        job = TrainingJob(data, data, Training(epochs=1000, batch_size=given.batch_size), accelerate, SilentWatcher())
+def measure(options: argparse.Namespace) -> tuple[dict[str, float], dict[str, Largest], int]:
+    data, roles = reviews(options.cut)
+    ratios_by_row: dict[str, list[float]] = {name: [] for name in ROWS}
+    with accelerator(options.device, "no") as accelerate:
+        job = TrainingJob(data, data, Training(epochs=1000, batch_size=options.batch_size), accelerate, SilentWatcher())
         runners = {name: ready(technique, job, roles) for name, technique in ROWS.items()}
-        epochs = (shuffled(data, given.batch_size, (0, epoch)) for epoch in range(1000))
-        batches = (rows for epoch in epochs for rows in epoch if len(rows) == given.batch_size)
-        for i in range(given.rounds + SKIP):
-            part = [next(batches) for _ in range(given.block)]
+        epochs = (shuffled(data, options.batch_size, (0, epoch)) for epoch in range(1000))
+        batches = (rows for epoch in epochs for rows in epoch if len(rows) == options.batch_size)
+        for i in range(options.rounds + SKIP):
+            part = [next(batches) for _ in range(options.block)]
             times = {name: timed_steps(loop, part) for name, loop in runners.items()}
             for name, seconds in times.items():
-                found[name].append(seconds / times["rnp, tokens" if "tokens" in name else "rnp"])
+                ratios_by_row[name].append(seconds / times["rnp, tokens" if "tokens" in name else "rnp"])
             if i == SKIP:
                 for name in ("rnp", "rnp, tokens"):
-                    print(f"a step of {name}: {1000 * times[name] / given.block:.1f} ms")
+                    print(f"a step of {name}: {1000 * times[name] / options.block:.1f} ms")
         rows = next(batches)
-        return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}, *_sizes(runners, rows, roles)
+        return {name: statistics.median(ratios[SKIP:]) for name, ratios in ratios_by_row.items()}, *_sizes(
+            runners, rows, roles
+        )
 
 
 def _sizes(runners: dict[str, TechniqueLoop], rows: Any, roles: torch.Tensor) -> tuple[dict[str, Largest], int]:
@@ -139,16 +141,16 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=200)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    ratios, largest, never = measure(given)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    ratios, largest, never = measure(options)
     missed = 0
     print(f"batch × tokens × hidden × sentences: {never:,} numbers")
     for name, ratio in ratios.items():
         bar, seen = BARS.get(name), largest[name]
         missed += (bar is not None and ratio > bar) + (seen.size >= never)
-        said = "" if bar is None else f"   (bar: {bar})"
-        print(f"{name:30} {ratio:6.2f}   largest tensor {seen.size:,} {seen.shape}{said}")
+        comment = "" if bar is None else f"   (bar: {bar})"
+        print(f"{name:30} {ratio:6.2f}   largest tensor {seen.size:,} {seen.shape}{comment}")
     sys.exit(missed > 0)
 
 

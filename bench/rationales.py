@@ -109,12 +109,12 @@ def plan(seeds: int) -> list[Job]:
     tuned = [Job(*cell, row, seed) for cell in cells for seed, row in rows]
     others = [Job(*cell, "a2r", seed) for cell in cells for seed in range(TUNED, seeds)]
     few = range(min(FEWER, seeds))
-    beside = [f"a2r-{rate:g}" for rate in RATES[1:]] + [f"a2r-lambda-{one:g}" for one in LAMBDAS]
+    beside = [f"a2r-{rate:g}" for rate in RATES[1:]] + [f"a2r-lambda-{strength:g}" for strength in LAMBDAS]
     beside += map(rnp, SLOWER)
     more = [Job("palate", setting, row, seed) for seed in few for row in beside for setting in HARD]
-    more += [Job("palate", "biased80", f"a2r-lambda-{one:g}", seed, ROOM) for one in LAMBDAS for seed in few]
+    more += [Job("palate", "biased80", f"a2r-lambda-{strength:g}", seed, ROOM) for strength in LAMBDAS for seed in few]
     ours = [("a2r", seed) for seed in few] + [(rnp(rate), seed) for rate in RATES for seed in few if seed < TUNED]
-    near = [Job("palate", setting, *row, one) for row in ours for one in NEIGHBORS for setting in HARD]
+    near = [Job("palate", setting, *row, regime) for row in ours for regime in NEIGHBORS for setting in HARD]
     return [*tuned, *others, *more, *near]
 
 
@@ -127,14 +127,14 @@ def scouted() -> list[Job]:
 def plan_tuned(out: Path, seeds: int) -> list[Job]:
     """RNP with the other seeds, wherever all of its rates have been tried."""
     many = {CHOSEN: seeds, **dict.fromkeys(NEIGHBORS, min(FEWER, seeds))}
-    found = tuned(records(out / "records"), min(TUNED, seeds))
-    return [Job(*cell, row, seed, at) for (at, *cell), row in found.items() for seed in range(TUNED, many.get(at, 0))]
+    rates = tuned(records(out / "records"), min(TUNED, seeds))
+    return [Job(*cell, row, seed, at) for (at, *cell), row in rates.items() for seed in range(TUNED, many.get(at, 0))]
 
 
-def tuned(found: list[dict[str, Any]], seeds: int = TUNED) -> dict[tuple[str, str, str], str]:
+def tuned(results: list[dict[str, Any]], seeds: int = TUNED) -> dict[tuple[str, str, str], str]:
     """The row of RNP that goes on, by regime, aspect and setting: where every rate has been tried with every seed."""
     cells: dict[tuple[str, str, str], dict[tuple[str, int], float]] = {}
-    for record in found:
+    for record in results:
         if record["row"] in map(rnp, RATES) and record["seed"] < seeds and "chosen" in record:
             cell = cells.setdefault((record["regime"], record["aspect"], record["setting"]), {})
             cell[record["row"], record["seed"]] = record["chosen"]["validation"]["accuracy"]
@@ -146,7 +146,7 @@ def best(tried: dict[tuple[str, int], float]) -> str:
     return max(map(rnp, RATES), key=lambda name: mean(value for (row, _), value in tried.items() if row == name))
 
 
-def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None:
+def cut(folder: Path, regime: str, seed: int, options: argparse.Namespace) -> None:
     """Everything the jobs of a seed need, in one small file: one text for all aspects, each with labels of its own."""
     import numpy as np
 
@@ -162,23 +162,25 @@ def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None
     parts: dict[str, Any] = {}
     for aspect in ASPECTS:
         noise = 0.0 if regime == "plain" else NOISE[aspect]
-        corpus = Corpus("", planted_reviews(seed, aspect=aspect, sizes=given.sizes, noise=noise, **REGIMES[regime]))
+        corpus = Corpus("", planted_reviews(seed, aspect=aspect, sizes=options.sizes, noise=noise, **REGIMES[regime]))
         if not parts:
             leads = " ".join(TOKENS[:2])
             words = build_words([*(example.text for example in corpus.splits["train"]), leads])
-            found = read_vectors(given.vectors, words.vocabulary, seed=seed)
-            print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
-            parts |= {"vectors": found.matrix.astype(np.float16), "roles": sentence_roles(words.vocabulary)}
+            table = read_vectors(options.vectors, words.vocabulary, seed=seed)
+            print(f"{words.size:,} words, {table.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
+            parts |= {"vectors": table.matrix.astype(np.float16), "roles": sentence_roles(words.vocabulary)}
             parts["tokens"] = words.encode([leads]).ids[1:-1].astype(np.uint16)
         for split, examples in corpus.splits.items():
             read = words.encode([example.text for example in examples])
             assert np.array_equal(parts.setdefault(f"{split}/ids", read.ids.astype(np.uint16)), read.ids)
             parts[f"{split}/starts"] = read.starts
-            parts[f"{split}/{aspect}/label"] = np.array([one.label == "positive" for one in examples])
-            parts[f"{split}/{aspect}/truth"] = np.array([_sentence(one) for one in examples], np.uint8)
+            parts[f"{split}/{aspect}/label"] = np.array([example.label == "positive" for example in examples])
+            parts[f"{split}/{aspect}/truth"] = np.array([_sentence(example) for example in examples], np.uint8)
         for name, agreement in BIASED.items():
             for split, examples in biased(corpus, agreement, seed).splits.items():
-                parts[f"{split}/{aspect}/{name}"] = np.array([TOKENS.index(one.text[0]) for one in examples], np.uint8)
+                parts[f"{split}/{aspect}/{name}"] = np.array(
+                    [TOKENS.index(example.text[0]) for example in examples], np.uint8
+                )
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / f"{regime}.{seed}.npz", **parts)
 
@@ -189,16 +191,16 @@ def _sentence(example: Any) -> int:
     return next(i for i, (start, end) in enumerate(example.sentences) if start <= at < end)
 
 
-def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
+def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
-    from rationale_jobs import one, read
+    from rationale_jobs import read, train_and_measure
 
     torch.set_num_threads(1)
-    run = RUN | RUNS.get(job.regime, {}) | ({"epochs": given.epochs} if given.epochs else {})
+    run = RUN | RUNS.get(job.regime, {}) | ({"epochs": options.epochs} if options.epochs else {})
     bias = job.setting if job.setting in BIASED else None
-    reviews = read(given.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, given.limit or run["most"])
-    return one(reviews, settings(job.row, job.setting), run, job.seed, given.device)
+    reviews = read(options.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, options.limit or run["most"])
+    return train_and_measure(reviews, settings(job.row, job.setting), run, job.seed, options.device)
 
 
 def arguments() -> argparse.Namespace:
@@ -215,18 +217,20 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def wanted(given: argparse.Namespace) -> list[Job]:
-    return scouted() if given.scout else [*plan(given.seeds), *plan_tuned(given.out, given.seeds)]
+def wanted(options: argparse.Namespace) -> list[Job]:
+    return scouted() if options.scout else [*plan(options.seeds), *plan_tuned(options.out, options.seeds)]
 
 
 def main() -> None:
-    given = arguments()
-    if given.out is None:
-        for regime in given.regimes or REGIMES:
-            for seed in range(given.seeds):
-                cut(given.cut, regime, seed, given)
+    options = arguments()
+    if options.out is None:
+        for regime in options.regimes or REGIMES:
+            for seed in range(options.seeds):
+                cut(options.cut, regime, seed, options)
     else:
-        job_cells.run(given, partial(wanted, given), partial(done, given), rounds=2)  # in the second, rates are tuned
+        job_cells.run(
+            options, partial(wanted, options), partial(done, options), rounds=2
+        )  # in the second, rates are tuned
 
 
 if __name__ == "__main__":

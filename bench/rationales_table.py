@@ -30,20 +30,22 @@ PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocat
     ("aroma", "standard"): (65.9, None, 70.0, None),
     ("palate", "standard"): (51.0, None, 58.0, None),
 }
-CURVE = {f"λ = {one:g}": "a2r" if one == 1 else f"a2r-lambda-{one:g}" for one in sorted([*LAMBDAS, 1.0])}
+CURVE = {
+    f"λ = {strength:g}": "a2r" if strength == 1 else f"a2r-lambda-{strength:g}" for strength in sorted([*LAMBDAS, 1.0])
+}
 TOLD = "accuracy / F1 / X1, F1 / X1 at the last epoch"
 
 
 class Found:
     """Records by aspect, setting and row."""
 
-    def __init__(self, found: list[dict[str, Any]], regime: str) -> None:
-        seeds = min(TUNED, 1 + max((record["seed"] for record in found), default=0))
+    def __init__(self, records: list[dict[str, Any]], regime: str) -> None:
+        seeds = min(TUNED, 1 + max((record["seed"] for record in records), default=0))
         self._tuned = {
-            (aspect, setting): row for (at, aspect, setting), row in tuned(found, seeds).items() if at == regime
+            (aspect, setting): row for (at, aspect, setting), row in tuned(records, seeds).items() if at == regime
         }
         self._cells: dict[tuple[str, str, str], Records] = defaultdict(list)
-        for record in found:
+        for record in records:
             if record["regime"] == regime:
                 self._cells[record["aspect"], record["setting"], record["row"]].append(record)
 
@@ -58,14 +60,14 @@ class Found:
         return bool(self._cells)
 
 
-def main_table(found: Found) -> None:
+def main_table(results: Found) -> None:
     print("\nTest texts, %; the epoch chosen on validation texts, and the last; in the paper, on people's reviews\n")
     last = ("F1, last epoch", "X1, last epoch")
     head("aspect", "setting", "row", "n", "accuracy", "P", "R", "F1", "X1", *last, "paper F1", "paper X1")
     for aspect in ASPECTS:
         for setting in SETTINGS:
             paper = PAPER.get((aspect, setting), (None,) * 4)
-            rows = (found.rnp(aspect, setting), paper[:2]), (found.of(aspect, setting, "a2r"), paper[2:])
+            rows = (results.rnp(aspect, setting), paper[:2]), (results.of(aspect, setting, "a2r"), paper[2:])
             for those, beside in rows:
                 if those:
                     ours = [shown(those, measure) for measure in MEASURES]
@@ -74,12 +76,12 @@ def main_table(found: Found) -> None:
                     line([aspect, setting, those[0]["row"], str(len(those)), *ours, *theirs])
 
 
-def rates_table(found: Found) -> None:
+def rates_table(results: Found) -> None:
     print("\nRNP by its generator's step size: accuracy on validation texts, and F1 and X1 on test texts, %\n")
     head("aspect", "setting", *(f"{rate:g}" for rate in RATES))
     for aspect in ASPECTS:
         for setting in SETTINGS:
-            cells = [found.of(aspect, setting, rnp(rate)) for rate in RATES]
+            cells = [results.of(aspect, setting, rnp(rate)) for rate in RATES]
             if any(cells):
                 line([aspect, setting, *(_three(those) for those in cells)])
 
@@ -91,20 +93,20 @@ def _three(those: Records) -> str:
     return " / ".join(f"{mean(numbers):.1f}" for numbers in told) + f"  (n {len(those)})"
 
 
-def beside_table(found: Found) -> None:
+def beside_table(results: Found) -> None:
     print(f"\nPalate: λ of A2R, and its generator's step size; the first {FEWER} seeds; {TOLD}, %\n")
     head("row", *HARD)
     rows = CURVE | {f"step size {rate:g}": f"a2r-{rate:g}" for rate in RATES[1:]}
     rows |= {f"RNP, step size {rate:g}": rnp(rate) for rate in SLOWER}
     for name, row in rows.items():
-        line([name, *(_four(_first(found.of("palate", setting, row))) for setting in HARD)])
+        line([name, *(_four(_first(results.of("palate", setting, row))) for setting in HARD)])
 
 
-def room_table(found: Found) -> None:
+def room_table(results: Found) -> None:
     print(f"\nPalate, {ROOM}: λ of A2R; the first {FEWER} seeds; {TOLD}, %\n")
     head("row", "biased80")
     for name, row in CURVE.items():
-        line([name, _four(_first(found.of("palate", "biased80", row)))])
+        line([name, _four(_first(results.of("palate", "biased80", row)))])
 
 
 def _first(those: Records) -> Records:
@@ -118,42 +120,42 @@ def _four(those: Records) -> str:
     return " / ".join(f"{number:.1f}" for number in (*told[:3], *told[4:])) + f"  (n {len(those)})"
 
 
-def bars(found: Found) -> None:
+def bars(results: Found) -> None:
     """What must be seen, and whether it is."""
     print("\nWhat must be seen\n")
     for aspect in ASPECTS:
         for setting in SETTINGS:
-            theirs, ours = found.rnp(aspect, setting), found.of(aspect, setting, "a2r")
+            theirs, ours = results.rnp(aspect, setting), results.of(aspect, setting, "a2r")
             if theirs and ours:
                 print(f"{aspect} {setting}: {_bar(aspect, setting, theirs, ours)}")
 
 
 def _bar(aspect: str, setting: str, theirs: Records, ours: Records) -> str:
     f1, other, locked = mean(values(ours, "f1")), mean(values(theirs, "f1")), mean(values(theirs, "x1"))
-    said = f"A2R {f1:.1f}, RNP {other:.1f}, its X1 {locked:.1f}"
+    comparison = f"A2R {f1:.1f}, RNP {other:.1f}, its X1 {locked:.1f}"
     if setting == "standard":
-        return f"{'yes' if min(f1, other) >= 95 else 'NO'}, both above 95: {said}"
+        return f"{'yes' if min(f1, other) >= 95 else 'NO'}, both above 95: {comparison}"
     if aspect == "palate" and setting in HARD:
         kept = locked >= 80 and f1 >= 85 and f1 >= other + 50
-        return f"{'yes' if kept else 'NO'}, RNP locks and A2R escapes: {said}"
-    return f"{'yes' if f1 >= other - 10 else 'NO'}, A2R no more than 10 below: {said}"
+        return f"{'yes' if kept else 'NO'}, RNP locks and A2R escapes: {comparison}"
+    return f"{'yes' if f1 >= other - 10 else 'NO'}, A2R no more than 10 below: {comparison}"
 
 
-def regimes_table(found: list[dict[str, Any]]) -> None:
+def regimes_table(records: list[dict[str, Any]]) -> None:
     print(f"\nPalate, other ways to draw the reviews and to train; {TOLD}, %\n")
     head("regime", "row", *HARD)
     for regime in REGIMES:
-        if those := Found(found, regime):
+        if those := Found(records, regime):
             line([regime, "RNP, tuned", *(_four(those.rnp("palate", setting)) for setting in HARD)])
             line([regime, "A2R", *(_four(those.of("palate", setting, "a2r")) for setting in HARD)])
 
 
 def main() -> None:
-    found = read_records(sys.argv[1:])
+    records = read_records(sys.argv[1:])
     for table in (main_table, rates_table, beside_table, bars):
-        table(Found(found, CHOSEN))
-    room_table(Found(found, ROOM))
-    regimes_table(found)
+        table(Found(records, CHOSEN))
+    room_table(Found(records, ROOM))
+    regimes_table(records)
 
 
 if __name__ == "__main__":

@@ -85,11 +85,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
-    found = compare(options)
+    ratios = compare(options)
     if options.json:
-        json.dump(found, sys.stdout)
+        json.dump(ratios, sys.stdout)
     else:
-        for name, ratio in found.items():
+        for name, ratio in ratios.items():
             print(f"{name:>17}: packed / ours = {ratio:.2f}")
 
 

@@ -110,19 +110,19 @@ def stability_forest() -> Chart:
     for row in FOREST_ROWS:
         label = f"control: {plain(row)}" if row in TEMPERED else plain(row)
         for panel, key in FOREST.items():
-            found = _compared(ratio, rows, row, key, settings)
+            estimate = _compared(ratio, rows, row, key, settings)
             kind = "control" if row in TEMPERED else "technique"
-            lines.append({"row": label, "panel": panel, "kind": kind, **rounded(found._asdict())})
+            lines.append({"row": label, "panel": panel, "kind": kind, **rounded(estimate._asdict())})
     frame = pd.DataFrame(lines)
     color = alt.Color("kind:N", scale=alt.Scale(domain=["technique", "control"], range=[COLORS[0], GRAY]), legend=None)
     base = alt.Chart(frame).encode(y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(frame["row"]))), color=color)
     scale = alt.Scale(type="log", domain=[0.03, 2], nice=False)
     axis = alt.Axis(values=[0.03, 0.1, 0.3, 1, 2])
     low = alt.X("low:Q", scale=scale, axis=axis, title="← more stable; ratio to vanilla")
-    one = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
+    rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q", scale=scale))
-    return (one + bars + points).properties(width=165, height=205).facet(panels(FOREST), columns=3)
+    return (rule + bars + points).properties(width=165, height=205).facet(panels(FOREST), columns=3)
 
 
 LABELED_LEFT = ("word-at", "word-iat", "synonym augmentation", "anchored", "consensus", "attention-rp", "seat (joint)")
@@ -211,14 +211,14 @@ def synonym_flips() -> Chart:
             for probe, panel in TABLES.items():
                 key = f"label-flip/{probe}"
                 ours, plain_values = (
-                    {c: [cell[key] for cell in records.cells[c, one]] for c in records.corpora}
-                    for one in ((row, group), BASE)
+                    {c: [cell[key] for cell in records.cells[c, variant]] for c in records.corpora}
+                    for variant in ((row, group), BASE)
                 )
-                found = ratio(ours, plain_values)
-                assert abs(found.value - records.ratio((row, group), key)) < 1e-9, (row, group, probe)
+                estimate = ratio(ours, plain_values)
+                assert abs(estimate.value - records.ratio((row, group), key)) < 1e-9, (row, group, probe)
                 if (row, group) == BASE:
-                    found = type(found)(1.0, 1.0, 1.0)  # the denominator
-                lines.append({"technique": technique, "groups": groups, "panel": panel, **found._asdict()})
+                    estimate = type(estimate)(1.0, 1.0, 1.0)  # the denominator
+                lines.append({"technique": technique, "groups": groups, "panel": panel, **estimate._asdict()})
     names = list(GROUPED.values())
     base = alt.Chart(pd.DataFrame([rounded(line) for line in lines])).encode(
         y=alt.Y("groups:N", sort=list(GROUPS.values()), title="groups from"),
@@ -376,13 +376,13 @@ def rationales() -> Chart:
             ("biased", "", "planted reviews, biased"),
         )
     )
-    found, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    results, _ = load_movies([str(RECORDS / "movies.jsonl")])
     lines = [
-        {"row": label, **rounded(t_interval([100 * record["chosen"]["test"]["f1"] for record in found[row]]))}
+        {"row": label, **rounded(t_interval([100 * record["chosen"]["test"]["f1"] for record in results[row]]))}
         for row, label in MOVIES.items()
         if row in FIRST_MOVIES
     ]
-    last = {"row": BASELINES["last"], "value": 100 * found["last"][0]["chosen"]["test"]["f1"]}
+    last = {"row": BASELINES["last"], "value": 100 * results["last"][0]["chosen"]["test"]["f1"]}
     movies = pd.DataFrame([*lines, rounded(last)]).sort_values("value", ascending=False)
     base = alt.Chart(movies).encode(
         y=alt.Y("row:N", sort=list(movies["row"]), title=None),
@@ -421,14 +421,14 @@ BASELINES = {"random": "random spans", "last": "last 20 %"}
 
 
 def movie_rationales() -> Chart:
-    found, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    results, _ = load_movies([str(RECORDS / "movies.jsonl")])
     lines, marks = [], []
     for split in ("test", "validation"):
         for row, label in MOVIES.items():
-            scores = [100 * record["chosen"][split]["f1"] for record in found[row]]
+            scores = [100 * record["chosen"][split]["f1"] for record in results[row]]
             lines.append({"row": label, "split": f"{split} reviews", **rounded(t_interval(scores))})
         for row, label in BASELINES.items():
-            value = 100 * found[row][0]["chosen"][split]["f1"]
+            value = 100 * results[row][0]["chosen"][split]["f1"]
             marks.append(rounded({"baseline": label, "split": f"{split} reviews", "value": value}))
     order = [line["row"] for line in sorted(lines, key=lambda line: -line["value"]) if line["split"] == "test reviews"]
     frame = pd.DataFrame([*lines, *marks])
@@ -528,7 +528,7 @@ def published_seat() -> Chart:
     scale = alt.Scale(type="log", domain=[5e-7, 200])
     axis = alt.Axis(values=[1e-6, 1e-4, 1e-2, 1], format="~f")
     row = alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values()))
-    one = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
+    rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, size=60, opacity=1)
@@ -540,7 +540,7 @@ def published_seat() -> Chart:
         )
     )
     bars = alt.Chart(frame).mark_rule(strokeWidth=2, color=COLORS[0]).encode(x="low:Q", x2="high:Q", y=row)
-    both = (one + bars + points).properties(width=185, height=150)
+    both = (rule + bars + points).properties(width=185, height=150)
     return both.facet(panels(tuple(SEAT_PANELS.values())), columns=3)
 
 

@@ -41,12 +41,16 @@ def run(notebook: Notebook, name: str) -> Notebook:
 def _outputs(source: str, names: dict[str, Any], name: str) -> list[dict[str, Any]]:
     tree = ast.parse(source, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings(record=True) as found:
+    with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
         exec(compile(tree, name, "exec"), names)
         value = None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), names)
-    said = [f"{one.category.__name__}: {one.message}\n" for one in found if issubclass(one.category, UserWarning)]
-    streams = {"stdout": printed.getvalue(), "stderr": "".join(said)}
+    messages = [
+        f"{warning.category.__name__}: {warning.message}\n"
+        for warning in caught_warnings
+        if issubclass(warning.category, UserWarning)
+    ]
+    streams = {"stdout": printed.getvalue(), "stderr": "".join(messages)}
     outputs = [
         {"output_type": "stream", "name": stream, "text": text.splitlines(keepends=True)}
         for stream, text in streams.items()

@@ -40,8 +40,8 @@ def texts(count: int, words: int) -> list[str]:
     from steadygaze.data.corpora import load_corpus
 
     corpus = load_corpus("planted-reviews:sizes=[400,50,50]")
-    found = " ".join(example.text for example in corpus.splits["train"]).split()
-    return [" ".join(found[(i * 7) % (len(found) - words) :][:words]) for i in range(count)]
+    vocabulary = " ".join(example.text for example in corpus.splits["train"]).split()
+    return [" ".join(vocabulary[(i * 7) % (len(vocabulary) - words) :][:words]) for i in range(count)]
 
 
 def train(folder: Path, encoder: str) -> None:
@@ -205,16 +205,16 @@ def page_seconds(port: int) -> float | None:
         return None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        found = []
+        durations = []
         for _ in range(5):
             page = browser.new_context().new_page()
             start = time.perf_counter()
             page.goto(f"http://127.0.0.1:{port}")
             page.wait_for_selector("body[data-ready]")
-            found.append(time.perf_counter() - start)
+            durations.append(time.perf_counter() - start)
             page.context.close()
         browser.close()
-    return statistics.median(found)
+    return statistics.median(durations)
 
 
 def soak(server: Server, bodies: list[bytes], seconds: float) -> dict[str, Any]:
@@ -236,11 +236,13 @@ def flood(server: Server, count: int, body: bytes) -> dict[str, Any]:
             sockets.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
         except OSError:
             failed += 1
-    found = server.facts.net_connections("tcp")
-    opened = sum(one.laddr.port == server.port for one in found if one.status == "ESTABLISHED")
+    connections = server.facts.net_connections("tcp")
+    opened = sum(
+        connection.laddr.port == server.port for connection in connections if connection.status == "ESTABLISHED"
+    )
     after = server.memory()
-    for one in sockets:
-        one.close()
+    for opened_socket in sockets:
+        opened_socket.close()
     time.sleep(1)
     times, errors = load(server.port, "/v1/predict", [body], 1, 1)
     return {
@@ -284,18 +286,18 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         explain_bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
         alone, wrong = load(server.port, "/v1/explain", explain_bodies, 1, options.seconds)
         page = page_seconds(server.port)
-    middle = {name: statistics.median(one[name] for one in rounds) for name in rounds[0]}
+    middle = {name: statistics.median(record[name] for record in rounds) for name in rounds[0]}
     return {
         "encoder": options.encoder,
         "bare, texts/s": middle["bare"],
         "served, texts/s": middle["served"],
-        "throughput ratio": statistics.median(one["served"] / one["bare"] for one in rounds),
-        "CPU ratio": statistics.median(one["bare CPU"] / one["served CPU"] for one in rounds),
+        "throughput ratio": statistics.median(record["served"] / record["bare"] for record in rounds),
+        "CPU ratio": statistics.median(record["bare CPU"] / record["served CPU"] for record in rounds),
         "p50, ms": 1000 * middle["p50"],
         "p99, ms": 1000 * middle["p99"],
-        "p99 / p50": statistics.median(one["p99"] / one["p50"] for one in rounds),
-        "errors": sum(one["errors"] for one in rounds) + len(wrong),
-        "requests": round(sum(one["served"] for one in rounds) * options.seconds),
+        "p99 / p50": statistics.median(record["p99"] / record["p50"] for record in rounds),
+        "errors": sum(record["errors"] for record in rounds) + len(wrong),
+        "requests": round(sum(record["served"] for record in rounds) * options.seconds),
         "memory before, MiB": first,
         "memory after, MiB": last,
         "explain p50, ms": 1000 * quantile(alone, 0.5),
@@ -315,12 +317,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file of the numbers.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(options, Path(folder) / "model")
-    for name, value in found.items():
+        results = measure(options, Path(folder) / "model")
+    for name, value in results.items():
         shown = f"{value:.4g}" if isinstance(value, float) else value
         print(f"{name:24} {shown}" + (f"   (bar {BARS[name]:g})" if name in BARS else ""))
     if options.out is not None:
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
+        options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

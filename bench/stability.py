@@ -67,17 +67,17 @@ class TimeIsUpError(Exception):
 def cells(study: Study, groups: Sequence[ModelGroup]) -> dict[str, list[Cell]]:
     """Group -> its cells: training, measures, comparison of seeds; in the order in which they should run."""
     common, known = inputs(study), {group.id: group for group in groups}
-    found: dict[str, list[Cell]] = {}
+    cells_by_group: dict[str, list[Cell]] = {}
     for group in groups:
         sources = [group.id] if group.is_trained else []
         if group.reads_teachers:
             sources.append(_row(group, group.teachers).id)
         content = {**common, **_data(study, group.setting), "group": group.id, "config": group.config}
         content["seeds"] = group.seeds
-        found[group.id] = []
+        cells_by_group[group.id] = []
         if group.is_trained:
             needs = tuple(name for name in sources if name != group.id)
-            found[group.id].append(Cell(group.id, group.id, content, partial(train, study, group), needs))
+            cells_by_group[group.id].append(Cell(group.id, group.id, content, partial(train, study, group), needs))
         if group.has_groups:
             sources.append(_row(group, "vanilla").id)  # its vocabulary
         for seed in () if group.source else range(group.seeds):
@@ -85,13 +85,13 @@ def cells(study: Study, groups: Sequence[ModelGroup]) -> dict[str, list[Cell]]:
             needs = (*sources, *(teachers if group.phase == "test" else ()))
             work = partial(measure, study, group, seed)
             name = group.model_id(seed)
-            found[group.id].append(Cell(name, name, {**content, "seed": seed}, work, needs))
+            cells_by_group[group.id].append(Cell(name, name, {**content, "seed": seed}, work, needs))
         if group.phase == "test":
             source = known[_row(group, group.source).id] if group.source else group
             needs = tuple(source.model_id(seed) for seed in range(group.seeds))
             name = group.id.replace("test.", "seeds.", 1)
-            found[group.id].append(Cell(name, name, content, partial(between, study, group), needs))
-    return found
+            cells_by_group[group.id].append(Cell(name, name, content, partial(between, study, group), needs))
+    return cells_by_group
 
 
 @cache
@@ -140,7 +140,7 @@ def selected(records: Iterable[Record]) -> dict[str, Config]:
             index = 0 if row == "vanilla" else GRID[row].index(config)
             scores.setdefault(row, {}).setdefault(index, []).append(record)
     least = mean(record["macro-f1"] for record in scores["vanilla"][0]) - MARGIN
-    found: dict[str, Config] = {}
+    configs: dict[str, Config] = {}
     for row, grid in GRID.items():
         f1 = {index: mean(record["macro-f1"] for record in runs) for index, runs in scores[row].items()}
         able = [index for index in f1 if f1[index] >= least]
@@ -148,10 +148,10 @@ def selected(records: Iterable[Record]) -> dict[str, Config]:
         # If no configuration is accurate enough, the most accurate.
         rule = min(able, key=lambda index: _shift(scores[row][index])) if able else best
         if row in BOTH_RULES:
-            found |= {f"{row}-by-f1": grid[best], f"{row}-by-rule": grid[rule]}
+            configs |= {f"{row}-by-f1": grid[best], f"{row}-by-rule": grid[rule]}
         else:
-            found[row] = grid[rule]
-    return found
+            configs[row] = grid[rule]
+    return configs
 
 
 def _shift(records: list[Record]) -> float:
@@ -160,18 +160,18 @@ def _shift(records: list[Record]) -> float:
 
 def records_of(groups: Iterable[ModelGroup], results: Mapping[str, Record]) -> list[Record]:
     """The records of finished cells; rows of the same configuration share the models of one."""
-    found: list[Record] = []
+    records: list[Record] = []
     for group in groups:
         source = _row(group, group.source) if group.source else group
         for seed in range(group.seeds):
             name = source.model_id(seed)
             same = {"same-as": name} if group.source else {}
             if name in results:
-                found.append({"config": group.config, **_named(group, seed), **results[name], **same})
+                records.append({"config": group.config, **_named(group, seed), **results[name], **same})
         name = group.id.replace("test.", "seeds.", 1)
         if group.phase == "test" and name in results:
-            found.append({**_named(group, 0), **results[name], "id": f"{name}.s0", "phase": "seeds"})
-    return found
+            records.append({**_named(group, 0), **results[name], "id": f"{name}.s0", "phase": "seeds"})
+    return records
 
 
 def _named(group: ModelGroup, seed: int) -> Record:
@@ -231,8 +231,8 @@ class Run:
 
     def write(self) -> None:
         """Write the records of finished cells, one a line."""
-        found = [{**record, **self.origin} for record in self.records()]
-        write_text(self.options.records, "".join(json.dumps(record) + "\n" for record in found))
+        lines = [{**record, **self.origin} for record in self.records()]
+        write_text(self.options.records, "".join(json.dumps(record) + "\n" for record in lines))
 
     def write_often(self) -> None:
         while True:

@@ -21,16 +21,16 @@ TRIALS = 1000
 def coverage(population: Values, differences: bool, trials: int) -> tuple[float, float]:
     """Shares of trials in which the bootstrap, and the t interval over seeds alone, cover the truth."""
     rng = np.random.default_rng(0)
-    known = {s: np.asarray(one, np.float64) for s, one in population.items()}
+    known = {s: np.asarray(sample, np.float64) for s, sample in population.items()}
     truth = 0.0 if differences else 1.0
-    center = {s: np.exp(np.log(one).mean()) for s, one in known.items()}
+    center = {s: np.exp(np.log(sample).mean()) for s, sample in known.items()}
     hits = np.zeros(2)
     for _ in range(trials):
-        ours = {s: rng.choice(one, SEEDS) for s, one in known.items()}
-        plain = {s: rng.choice(one, len(one)) for s, one in known.items()}
-        found = (difference if differences else ratio)(ours, plain)
+        ours = {s: rng.choice(sample, SEEDS) for s, sample in known.items()}
+        plain = {s: rng.choice(sample, len(sample)) for s, sample in known.items()}
+        estimate = (difference if differences else ratio)(ours, plain)
         alone = paired(ours, {s: np.full(SEEDS, center[s]) for s in ours})
-        hits += [_covers(found, truth), _covers(alone, 1.0)]
+        hits += [_covers(estimate, truth), _covers(alone, 1.0)]
     return float(hits[0] / trials), float(hits[1] / trials)
 
 
@@ -47,8 +47,8 @@ def main() -> None:
         population = values(runs, key, list(runs)) or {}
         differences = name.startswith("τ")
         all_settings = coverage(population, differences, trials)
-        single = [coverage({s: one}, differences, trials) for s, one in population.items()]
-        cells = [f"{one:.3f}" for i in range(2) for one in (all_settings[i], min(pair[i] for pair in single))]
+        single = [coverage({s: sample}, differences, trials) for s, sample in population.items()]
+        cells = [f"{share:.3f}" for i in range(2) for share in (all_settings[i], min(pair[i] for pair in single))]
         lines.append([name, *cells])
     header = [f"{way}, {which}" for way in ("bootstrap", "t") for which in ("all settings", "lowest of one setting")]
     print(table(["", *header], lines))

@@ -31,9 +31,11 @@ class Ensemble(Model):
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> MeanForward:
         shift = None if embedded is None else embedded - self.embed(batch)
-        said = [m(batch, None if shift is None else m.embed(batch) + shift) for m in self.members]  # type: ignore[operator]
-        probs = torch.stack([one.logits.double().softmax(-1) for one in said]).mean(0)
-        return MeanForward(torch.stack([one.weights for one in said]).mean(0), probs.log().to(said[0].logits.dtype))
+        outputs = [m(batch, None if shift is None else m.embed(batch) + shift) for m in self.members]  # type: ignore[operator]
+        probs = torch.stack([output.logits.double().softmax(-1) for output in outputs]).mean(0)
+        return MeanForward(
+            torch.stack([output.weights for output in outputs]).mean(0), probs.log().to(outputs[0].logits.dtype)
+        )
 
     def embed(self, batch: Batch) -> Tensor:
         return self.members[0].embed(batch)  # type: ignore[no-any-return, operator]

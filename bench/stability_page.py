@@ -104,8 +104,8 @@ def shifts(rows: Rows, seeds: Mapping[tuple[str, str], Record], settings: list[s
 
 def _range(row: str, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
     key = "jensen-shannon/seeds"
-    found = [seeds[s, row][key] / seeds[s, "vanilla"][key] for s in settings if (s, row) in seeds]
-    return f"{min(found):.2f}–{max(found):.2f}" if found else ""
+    ratios = [seeds[s, row][key] / seeds[s, "vanilla"][key] for s in settings if (s, row) in seeds]
+    return f"{min(ratios):.2f}–{max(ratios):.2f}" if ratios else ""
 
 
 def effects(rows: Rows, settings: list[str]) -> str:
@@ -153,14 +153,14 @@ def _starts(row: str) -> bool:
 def _gain(rows: Rows, row: str, settings: list[str]) -> float:
     """Difference in normalized entropy from vanilla."""
     ways = (own_start, paired_difference) if _starts(row) else (compared, difference)
-    found: Estimate | None = ways[0](ways[1], rows, row, "normalized-entropy", settings)
-    return found.value if found else 0.0
+    estimate: Estimate | None = ways[0](ways[1], rows, row, "normalized-entropy", settings)
+    return estimate.value if estimate else 0.0
 
 
 def _value(rows: Rows, row: str, key: str, settings: list[str]) -> str:
     ways = (own_start, paired) if _starts(row) else (compared, ratio)
-    found: Estimate | None = ways[0](ways[1], rows, row, key, settings)
-    return f"{found.value:.2f}" if found else ""
+    estimate: Estimate | None = ways[0](ways[1], rows, row, key, settings)
+    return f"{estimate.value:.2f}" if estimate else ""
 
 
 def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
@@ -169,9 +169,9 @@ def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
     entropies, logs = [0.0], [0.0]
     for t in TEMPERATURES:
         runs = rows[f"tempered-{t}"]
-        here, plain = (values(one, "normalized-entropy", [setting]) for one in (runs, own))
+        here, plain = (values(part, "normalized-entropy", [setting]) for part in (runs, own))
         entropies.append(mean(here[setting]) - mean(plain[setting]))  # type: ignore[index]
-        ours, theirs = (values(one, key, [setting]) for one in (runs, own))
+        ours, theirs = (values(part, key, [setting]) for part in (runs, own))
         logs.append(float(np.log(paired(ours, theirs).value)))  # type: ignore[arg-type]
     return float(np.interp(_gain(rows, row, [setting]), entropies, logs))
 
@@ -233,7 +233,7 @@ def tables(file: Path = STUDY) -> dict[str, str]:
 
 def updated(text: str, made: Iterable[str]) -> str:
     """The page with its tables replaced by those with the same header and the same labels in the first two rows."""
-    known = {_signature(one): one for one in made}
+    known = {_signature(block): block for block in made}
     blocks = re.split(r"((?:^\|.*\n)+)", text, flags=re.MULTILINE)
     return "".join(known.get(_signature(block), block) if block.startswith("|") else block for block in blocks)
 

@@ -51,7 +51,7 @@ def measure(study: Study, group: ModelGroup, seed: int, folder: Path, on_progres
     label = [stored.description.classes.index(e.label) for e in examples]
     read = inference.split_outputs(model, data)
     probs, predicted = read.logits.double().softmax(-1).numpy(), read.logits.argmax(-1).numpy()
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "macro-f1": float(f1_score(label, predicted, average="macro")),
         "accuracy": float(accuracy_score(label, predicted)),
         "confidence": float(probs.max(-1).mean()),
@@ -60,23 +60,23 @@ def measure(study: Study, group: ModelGroup, seed: int, folder: Path, on_progres
     table = tables(study, probed, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
     config = ProbeConfig(sample=len(data), radius=ProbeConfig().radius * probed.deviation)
     case = AuditCase(model, data, {"attention": Attention()}, config, substitutions=table)
-    asked = answers(case, (stability,) if selecting else (stability, faithfulness))
-    found |= {name: float(np.nanmean(values.numpy())) for name, values in asked.items()}
+    measures = answers(case, (stability,) if selecting else (stability, faithfulness))
+    record |= {name: float(np.nanmean(values.numpy())) for name, values in measures.items()}
     if selecting:
-        return Output(found)
+        return Output(record)
     np.savez(folder / READINGS, weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
-    found["skipped"] = {name: int(value.isnan().sum()) for name, value in asked.items() if value.isnan().any()}
+    record["skipped"] = {name: int(value.isnan().sum()) for name, value in measures.items() if value.isnan().any()}
     if group.row == "vanilla":
-        found |= {"guard": guarded(read), **function_words(case, stored)}
-    return Output(found | _collapse(study, group, seed, read), (READINGS,))
+        record |= {"guard": guarded(read), **function_words(case, stored)}
+    return Output(record | _collapse(study, group, seed, read), (READINGS,))
 
 
 def _collapse(study: Study, group: ModelGroup, seed: int, read: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
     teachers = [readings(study, group, teacher, group.teachers)["weights"] for teacher in group.teacher_seeds(seed)]
     reference = torch.from_numpy(np.mean(teachers, 0)).double() if teachers else None
-    found = detect_collapse(read.weights.double(), read.mask, reference, ids=read.ids)
-    return {"overlap": found.overlap, "collapsed": found.collapsed, "reason": found.reason}
+    collapse = detect_collapse(read.weights.double(), read.mask, reference, ids=read.ids)
+    return {"overlap": collapse.overlap, "collapsed": collapse.collapsed, "reason": collapse.reason}
 
 
 def readings(study: Study, group: ModelGroup, seed: int, row: str = "") -> Any:
@@ -86,14 +86,14 @@ def readings(study: Study, group: ModelGroup, seed: int, row: str = "") -> Any:
 
 def answers(case: AuditCase, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
     """Measure -> (N,)."""
-    found = {}
+    values = {}
     for protocol in protocols:
-        for one in protocol(case):
-            measure, _, probe = one.measure.partition("/")
-            wanted = one.measure in ITSELF or (measure in OF_PROBES and probe in case.probes)
-            if wanted and one.values is not None and one.explainer in (None, "attention"):
-                found[one.measure] = one.values
-    return found
+        for finding in protocol(case):
+            measure, _, probe = finding.measure.partition("/")
+            wanted = finding.measure in ITSELF or (measure in OF_PROBES and probe in case.probes)
+            if wanted and finding.values is not None and finding.explainer in (None, "attention"):
+                values[finding.measure] = finding.values
+    return values
 
 
 def guarded(read: inference.SplitOutputs) -> dict[str, bool]:
@@ -110,7 +110,7 @@ def guarded(read: inference.SplitOutputs) -> dict[str, bool]:
 def function_words(case: AuditCase, stored: SavedModel) -> dict[str, float]:
     """Share of substitutions with a function word, or a negation, on either side."""
     names = stored.tokenizer.vocabulary
-    found = {}
+    shares = {}
     for probe in WORD_PROBES:
         pairs: list[tuple[str, str]] = []
         for _, batch in case.batches():
@@ -119,8 +119,8 @@ def function_words(case: AuditCase, stored: SavedModel) -> dict[str, float]:
             before, after = batch.ids[changed].tolist(), moved[changed].tolist()
             pairs += [(names[i].lower(), names[j].lower()) for i, j in zip(before, after, strict=True)]
         for name, words in (("function-words", FUNCTION_WORDS), ("negations", NEGATIONS)):
-            found[f"{name}/{probe}"] = sum(not words.isdisjoint(pair) for pair in pairs) / max(1, len(pairs))
-    return found
+            shares[f"{name}/{probe}"] = sum(not words.isdisjoint(pair) for pair in pairs) / max(1, len(pairs))
+    return shares
 
 
 def tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
@@ -129,13 +129,13 @@ def tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tu
     known, plain = (vocabulary_lexicon(v, stored.tokenizer.kind) for v in (vocabulary, vocabulary[: probed.words]))
     continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
     device = next(stored.model.parameters()).device
-    found = {}
+    substitutions = {}
     for probe in probes:
         name, number = WORD_PROBES[probe]
         parts = plain.table(_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
         ids, count = (_padded(torch.from_numpy(part), len(vocabulary)) for part in parts)
-        found[probe] = Synonyms(ids, count, continues, words).to(device), number
-    return found
+        substitutions[probe] = Synonyms(ids, count, continues, words).to(device), number
+    return substitutions
 
 
 def _padded(values: torch.Tensor, size: int) -> torch.Tensor:
@@ -147,10 +147,10 @@ def between(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgre
     """How far the models of one row are apart: means over all pairs of them and all texts."""
     read = [readings(study, group, seed, group.source) for seed in range(group.seeds)]
     mask = torch.from_numpy(read[0]["mask"]).to(study.device)
-    weights = [torch.from_numpy(one["weights"]).double().to(study.device) for one in read]
-    probs = [torch.from_numpy(one["probs"]).to(study.device) for one in read]
+    weights = [torch.from_numpy(reading["weights"]).double().to(study.device) for reading in read]
+    probs = [torch.from_numpy(reading["probs"]).to(study.device) for reading in read]
     k = ProbeConfig().k
-    tops, size = [top_k(one, mask, k) for one in weights], mask.sum(-1).clamp(1, k)
+    tops, size = [top_k(attention, mask, k) for attention in weights], mask.sum(-1).clamp(1, k)
     shift, shared, change = [], [], []
     for i in range(len(read)):
         for j in range(i):

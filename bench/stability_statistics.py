@@ -62,12 +62,12 @@ def paired_difference(technique: Values, vanilla: Values) -> Estimate:
 
 def t_interval(values: Mapping[str, Numbers]) -> Numbers:
     """Mean over settings of the means over seeds, and its 95 % t interval."""
-    parts = np.array([one.var(ddof=1) / len(one) for one in values.values()]) / len(values) ** 2
-    free = np.array([len(one) - 1 for one in values.values()])
+    parts = np.array([numbers.var(ddof=1) / len(numbers) for numbers in values.values()]) / len(values) ** 2
+    free = np.array([len(numbers) - 1 for numbers in values.values()])
     total, half = parts.sum(), 0.0
     if total > 0:
         half = float(student.ppf(0.975, total**2 / (parts**2 / free).sum())) * total**0.5
-    value = np.mean([one.mean() for one in values.values()])
+    value = np.mean([numbers.mean() for numbers in values.values()])
     return np.array([value, value - half, value + half])
 
 

@@ -32,19 +32,19 @@ PARTS = {"noun": "1", "verb": "2", "adj": "3", "adv": "4"}
 """Part of speech, and its number in WordNet's sense keys (5: satellite adjectives, counted as adjectives)."""
 
 
-def pair(one: str, other: str) -> tuple[str, str]:
-    return (one, other) if one < other else (other, one)
+def pair(word: str, other: str) -> tuple[str, str]:
+    return (word, other) if word < other else (other, word)
 
 
-def is_held_out(one: str, other: str) -> bool:
+def is_held_out(word: str, other: str) -> bool:
     """Whether a hash of the unordered pair puts it into the held-out part."""
-    return int.from_bytes(hashlib.sha256("\t".join(pair(one, other)).encode()).digest()[:8]) % HELD_OUT == 0
+    return int.from_bytes(hashlib.sha256("\t".join(pair(word, other)).encode()).digest()[:8]) % HELD_OUT == 0
 
 
 def content(table: Mapping[str, Iterable[str]]) -> Table:
     """Pairs without a function word, a negation or a word that is not written in letters."""
-    found = {word: [o for o in others if o != word and _is_content(o)] for word, others in table.items()}
-    return {word: others for word, others in found.items() if others and _is_content(word)}
+    rows = {word: [o for o in others if o != word and _is_content(o)] for word, others in table.items()}
+    return {word: others for word, others in rows.items() if others and _is_content(word)}
 
 
 def split(table: Mapping[str, Iterable[str]]) -> tuple[Table, Table]:
@@ -59,8 +59,8 @@ def split(table: Mapping[str, Iterable[str]]) -> tuple[Table, Table]:
 def without(table: Mapping[str, Iterable[str]], known: Mapping[str, Iterable[str]]) -> Table:
     """The pairs of `table` that are not in `known`, in either order."""
     seen = {pair(word, other) for word, others in known.items() for other in others}
-    found = {word: [other for other in others if pair(word, other) not in seen] for word, others in table.items()}
-    return {word: others for word, others in found.items() if others}
+    rows = {word: [other for other in others if pair(word, other) not in seen] for word, others in table.items()}
+    return {word: others for word, others in rows.items() if others}
 
 
 def wordnet(folder: Path) -> Table:
@@ -97,14 +97,14 @@ def _is_inflected(word: str, lemmas: Mapping[str, object], exceptions: set[str])
 
 def _counts(folder: Path) -> dict[tuple[str, str], int]:
     """(word, part of speech) -> how often its first sense was tagged in the concordance texts."""
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for line in (folder / "cntlist.rev").read_text().splitlines():
         key, number, count = line.split()
         word, _, rest = key.partition("%")
         part = "3" if rest[0] == "5" else rest[0]
         if number == "1":
-            found[word, part] = int(count)
-    return found
+            counts[word, part] = int(count)
+    return counts
 
 
 def _lines(file: Path) -> Iterable[list[str]]:
@@ -131,16 +131,16 @@ def main() -> None:
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--wordnet", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    training, held_out = split(content(read_synonyms(given.table, folded=True)))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    training, held_out = split(content(read_synonyms(options.table, folded=True)))
     tables = {
         "training": training,
         "held-out": held_out,
-        "wordnet": without(content(wordnet(given.wordnet)), training),
+        "wordnet": without(content(wordnet(options.wordnet)), training),
     }
     for name, table in tables.items():
-        write(given.out / f"{name}.parquet", table)
+        write(options.out / f"{name}.parquet", table)
         print(f"{name}: {len(table):,} words, {sum(map(len, table.values())):,} synonyms")
 
 

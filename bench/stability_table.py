@@ -85,11 +85,11 @@ Rows = dict[str, dict[str, dict[int, Record]]]
 
 
 def rows_of(records: Iterable[Record]) -> Rows:
-    found: Rows = defaultdict(lambda: defaultdict(dict))
+    rows: Rows = defaultdict(lambda: defaultdict(dict))
     for record in records:
         if record["phase"] == "test":
-            found[record["row"]][record["setting"]][record["seed"]] = record
-    return found
+            rows[record["row"]][record["setting"]][record["seed"]] = record
+    return rows
 
 
 def with_first_seeds(rows: Rows) -> Rows:
@@ -100,8 +100,8 @@ def with_first_seeds(rows: Rows) -> Rows:
 
 def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
     """Setting -> the measure of every seed; None where a setting lacks it."""
-    found = {s: [r[key] for _, r in sorted(runs[s].items()) if r.get(key) is not None] for s in settings if s in runs}
-    return found if found and all(found.values()) else None
+    numbers = {s: [r[key] for _, r in sorted(runs[s].items()) if r.get(key) is not None] for s in settings if s in runs}
+    return numbers if numbers and all(numbers.values()) else None
 
 
 def table(header: list[str], lines: Iterable[list[str]]) -> str:
@@ -168,11 +168,11 @@ def _spread(numbers: list[float]) -> str:
 
 
 def seeds(records: list[Record]) -> str:
-    found = [r for r in records if r["phase"] == "seeds"]
-    plain = {r["setting"]: r for r in found if r["row"] == "vanilla"}
+    runs = [r for r in records if r["phase"] == "seeds"]
+    plain = {r["setting"]: r for r in runs if r["row"] == "vanilla"}
     keys = ("jensen-shannon/seeds", "top-k-overlap/seeds", "prediction-change/seeds")
     lines = []
-    for r in found:
+    for r in runs:
         base = plain[r["setting"]]
         ratios = [f"{r[k] / base[k]:.2f}" for k in (keys[0], keys[2])]
         lines.append([r["setting"], r["row"], str(r["models"]), *(f"{r[k]:.4f}" for k in keys), *ratios])
@@ -182,13 +182,13 @@ def seeds(records: list[Record]) -> str:
 
 def selection(records: list[Record]) -> str:
     """Every configuration of the grids on the validation splits."""
-    found: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    configurations: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for r in records:
         if r["phase"] == "select":
-            found[r["row"], json.dumps(r.get("config", {}))].append(r)
+            configurations[r["row"], json.dumps(r.get("config", {}))].append(r)
     lines = []
     for row in ("vanilla", *GRID):
-        for (name, config), runs in found.items():
+        for (name, config), runs in configurations.items():
             if name == row:
                 shift = geometric_mean(r[f"jensen-shannon/{probe}"] for r in runs for probe in SELECTION_PROBES)
                 lines.append([row, config, str(len(runs)), f"{mean(r['macro-f1'] for r in runs):.4f}", f"{shift:.5f}"])

@@ -73,9 +73,9 @@ def main() -> None:
     for number in range(options.rounds):
         work = partial(sleep, options.sleep) if options.sleep else partial(train, options.texts)
         run = partial(seconds, work=work, count=options.cells)
-        one, two = run(LocalProcesses(1), 1), run(LocalProcesses(2), 2)
-        ratios["two workers / one"].append(one / two)
-        line = f"round {number}: one worker {one:.1f} s, two workers {two:.1f} s"
+        serial_seconds, two = run(LocalProcesses(1), 1), run(LocalProcesses(2), 2)
+        ratios["two workers / one"].append(serial_seconds / two)
+        line = f"round {number}: one worker {serial_seconds:.1f} s, two workers {two:.1f} s"
         if options.ray:
             ray = run(choose_executor("ray", 2, "cpu", options.cells), 2)
             ratios["Ray / local"].append(two / ray)

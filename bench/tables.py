@@ -9,7 +9,7 @@ Records = list[dict[str, Any]]
 
 def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
     """In %, of each seed that has it."""
-    return [100 * one[when][split][measure] for one in those if measure in one.get(when, {}).get(split, {})]
+    return [100 * record[when][split][measure] for record in those if measure in record.get(when, {}).get(split, {})]
 
 
 def shown(those: Records, measure: str, when: str = "chosen", split: str = "test") -> str:

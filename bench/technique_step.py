@@ -83,7 +83,7 @@ def synonyms(size: int) -> Synonyms:
 
 
 def measure(data: Data, size: int, device: str, rounds: int, block: int) -> dict[str, float]:
-    found: dict[str, list[float]] = {name: [] for name in SETTINGS}
+    ratios_by_name: dict[str, list[float]] = {name: [] for name in SETTINGS}
     with accelerator(device, "no") as accelerate:
         job = TrainingJob(
             data, data, Training(epochs=1000), accelerate, SilentWatcher(), synonyms(size).to(accelerate.device)
@@ -94,10 +94,10 @@ def measure(data: Data, size: int, device: str, rounds: int, block: int) -> dict
             part = batches[i * block : (i + 1) * block]
             times = {name: timed_steps(loop, part) for name, loop in runners.items()}
             for name, seconds in times.items():
-                found[name].append(seconds / times["vanilla"])
+                ratios_by_name[name].append(seconds / times["vanilla"])
             if i == SKIP:
                 print(f"a step of vanilla: {1000 * times['vanilla'] / block:.1f} ms")
-    return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}
+    return {name: statistics.median(ratios[SKIP:]) for name, ratios in ratios_by_name.items()}
 
 
 def main() -> None:

@@ -44,8 +44,8 @@ def plan(out: Path, seeds: int) -> list[Job]:
     searches = [Job("search", 0.0, seed) for seed in SEARCHES]
     grid = [Job("grid", epsilon, seed) for seed in range(seeds) for epsilon in GRID]
     done = [json.loads(file.read_text()) for file in (out / "records").glob("search.*.json")]
-    found = [record["best"]["epsilon"] for record in done if "best" in record]
-    return [*searches, *grid, *(Job("found", epsilon, seed) for epsilon in set(found) for seed in range(seeds))]
+    epsilons = [record["best"]["epsilon"] for record in done if "best" in record]
+    return [*searches, *grid, *(Job("found", epsilon, seed) for epsilon in set(epsilons) for seed in range(seeds))]
 
 
 class Study:

@@ -14,12 +14,12 @@ Table = dict[str, list[str]]
 def substitute(text: str, table: Mapping[str, Sequence[str]], seed: int) -> str:
     """Three words replaced by one of their synonyms each."""
     rng = np.random.default_rng((seed, len(text)))
-    places = [found for found in WORD.finditer(text) if table.get(found.group().lower())]
+    places = [match for match in WORD.finditer(text) if table.get(match.group().lower())]
     chosen = {places[i].start() for i in rng.permutation(len(places))[:SUBSTITUTED]}
 
-    def synonym(found: re.Match[str]) -> str:
-        row = table.get(found.group().lower(), [])
-        return str(rng.choice(row)) if found.start() in chosen else found.group()
+    def synonym(match: re.Match[str]) -> str:
+        row = table.get(match.group().lower(), [])
+        return str(rng.choice(row)) if match.start() in chosen else match.group()
 
     return WORD.sub(synonym, text)
 
@@ -27,12 +27,12 @@ def substitute(text: str, table: Mapping[str, Sequence[str]], seed: int) -> str:
 def misspell(text: str, seed: int) -> str:
     """Two neighboring letters inside each of three words exchanged."""
     rng = np.random.default_rng((seed, len(text)))
-    places = [found for found in WORD.finditer(text) if len(found.group()) > 3]
+    places = [match for match in WORD.finditer(text) if len(match.group()) > 3]
     chosen = {places[i].start() for i in rng.permutation(len(places))[:SUBSTITUTED]}
 
-    def typo(found: re.Match[str]) -> str:
-        word = found.group()
-        if found.start() not in chosen:
+    def typo(match: re.Match[str]) -> str:
+        word = match.group()
+        if match.start() not in chosen:
             return word
         i = int(rng.integers(1, len(word) - 2))
         return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
@@ -45,7 +45,7 @@ def delete(text: str, seed: int) -> str:
     rng = np.random.default_rng((seed, len(text)))
     places = list(WORD.finditer(text))
     chosen = {places[i].start() for i in rng.permutation(len(places))[: min(SUBSTITUTED, len(places) - 1)]}
-    return WORD.sub(lambda found: "" if found.start() in chosen else found.group(), text) if places else text
+    return WORD.sub(lambda match: "" if match.start() in chosen else match.group(), text) if places else text
 
 
 def without(table: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]]) -> Table:

@@ -79,11 +79,11 @@ def splits(texts: str, many: int, seed: int) -> list[tuple[list[str], list[str]]
     if make is not None:
         return [make(size, 3 * seed + part) for part, size in enumerate((many, HELD_OUT, HELD_OUT))]
     options: dict[str, Any] = {} if texts == "negated" else {"negation": 0.0}
-    found = planted_reviews(seed, aspect="palate", sizes=(many, HELD_OUT, HELD_OUT), **options)
-    return [([one.text for one in part], [str(one.label) for one in part]) for part in found.values()]
+    reviews = planted_reviews(seed, aspect="palate", sizes=(many, HELD_OUT, HELD_OUT), **options)
+    return [([example.text for example in part], [str(example.label) for example in part]) for part in reviews.values()]
 
 
-def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
+def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
     import steadygaze as sg
@@ -92,11 +92,11 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     texts, technique, many, epochs, settings = ROWS[job.row]
-    many, epochs = min(many, given.limit or many), given.epochs or epochs
+    many, epochs = min(many, options.limit or many), options.epochs or epochs
     train, validation, test = splits(texts, many, job.seed)
     for attempt in range(ATTEMPTS if texts == "xor" else 1):
         spent = _clock()
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught_warnings:
             warnings.simplefilter("always")
             clf = sg.TextClassifier(
                 "bigru",
@@ -104,23 +104,23 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
                 seed=job.seed + 1000 * attempt,
                 epochs=epochs,
                 settings=settings,
-                device=given.device,
+                device=options.device,
             ).fit(*train, validation=validation)
         seconds = spent()
         if clf.score(*validation) >= LEARNED:
             break
     report = sg.audit(clf, *test)
-    found = {row.measure: row for row in report.rows}
+    rows = {row.measure: row for row in report.rows}
     return {
         "attempts": attempt + 1,
         "accuracy": clf.score(*test),
-        "reader": found[READER].value,
-        "random": found[RANDOM_WORDS].value,
-        "gap": found[GAP].value,
-        "interval": found[GAP].interval,
-        "warned": any(str(one.message).startswith(LEAKAGE) for one in said),
+        "reader": rows[READER].value,
+        "random": rows[RANDOM_WORDS].value,
+        "gap": rows[GAP].value,
+        "interval": rows[GAP].interval,
+        "warned": any(str(warning.message).startswith(LEAKAGE) for warning in caught_warnings),
         "audit warned": any(note.startswith(LEAKAGE) for note in report.notes),
-        "faithfulness": next(one.answer for one in report.verdicts if one.key == "faithfulness"),
+        "faithfulness": next(verdict.answer for verdict in report.verdicts if verdict.key == "faithfulness"),
         "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
         **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if texts.startswith("one-sided") else {}),
         **seconds,
@@ -135,9 +135,9 @@ def _clock() -> Any:
 
     def timed(*args: Any, **more: Any) -> Any:
         seconds["fit"] = time.process_time() - started
-        found = add_reader(*args, **more)
+        result = add_reader(*args, **more)
         seconds["reader"] = time.process_time() - started - seconds["fit"]
-        return found
+        return result
 
     fit.add_reader = timed
 
@@ -156,10 +156,10 @@ def table(places: list[str]) -> None:
     print("| row | n | accuracy | reader | random | warned | audit | matters: yes | cost |")
     print("|---|---|---|---|---|---|---|---|---|")
     for row, those in rows.items():
-        marks = [f"{mean(one[name] for one in those):.3f}" for name in ("accuracy", "reader", "random")]
-        many = [f"{sum(one[name] for one in those)} of {len(those)}" for name in ("warned", "audit warned")]
-        yes = sum(one["faithfulness"] == "yes" for one in those)
-        cost = mean(one["reader seconds"] / one["fit seconds"] for one in those)
+        marks = [f"{mean(run[name] for run in those):.3f}" for name in ("accuracy", "reader", "random")]
+        many = [f"{sum(run[name] for run in those)} of {len(those)}" for name in ("warned", "audit warned")]
+        yes = sum(run["faithfulness"] == "yes" for run in those)
+        cost = mean(run["reader seconds"] / run["fit seconds"] for run in those)
         print(f"| {row} | {len(those)} | {' | '.join(marks)} | {' | '.join(many)} | {yes} | {cost:.0%} |")
 
 
@@ -171,11 +171,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
     parser.add_argument("--epochs", type=int, help="instead of ROWS'")
     job_cells.options(parser)
-    given = parser.parse_args()
-    if given.table:
-        table(given.table)
+    options = parser.parse_args()
+    if options.table:
+        table(options.table)
     else:
-        job_cells.run(given, lambda: plan(given.first_seed, given.seeds), partial(done, given))
+        job_cells.run(options, lambda: plan(options.first_seed, options.seeds), partial(done, options))
 
 
 if __name__ == "__main__":

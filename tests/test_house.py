@@ -56,6 +56,28 @@ def docstring_lines(node: ast.FunctionDef) -> int:
     return first.end_lineno - first.lineno + 1 if ast.get_docstring(node) is not None else 0  # type: ignore[operator]
 
 
+def test_no_identifier_is_a_participle_or_numeral_that_hides_what_it_holds() -> None:
+    vague = {"found", "one", "given", "asked", "said"}
+    names = [
+        (path.relative_to(SOURCE).as_posix(), node.lineno, name)  # type: ignore[attr-defined]
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in nodes(path)
+        for name in bound_names(node)
+    ]
+    assert ("core/errors.py", "message") in {(file, name) for file, _, name in names}
+    assert [entry for entry in names if entry[2] in vague] == [], "name the value: rows, report, labels, message"
+
+
+def bound_names(node: ast.AST) -> list[str]:
+    """Names that a node binds: variables, parameters, attributes of classes, functions, aliases of imports."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name)):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ExceptHandler(name=str(name)):
+            return [name]
+    return []
+
+
 @pytest.mark.parametrize("registry", REGISTRIES)
 def test_every_registered_thing_is_tested(registry: str) -> None:
     """A battery runs over each registry, so a new row is tested by being there."""
@@ -206,3 +228,59 @@ def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None
         path = ROOT / name
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".jinja", ""} and path != Path(__file__):
             assert not hosts.search(path.read_text(encoding="utf-8", errors="replace")), name
+
+
+FILES_THAT_RUN = """
+import sys, threading
+from contextlib import suppress
+from inspect import CO_OPTIMIZED
+from pathlib import Path
+from steadygaze.cli import main
+import steadygaze
+source = str(Path(steadygaze.__file__).parent) + "/"
+files = set()
+
+def is_imported(frame):
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(source):
+            return True
+        frame = frame.f_back
+    return False
+
+def on_call(frame, event, _):
+    file = frame.f_code.co_filename
+    # Bodies of modules and classes are not optimized, functions are.
+    if event == "call" and file not in files and file.startswith(source) and frame.f_code.co_flags & CO_OPTIMIZED:
+        if not is_imported(frame):
+            files.add(file)
+
+threading.setprofile(on_call)
+sys.setprofile(on_call)
+with suppress(SystemExit):
+    main(sys.argv[1:])
+sys.setprofile(None)
+for file in sorted(files):
+    print("ran", file.removeprefix(source))
+"""
+"""Runs a command and prints the files of the package in which a function runs, except while a module is imported."""
+
+
+@pytest.mark.slow
+def test_an_audit_page_runs_through_at_most_80_files(tmp_path: Path) -> None:
+    """A reader who follows `steadygaze audit --html` opens so many files."""
+    positive = ["a fine and moving film", "a good story told with care", "great acting and a warm heart"]
+    negative = ["a dull and tired film", "a bad story told without care", "poor acting and a cold heart"]
+    texts = [f"{(positive if i % 2 else negative)[i // 2 % 3]} {i}" for i in range(120)]
+    labels = ["pos" if i % 2 else "neg" for i in range(120)]
+    data, model, page = tmp_path / "data.csv", tmp_path / "model", tmp_path / "page.html"
+    data.write_text("\n".join(["text,label", *map("{},{}".format, texts, labels)]))
+    steadygaze.TextClassifier(encoder="bilstm", epochs=2, device="cpu").fit(texts, labels).save(model)
+    command = ["audit", str(model), "--data", str(data), "--html", str(page)]
+    run = subprocess.run(
+        [sys.executable, "-c", FILES_THAT_RUN, *command], capture_output=True, text=True, check=True, timeout=600
+    )
+    assert page.exists(), run.stderr
+    files = [line.removeprefix("ran ") for line in run.stdout.splitlines() if line.startswith("ran ")]
+    files = [file for file in files if file.endswith(".py")]  # compiled templates have the names of their files
+    assert "audit/audit.py" in files
+    assert len(files) <= 80, f"{len(files)} files:\n" + "\n".join(files)

@@ -7,6 +7,9 @@ E-R-tT-eE            consensus of T teachers of the row fast-E-R
 *-no-swaps           the student substitutes no words
 *-equal-entropy      the attention of all teachers of a text is tempered to their mean entropy before averaging
 *-xT                 the mean prediction of the teachers is tempered by T
+*-own-…              the student substitutes words by the tables of its groups, else by the counter-fitted table
+*-aA                 the mean attention of the teachers is tempered by A
+*-sS                 the loss under substitutions has the weight S instead of 1
 *-mean-logits        the mean of the teachers' logits, not of their probabilities
 scorers-K-E-eE       one word-at teacher of E epochs (learning rate 4 × 0.001, linear) with K scorers and decoders
 snapshots-A-B-eE     teachers from one run of word-at: A epochs, then B more after the learning rate is reset to 0.002
@@ -16,6 +19,7 @@ self-anchor          word-at and substitutions, anchored to the moving average o
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Any
 
 import torch
@@ -71,6 +75,18 @@ class MeanLogits(Consensus):
         outputs = [model(batch) for model in models.values()]
         probs = torch.stack([output.logits for output in outputs]).mean(0).softmax(-1)
         return CachedTargets({"probs": probs}, {"weights": torch.stack([o.weights for o in outputs]).mean(0)})
+
+
+@settings
+class SharperAttention(Consensus):
+    """Consensus whose mean attention is tempered: powers of the weights, normalized."""
+
+    attention_temperature: float = 1.0
+
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
+        targets = super().cache_targets(models, batch)
+        powers = targets.tokens["weights"].pow(1 / self.attention_temperature)
+        return replace(targets, tokens={"weights": powers / powers.sum(-1, keepdim=True)})
 
 
 class Head(nn.Module):
@@ -217,6 +233,8 @@ class Row:
     epochs: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a class; numbers of epochs."""
+    own_tables: bool = False
+    """Whether a student substitutes words by the tables of its groups."""
 
 
 def _fast(epochs: int, factor: int) -> Row:
@@ -240,11 +258,31 @@ def _tempered(epochs: int, factor: int, student: int, temperature: float) -> Row
     return Row("consensus", {"target_temperature": temperature}, f"fast-{epochs}-{factor}", 2, student)
 
 
+def _own(student: int, temperature: float, swaps: float = 1.0) -> tuple[str, Row]:
+    name = f"4-4-t2-e{student}-own-x{temperature}" + f"-s{swaps:g}" * (swaps != 1)
+    settings = {"target_temperature": temperature, "swaps": swaps}
+    return name, Row("consensus", settings, "fast-4-4", 2, student, own_tables=True)
+
+
+def _sharper(student: int, temperature: float, attention: float) -> tuple[str, Row]:
+    options = {"target_temperature": temperature, "attention_temperature": attention}
+    row = Row(SharperAttention, {}, "fast-4-4", 2, student, options, own_tables=True)
+    return f"4-4-t2-e{student}-own-x{temperature}-a{attention}", row
+
+
 def _scorers(scorers: int, teacher: int, student: int) -> Row:
     return Row(Scorers, {}, options={"scorers": scorers, "teacher": teacher, "student": student})
 
 
 TEMPERED = ((4, 4, 1, 0.7), (4, 4, 1, 0.5), (4, 4, 1, 0.35), (4, 4, 2, 0.5))
+OWN = dict(
+    (
+        *starmap(_own, ((2, 0.5), (4, 0.35), (8, 0.5), (8, 0.25))),
+        *starmap(_own, ((8, 0.5, 2.0), (8, 0.5, 4.0), (8, 0.5, 8.0), (8, 0.5, 16.0), (8, 0.7, 8.0))),
+        *starmap(_sharper, ((4, 0.35, 0.8), (8, 0.5, 0.8), (8, 0.25, 0.8), (8, 0.35, 0.65))),
+    )
+)
+"""Students that substitute words by the tables of their groups."""
 FAST = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2), (5, 4))
 ROWS: dict[str, Row] = {
     "vanilla": Row("vanilla"),
@@ -255,6 +293,7 @@ ROWS: dict[str, Row] = {
     "5-4-t2-e1-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-5-4", 2, 1),
     "t2-e2-equal-entropy": Row(EqualEntropy, {}, "word-at", 2, 2),
     **{f"{e}-{r}-t2-e{s}-x{t}": _tempered(e, r, s, t) for e, r, s, t in TEMPERED},
+    **OWN,
     "4-4-t2-e1-mean-logits": Row(MeanLogits, {}, "fast-4-4", 2, 1),
     "scorers-4-4-e2": _scorers(4, 4, 2),
     "scorers-4-6-e2": _scorers(4, 6, 2),
@@ -296,7 +335,7 @@ SELECTABLE = (
     *(name for name in ROWS if name.startswith(("snapshots", "scorers")) or name.endswith("mean-logits")),
     *SHARPENED,
 )
-"""Students that cost about three times as much as vanilla, or less."""
+"""Students that cost about three times as much as vanilla, or less, and those of `OWN`, which cost up to six times."""
 
 
 def seeds_of(name: str, groups: str, corpus: str, cheaper: bool) -> int:

@@ -24,13 +24,14 @@ from pathlib import Path
 import job_cells
 from cheaper_consensus import CHEAPER, STUDY, Job, seeds_of
 from synonym_jobs import CORPORA, Study
+from synonym_table import JOB
 from word_rewrites import WORD
 
 GROUPS = ("both", "none", "linked", "cf", "wn")
 
 
-def all_jobs(cheaper: bool, corpora: list[str], most: int) -> list[Job]:
-    """Every row and the teachers it needs; rows that come first are trained first."""
+def all_jobs(cheaper: bool, corpora: list[str], most: int, in_order: bool = False) -> list[Job]:
+    """Every row and the teachers it needs; rows that come first are trained first, and long texts if not `in_order`."""
     rows = [
         Job(corpus, name, groups, seed)
         for name, groups_of_row in (CHEAPER if cheaper else STUDY).items()
@@ -39,12 +40,26 @@ def all_jobs(cheaper: bool, corpora: list[str], most: int) -> list[Job]:
         for seed in range(min(most, seeds_of(name, groups, corpus, cheaper)))
     ]
     jobs = dict.fromkeys(job for row in rows for job in (*row.teachers, row))
-    return sorted(jobs, key=lambda job: (job.seed >= 3, -CORPORA[job.corpus].long))
+    return list(jobs) if in_order else sorted(jobs, key=lambda job: (job.seed >= 3, -CORPORA[job.corpus].long))
 
 
 def teachers_of(job: Job) -> tuple[str, ...]:
     """The jobs that train the teachers of a job."""
     return tuple(teacher.id for teacher in job.teachers)
+
+
+def complete_seeds(out: Path) -> None:
+    """Compare every model with those of all lower seeds, also with those that were measured after it."""
+    from synonym_measures import distance_to_seeds
+
+    for file in (out / "records").glob("*.json"):
+        record = json.loads(file.read_text())
+        for part in [name for name in record if name in ("validation", "test") or name.startswith("temperature ")]:
+            split, suffix = ("test", f".{part.split()[1]}.npz") if " " in part else (part, ".npz")
+            ids = [Job(*(record[name] for name in JOB[:-1]), seed).id for seed in range(record["seed"] + 1)]
+            *others, own = [out / "seen" / split / f"{name}{suffix}" for name in ids]
+            record[part]["seeds"] = distance_to_seeds(own, others)
+        file.write_text(json.dumps(record) + "\n")
 
 
 def cut(options: argparse.Namespace) -> None:
@@ -98,9 +113,11 @@ def main() -> None:
         STUDY.clear()
         for name, groups in (row.split(":") for row in options.rows.split(",")):
             STUDY[name] = (*STUDY.get(name, ()), groups)
-    jobs = list(selected(all_jobs(options.cheaper, options.corpora.split(","), options.seeds), options.only))
+    jobs = all_jobs(options.cheaper, options.corpora.split(","), options.seeds, in_order=bool(options.rows))
+    jobs = list(selected(jobs, options.only))
     options.only = ""  # teachers need not match
     job_cells.run(options, lambda: jobs, Study(options).do, needs=teachers_of)
+    complete_seeds(options.out)
 
 
 if __name__ == "__main__":

@@ -104,17 +104,32 @@ class Study:
             file = self.options.out / "groups" / f"{corpus}.{name}.json"
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
-                cf, wn = self.tables["cf"], self.tables["wn"]
-                both = {word: list(dict.fromkeys([*cf.get(word, []), *wn.get(word, [])])) for word in {**cf, **wn}}
                 train = self.split(corpus, "train")
                 frequencies = class_frequencies([e.text for e in train], [e.label for e in train])
-                table = {"cf": cf, "wn": wn}.get(name, both)
+                table = self._table(name)
                 rule: Any = "linked" if name == "linked" else "star"
                 new = file.with_suffix(f".{time.time_ns()}")
                 new.write_text(read_groups(table, rule, frequencies).groups.to_json())
                 new.replace(file)
             self.grouped[corpus, name] = SynonymGroups.from_json(file.read_text())
         return self.grouped[corpus, name]
+
+    def _table(self, groups: str) -> Table:
+        """The table of the groups; the merged tables for groups of both."""
+        cf, wn = self.tables["cf"], self.tables["wn"]
+        both = {word: list(dict.fromkeys([*cf.get(word, []), *wn.get(word, [])])) for word in {**cf, **wn}}
+        return {"none": cf, "cf": cf, "wn": wn}.get(groups, both)
+
+    def substitutes(self, groups: str) -> Path:
+        """The file of the table whose pairs a student substitutes."""
+        file: Path = self.options.out / "groups" / f"substitutes.{groups}.jsonl"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            new = file.with_suffix(f".{time.time_ns()}")
+            rows = ({"word": word, "synonyms": row} for word, row in self._table(groups).items())
+            new.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            new.replace(file)
+        return file
 
     def do(self, job: Job) -> dict[str, Any]:
         from synonym_measures import distance_to_seeds, measures, tempered
@@ -157,8 +172,8 @@ class Study:
             settings.pop("learning_rate", None)
             torch.set_float32_matmul_precision("high")
         if row.teachers or not named:
-            settings["synonyms"] = str(self.options.tables / "cf.jsonl")
-        own = {"teachers": row.teachers} if row.teachers else _scaled(row.options, setting)
+            settings["synonyms"] = str(self.substitutes(job.groups if row.own_tables else "cf"))
+        own = {"teachers": row.teachers, **row.options} if row.teachers else _scaled(row.options, setting)
         if named:
             settings |= own
         clf = sg.TextClassifier(

@@ -1,7 +1,7 @@
 """Tables of bench/synonym_groups.py.
 
     python bench/synonym_table.py RECORDS... [--split validation] [--corpora sst2,imdb]
-                                             [--by-corpus | --tempered | --select GROUPS]
+                                             [--by-corpus | --tempered | --select GROUPS [--margin 0.1]]
 
 A record replaces that of the same job in an earlier file.
 
@@ -164,11 +164,11 @@ BARS = {
 """Largest ratios to vanilla; macro-F1 and comprehensiveness: below."""
 
 
-def shortfall(records: Records, row: Row) -> float:
-    """Sum of the relative amounts by which a row misses the bars."""
+def shortfall(records: Records, row: Row, margin: float = 0.0) -> float:
+    """Sum of the relative amounts by which a row misses the bars; `margin` makes ratios stricter."""
     ratios = [records.ratio(row, measure) / bar for measure, bar in BARS.items()]
-    ratios += [0.93 / records.ratio(row, "comprehensiveness"), 2 - records.gain(row) / 0.015]
-    return sum(max(0.0, ratio - 1) for ratio in ratios)
+    ratios = [(1 + margin) * ratio for ratio in (*ratios, 0.93 / records.ratio(row, "comprehensiveness"))]
+    return sum(max(0.0, ratio - 1) for ratio in (*ratios, 2 - records.gain(row) / 0.015))
 
 
 def _at_entropy(models: list[dict[str, Any]], split: str, measure: str, target: float) -> float:
@@ -193,6 +193,7 @@ def main() -> None:
     parser.add_argument("--by-corpus", action="store_true")
     parser.add_argument("--tempered", action="store_true")
     parser.add_argument("--select", metavar="GROUPS", help="print the student with the least shortfall, then cost")
+    parser.add_argument("--margin", type=float, default=0.0, help="select by ratios that are stricter by this share")
     options = parser.parse_args()
     records = Records(options.records, options.split, [c for c in options.corpora.split(",") if c])
     if options.select:
@@ -200,9 +201,10 @@ def main() -> None:
 
         rows = [(name, options.select) for name in SELECTABLE]
         rows = [row for row in rows if records.present(row) == records.corpora]
+        missing = {row: round(shortfall(records, row, options.margin), 3) for row in rows}
         for row in rows:
-            print(row[0], f"{shortfall(records, row):.3f} {records.cost(row):.2f}", file=sys.stderr)
-        print(min(rows, key=lambda row: (round(shortfall(records, row), 3), records.cost(row)))[0])
+            print(row[0], f"{missing[row]:.3f} {records.cost(row):.2f}", file=sys.stderr)
+        print(min(rows, key=lambda row: (missing[row], records.cost(row)))[0])
         return
     if options.by_corpus:
         table = corpus_table(records)

@@ -1,6 +1,8 @@
 """bench/synonym_groups.py: teachers of students, the order of jobs, equal entropy and confidence, and tables."""
 
+import argparse
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,77 @@ def test_students_share_no_teacher_and_follow_them():
     assert [teacher.seed for teacher in teachers] == list(range(6))
     assert teachers_of(students[1]) == (teachers[2].id, teachers[3].id)
     assert teachers_of(teachers[0]) == ()
+
+
+@pytest.mark.usefixtures("bench")
+def test_rows_that_are_passed_keep_their_order_and_teachers_come_first(monkeypatch: pytest.MonkeyPatch):
+    import synonym_groups
+    from cheaper_consensus import Job
+
+    monkeypatch.setattr(synonym_groups, "STUDY", {"4-4-t2-e2": ("both",)})
+    jobs = synonym_groups.all_jobs(False, ["sst2"], 3, in_order=True)
+    assert [job.seed for job in jobs] == [0, 1, 0, 2, 3, 1, 4, 5, 2]
+    assert jobs[2] == Job("sst2", "4-4-t2-e2", "both", 0)
+
+
+@pytest.mark.usefixtures("bench")
+def test_seeds_are_compared_also_if_the_lower_one_was_measured_later(tmp_path: Path):
+    """Weights (1, 0) and (0, 1) have a divergence of ln 2."""
+    import numpy as np
+
+    from synonym_groups import complete_seeds
+
+    for folder in ("records", "seen/test"):
+        (tmp_path / folder).mkdir(parents=True)
+    for seed, weights in enumerate(([[1.0, 0.0]], [[0.0, 1.0]])):
+        job = {"corpus": "sst2", "technique": "vanilla", "groups": "none", "seed": seed}
+        (tmp_path / "records" / f"{seed}.json").write_text(json.dumps({**job, "test": {"seeds": None}}))
+        np.savez(tmp_path / "seen" / "test" / f"sst2.vanilla.none.s{seed}.npz", weights=weights, mask=[[True, True]])
+    complete_seeds(tmp_path)
+    found = [json.loads((tmp_path / "records" / f"{seed}.json").read_text())["test"]["seeds"] for seed in (0, 1)]
+    assert found == [None, pytest.approx(math.log(2))]
+
+
+@pytest.mark.usefixtures("bench")
+def test_students_substitute_by_the_tables_of_their_groups(tmp_path: Path):
+    from synonym_jobs import Study
+
+    tables = {"cf": {"good": ["fine"], "film": ["movie"]}, "wn": {"good": ["nice", "fine"]}}
+    for name, table in tables.items():
+        rows = [json.dumps({"word": word, "synonyms": row}) for word, row in table.items()]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    study = Study(argparse.Namespace(tables=tmp_path, out=tmp_path / "out"))
+    for groups, good in (("none", ["fine"]), ("wn", ["nice", "fine"]), ("linked", ["fine", "nice"])):
+        rows = map(json.loads, study.substitutes(groups).read_text().splitlines())
+        assert {row["word"]: row["synonyms"] for row in rows}["good"] == good
+
+
+@pytest.mark.usefixtures("bench")
+def test_sharper_attention_by_hand():
+    """Mean weights 0.8 and 0.2, temperature 0.5: 0.64 / 0.68 and 0.04 / 0.68; padding stays 0."""
+    from types import SimpleNamespace
+
+    from cheaper_consensus import SharperAttention
+
+    output = SimpleNamespace(logits=torch.zeros(1, 2), weights=torch.tensor([[0.8, 0.2, 0.0]]))
+    targets = SharperAttention(attention_temperature=0.5).cache_targets({"teacher-0": lambda _: output}, None)  # type: ignore[arg-type]
+    torch.testing.assert_close(targets.tokens["weights"], torch.tensor([[16 / 17, 1 / 17, 0.0]]))
+    assert targets.texts["probs"].tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_margin_makes_ratios_stricter_but_not_macro_f1(tmp_path: Path):
+    """All ratios of the row meet their bars exactly; macro-F1 too."""
+    from synonym_table import BARS, Records, shortfall
+
+    base = dict.fromkeys((*BARS, "comprehensiveness"), 1.0) | {"macro-f1": 0.8}
+    row = BARS | {"comprehensiveness": 0.93, "macro-f1": 0.815}
+    job = {"corpus": "sst2", "groups": "none"}
+    lines = [json.dumps({**job, "technique": t, "test": cell}) for t, cell in (("vanilla", base), ("word-at", row))]
+    (tmp_path / "records.jsonl").write_text("\n".join(lines))
+    records = Records([str(tmp_path / "records.jsonl")], "test", [])
+    assert shortfall(records, ("word-at", "none")) == pytest.approx(0.0, abs=1e-9)
+    assert shortfall(records, ("word-at", "none"), 0.1) == pytest.approx(0.1 * 6)
 
 
 @pytest.mark.usefixtures("bench")

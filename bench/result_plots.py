@@ -4,7 +4,8 @@
 
     stability-forest.svg     shift of attention of the main rows, ratio to vanilla: bench/records/stability.jsonl
     stability-accuracy.svg   the same against macro-F1, with the cost of each technique
-    synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl
+    synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl; the long
+                             student, which has groups of both tables: synonym_groups_long_student.jsonl
     leakage-fidelity.svg     post-hoc accuracy against fidelity: bench/records/independent_reader.jsonl
     rationales.svg           right sentence on palate: the table of docs/results/rationales.md; movies.jsonl
     interlocking.svg         X1 against skew and bias: the table of docs/results/rationales.md
@@ -192,7 +193,13 @@ def stability_accuracy() -> Chart:
 
 # Synonym groups
 
-GROUPED = {"vanilla": "vanilla", "word-at": "word-at", "4-4-t2-e2": "consensus with two short teachers"}
+LONG_STUDENT = "4-4-t2-e8-own-x0.5-s4"
+GROUPED = {
+    "vanilla": "vanilla",
+    "word-at": "word-at",
+    "4-4-t2-e2": "consensus with two short teachers",
+    LONG_STUDENT: "consensus, long student",
+}
 GROUPS = {
     "none": "no groups",
     "cf": "counter-fitted table",
@@ -204,10 +211,11 @@ TABLES = {"cf3": "3 substitutions, counter-fitted table", "wn3": "3 substitution
 
 
 def synonym_flips() -> Chart:
-    records = SynonymRecords([str(RECORDS / "synonym_groups_five_seeds.jsonl")], "test", [])
+    files = [str(RECORDS / f"synonym_groups_{part}.jsonl") for part in ("long_student", "five_seeds")]
+    records = SynonymRecords(files, "test", ["rotten_tomatoes", "sst2", "tweet_emotion"])
     lines = []
     for row, technique in GROUPED.items():
-        for group, groups in GROUPS.items():
+        for group, groups in {name: label for name, label in GROUPS.items() if records.present((row, name))}.items():
             for probe, panel in TABLES.items():
                 key = f"label-flip/{probe}"
                 ours, plain_values = (
@@ -229,7 +237,7 @@ def synonym_flips() -> Chart:
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     shape = alt.Shape("technique:N", sort=names, scale=alt.Scale(domain=names), **wide())
     points = base.mark_point(filled=True, size=45, opacity=1).encode(x="value:Q", shape=shape)
-    return (bars + points).properties(width=250, height=170).facet(panels(TABLES.values()), columns=2)
+    return (bars + points).properties(width=250, height=180).facet(panels(TABLES.values()), columns=2)
 
 
 # Label leakage

@@ -5,6 +5,7 @@
                                    [--only REGEX] [--limit N] [--epochs N] [--minilm FOLDER] [--student ROW]
                                    [--rows vanilla:none,word-at:both] [--unmeasured fast-] [--seeds N]
     python bench/synonym_groups.py ... --cheaper              cheaper forms of consensus
+    python bench/synonym_groups.py ... --coverage             substitutions inside groups, and those that students see
     python bench/synonym_table.py RECORDS...                  prints the tables
 
 A job trains one model and measures it on validation and test texts (bench/synonym_measures.py).  Rows:
@@ -58,7 +59,8 @@ def complete_seeds(out: Path) -> None:
             split, suffix = ("test", f".{part.split()[1]}.npz") if " " in part else (part, ".npz")
             ids = [Job(*(record[name] for name in JOB[:-1]), seed).id for seed in range(record["seed"] + 1)]
             *others, own = [out / "seen" / split / f"{name}{suffix}" for name in ids]
-            record[part]["seeds"] = distance_to_seeds(own, others)
+            if own.exists():
+                record[part]["seeds"] = distance_to_seeds(own, others)
         file.write_text(json.dumps(record) + "\n")
 
 
@@ -102,11 +104,17 @@ def main() -> None:
     parser.add_argument("--student", default="snapshots-5-3-e2", help="the student of the study")
     parser.add_argument("--rows", default="", help="technique:groups, separated by commas, instead of the study's")
     parser.add_argument("--unmeasured", default="", help="techniques of teachers that are not measured: a prefix")
+    parser.add_argument("--coverage", action="store_true", help="print which substitutions are in groups or trained")
     parser.add_argument("--cheaper", action="store_true", help="compare cheaper forms of consensus")
     job_cells.options(parser)
     options = parser.parse_args()
     if options.cut:
         cut(options)
+        return
+    if options.coverage:
+        for corpus in options.corpora.split(","):
+            for table in ("cf", "both"):
+                print(corpus, "substitutions of", table, Study(options).coverage(corpus, table))
         return
     STUDY[options.student] = GROUPS
     if options.rows:

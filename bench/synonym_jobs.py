@@ -120,6 +120,34 @@ class Study:
         both = {word: list(dict.fromkeys([*cf.get(word, []), *wn.get(word, [])])) for word in {**cf, **wn}}
         return {"none": cf, "cf": cf, "wn": wn}.get(groups, both)
 
+    def coverage(self, corpus: str, substitutes: str) -> dict[str, tuple[float, float]]:
+        """Table -> shares of its substitutions inside groups of both tables, and of others that a student sees.
+
+        Words count by their frequency in the training texts, and all synonyms of a word alike.
+        """
+        from steadygaze.data.vocabulary_lexicon import representative_table
+        from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS
+
+        words = Counter(w.lower() for e in self.split(corpus, "train") for w in WORD.findall(e.text))
+        groups = self.groups(corpus, "both")
+        vocabulary = {groups.representative(word) for word in words}
+        seen = {
+            word: [synonym for synonym in row if synonym in vocabulary][:MAX_SYNONYMS]
+            for word, row in representative_table(self._table(substitutes), groups).items()
+        }
+        shares = {}
+        for name, table in self.tables.items():
+            inside = others = total = 0.0
+            for word, count in words.items():
+                row = [s for s in table.get(word, []) if words[s] >= 2] if count >= 2 else []
+                own, names = groups.representative(word), [groups.representative(s) for s in row]
+                if row:
+                    total += count
+                    inside += count * names.count(own) / len(row)
+                    others += count * sum(s != own and s in seen.get(own, []) for s in names) / len(row)
+            shares[name] = inside / total, others / total
+        return shares
+
     def substitutes(self, groups: str) -> Path:
         """The file of the table whose pairs a student substitutes."""
         file: Path = self.options.out / "groups" / f"substitutes.{groups}.jsonl"

@@ -137,7 +137,7 @@ def corpus_table(records: Records) -> list[list[str]]:
 def tempered_table(records: Records, split: str) -> list[list[str]]:
     """Every row beside vanilla at its entropy, as ratios to vanilla at temperature 1."""
     measures = [f"{m}/{p}" for p in ("cf3", "wn3", "wn-only3") for m in SHIFTS]
-    measures += ["seeds", "top-7-overlap/cf3", "kendall/cf3"]
+    measures += ["seeds", "top-7-overlap/cf3", "kendall/cf3", "comprehensiveness"]
     table = [["row", "groups", "entropy", *measures]]
     for row in records.rows:
         own: dict[str, list[float]] = defaultdict(list)

@@ -20,6 +20,7 @@ About eight vanilla runs with five teachers; the teacher cache reuses them.  One
 When to use
 -----------
 First choice for stable attention.  Pass a synonym table; without one the term of substituted words is left out.
+With synonym groups, pass the table of the groups as `synonyms` too (docs/results/synonym-groups.md, long student).
 
 Departs from the paper
 ----------------------

@@ -9,14 +9,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from stability_records import STUDY, read
+from stability_records import study_records
 from stability_statistics import difference, paired, paired_difference, ratio
 from stability_table import Rows, _compared, _shown, own_start, rows_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "results"
 VERDICTS = ("holds", "holds in part", "does not hold", "cannot be decided here")
-SETTINGS = ["emotion-bilstm", "hate-bilstm", "rt-bilstm", "sst2-bilstm"]
 NUMBER = re.compile(r"\{(\w+) ([\w-]+) ([\w/-]+)\}")
 RECOMMENDATION = """\
 **Recommendation.** The claims on leakage and on rationales mostly hold: rely on random pretraining and on A2R. Do not
@@ -40,7 +39,7 @@ SOURCES = """\
 ## Sources
 
 Where a row links a page, its numbers are from that page. The numbers of all other rows are from the
-[stability study](stability.md): four data sets with a BiLSTM, records `bench/records/stability.jsonl`.
+[stability study](stability.md): four data sets with a BiLSTM, records `bench/records/stability-*.jsonl.gz`.
 `steadygaze reproduce list` lists the tables of the papers. `python bench/ledger.py` makes this page from
 `bench/ledger.toml`; a test compares the two.
 """
@@ -52,7 +51,7 @@ def main() -> None:
 
 def page() -> str:
     papers = tomllib.loads((ROOT / "bench" / "ledger.toml").read_text(encoding="utf-8"))["papers"]
-    rows = rows_of(read(STUDY)[1])
+    rows = rows_of(study_records())
     claims = [claim for paper in papers for claim in paper["claims"]]
     parts = [
         "# Claims ledger\n",
@@ -105,12 +104,12 @@ def _line(claim: dict[str, Any], rows: Rows) -> str:
 
 
 def _number(rows: Rows, statistic: str, row: str, measure: str) -> str:
-    form = "+.3f" if "difference" in statistic else ".2f"
+    form, settings = "+.3f" if "difference" in statistic else ".2f", list(rows["vanilla"])
     if statistic in ("paired", "paired_difference"):
         function = {"paired": paired, "paired_difference": paired_difference}[statistic]
-        estimate = own_start(function, rows, row, measure, SETTINGS)
+        estimate = own_start(function, rows, row, measure, settings)
     else:
-        estimate = _compared({"ratio": ratio, "difference": difference}[statistic], rows, row, measure, SETTINGS)
+        estimate = _compared({"ratio": ratio, "difference": difference}[statistic], rows, row, measure, settings)
     if estimate is None:
         raise SystemExit(f"the records have no {measure} of {row}")
     return re.sub(r"[+-](0\.0+)\b", r"\1", _shown(estimate, form))  # zero has no sign

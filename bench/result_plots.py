@@ -2,7 +2,7 @@
 
     python bench/result_plots.py docs/figures/results
 
-    stability-forest.svg     shift of attention of the main rows, ratio to vanilla: bench/records/stability.jsonl
+    stability-forest.svg     shift of attention of the main rows, ratio to vanilla: bench/records/stability-*.jsonl.gz
     stability-accuracy.svg   the same against macro-F1, with the cost of each technique
     synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl; the long
                              student, which has groups of both tables: synonym_groups_long_student.jsonl
@@ -41,7 +41,7 @@ from scipy.stats import t as student
 import published_page as published
 from movies_table import load as load_movies
 from stability_page import LABELS
-from stability_records import STUDY, read
+from stability_records import study_records
 from stability_statistics import difference, ratio
 from stability_table import Rows, _compared, rows_of, with_first_seeds
 from synonym_table import BASE
@@ -96,7 +96,7 @@ FOREST_ROWS = (
 
 
 def stability_rows() -> tuple[Rows, list[str]]:
-    rows = with_first_seeds(rows_of(read(STUDY)[1]))
+    rows = with_first_seeds(rows_of(study_records()))
     return rows, list(rows["vanilla"])
 
 

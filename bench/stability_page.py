@@ -9,14 +9,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import mean
+from statistics import mean, pstdev
 
 import numpy as np
 
-from stability_plan import STARTS_FROM_VANILLA, TEMPERATURES
-from stability_records import STUDY, Record, read
+from stability_plan import SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
+from stability_records import Record, earlier_setting, study_records
 from stability_statistics import Estimate, difference, paired, paired_difference, ratio
-from stability_table import FIRST, SHIFTS, Rows, own_start, rows_of, table, values, with_first_seeds
+from stability_table import FIRST, SHIFTS, Rows, last_settings, own_start, rows_of, table, values, with_first_seeds
 from stability_table import _compared as compared
 from stability_table import _shown as shown
 
@@ -65,7 +65,36 @@ EFFECTS = {
     "flips 3 syn": "label-flip/3-synonyms",
     "comprehensiveness": "comprehensiveness",
 }
-CONTROLLED = ("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble")
+CONTROLLED = (
+    *("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble"),
+    *("vanilla-groups", "word-at-groups", "consensus-groups"),
+)
+SCORED = {
+    "vanilla": "vanilla",
+    "consensus": "consensus",
+    "consensus-word-at": "consensus, word-at teachers",
+    "word-at": "word-at, ε = 0.2",
+    "ensemble": "ensemble",
+    "synonym-augmentation": "synonym augmentation",
+    "vanilla-groups": "vanilla, synonym groups",
+    "word-at-groups": "word-at, synonym groups",
+    "consensus-groups": "consensus, synonym groups",
+}
+GROUPED = {
+    "vanilla-groups": "vanilla, groups",
+    "word-at": "word-at",
+    "word-at-groups": "word-at, groups",
+    "consensus": "consensus",
+    "consensus-groups": "consensus, groups",
+}
+GROUPED_RATIOS = {
+    **{name: f"jensen-shannon/{probe}" for name, probe in (("PGD", "pgd-attention"), ("3 syn", "3-synonyms"))},
+    **{name: f"jensen-shannon/{probe}" for name, probe in (("3 held-out", "3-held-out"), ("1 WordNet", "1-wordnet"))},
+    "flips 3 syn": "label-flip/3-synonyms",
+    "flips 3 held-out": "label-flip/3-held-out",
+    "flips 1 WordNet": "label-flip/1-wordnet",
+    "comprehensiveness": "comprehensiveness",
+}
 PARTS = {
     FIRST: FIRST,
     "anchored": "anchored",
@@ -120,7 +149,8 @@ def effects(rows: Rows, settings: list[str]) -> str:
 
 
 def ranks(rows: Rows, settings: list[str]) -> str:
-    plain = [mean(mean(values(rows["vanilla"], key, [s])[s]) for s in settings) for key in RANKS.values()]  # type: ignore[index]
+    last = last_settings(rows)
+    plain = [mean(mean(values(rows["vanilla"], key, [s])[s]) for s in last) for key in RANKS.values()]  # type: ignore[index]
     lines = [["vanilla, as it is", *(f"{value:.3f}" for value in plain)]]
     for row, label in _present(rows):
         lines.append(
@@ -137,7 +167,7 @@ def flatness(rows: Rows, settings: list[str]) -> str:
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
     for row in (row for row in CONTROLLED if row in rows):
-        here = [s for s in settings if s in rows[row] and all(s in rows[f"tempered-{t}"] for t in TEMPERATURES)]
+        here = [s for s in settings if s in rows[row]]
         flat = _gain(rows, row, here)
         alone = [f"{np.exp(np.mean([_tempered(rows, row, s, key) for s in here])):.2f}" for key in keys.values()]
         measured = [_value(rows, row, key, here) for key in keys.values()]
@@ -164,7 +194,12 @@ def _value(rows: Rows, row: str, key: str, settings: list[str]) -> str:
 
 
 def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
-    """ln of the ratio to vanilla, interpolated at the row's normalized entropy between temperatures 1, 1.5, 2 and 3."""
+    """ln of the ratio to vanilla, interpolated at the row's normalized entropy between temperatures 1, 1.5, 2 and 3.
+
+    The curve is of the earlier run where the last one lacks it.
+    """
+    gain = _gain(rows, row, [setting])
+    setting = setting if setting in rows["tempered-1.5"] else earlier_setting(setting)
     own = {setting: {seed: rows["vanilla"][setting][seed] for seed in rows["tempered-1.5"][setting]}}
     entropies, logs = [0.0], [0.0]
     for t in TEMPERATURES:
@@ -173,7 +208,7 @@ def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
         entropies.append(mean(here[setting]) - mean(plain[setting]))  # type: ignore[index]
         ours, theirs = (values(part, key, [setting]) for part in (runs, own))
         logs.append(float(np.log(paired(ours, theirs).value)))  # type: ignore[arg-type]
-    return float(np.interp(_gain(rows, row, [setting]), entropies, logs))
+    return float(np.interp(gain, entropies, logs))
 
 
 def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
@@ -208,13 +243,42 @@ def against_start(rows: Rows, labels: Mapping[str, str], settings: list[str], fo
 def _present(rows: Rows) -> list[tuple[str, str]]:
     """Rows with their labels; of a row that lacks a setting, with the number of those it has."""
     counts = {row: len(rows[row]) for row in LABELS if row in rows}
-    whole = len(rows["vanilla"])
+    whole = len(last_settings(rows))
     return [(row, LABELS[row] + (f" ({n} of {whole} settings)" if n < whole else "")) for row, n in counts.items()]
 
 
-def tables(file: Path = STUDY) -> dict[str, str]:
+def scores(rows: Rows) -> str:
+    """Macro-F1 of the main rows by data set, mean ± standard deviation over seeds."""
+    lines = []
+    for row, label in SCORED.items():
+        cells = []
+        for setting in SETTINGS:
+            own, earlier = rows[row].get(setting), rows[row].get(earlier_setting(setting))
+            found = [record["macro-f1"] for record in (own or earlier or {}).values()]
+            mark = "" if own else " †"
+            cells.append(f"{mean(found):.3f} ± {pstdev(found):.3f}{mark}" if found else "")
+        lines.append([f"{label} ({max(map(len, rows[row].values()))})", *cells])
+        if row == "vanilla":  # beside the earlier rows of a setting that the last run does not have complete
+            earlier = [rows[row][earlier_setting(s)] for s in SETTINGS if earlier_setting(s) in rows["consensus"]]
+            found = [record["macro-f1"] for runs in earlier for record in runs.values()]
+            lines.append(["vanilla, earlier run (25)", "", "", "", f"{mean(found):.3f} ± {pstdev(found):.3f} †"])
+    return table(["", "SST-2", "Rotten Tomatoes", "emotion", "hate"], lines)
+
+
+def grouped(rows: Rows) -> str:
+    """Rows with and without synonym groups, on the data sets that all of them have."""
+    settings = list(rows["consensus-groups"])
+    lines = []
+    for row, label in GROUPED.items():
+        first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
+        cells = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in GROUPED_RATIOS.values()]
+        lines.append([label, first, *cells])
+    return table(["", "macro-F1", *GROUPED_RATIOS], lines)
+
+
+def tables() -> dict[str, str]:
     """Title -> table."""
-    _, records = read(file)
+    records = study_records()
     rows = with_first_seeds(rows_of(records))
     settings = list(rows["vanilla"])
     seeds = {(r["setting"], r["row"]): r for r in records if r["phase"] == "seeds"}
@@ -222,6 +286,8 @@ def tables(file: Path = STUDY) -> dict[str, str]:
         "Shift of attention, ratio to vanilla": shifts(rows, seeds, settings),
         "Rank-based stability, difference from vanilla": ranks(rows, settings),
         "Effect on the model": effects(rows, settings),
+        "Macro-F1 by setting": scores(rows),
+        "Synonym groups": grouped(rows),
         "Flatness control": flatness(rows, settings),
         "Parts, SST-2": one_setting(rows, PARTS),
         "SEAT's terms, SST-2": one_setting(rows, ABLATION),

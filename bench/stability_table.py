@@ -8,12 +8,11 @@ bench/stability_statistics.py defines ratios, differences and intervals.
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 from statistics import geometric_mean, mean, pstdev
 from typing import Any
 
-from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
-from stability_records import SELECTION, STUDY, Record, read
+from stability_plan import GRID, SEEDS, SELECTION_PROBES, SETTINGS, STARTS_FROM_VANILLA
+from stability_records import EARLIER, SELECTION, STUDY, Record, read, study_records
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 
 PROBES = {
@@ -58,11 +57,14 @@ ABSOLUTE = {
 }
 NOTES = """# Stability: all tables
 
-`bench/stability_table.py` makes this page from `bench/records/{file}`. See [stability.md](stability.md).
+`bench/stability_table.py` makes this page. See [stability.md](stability.md).
 
+- Last run: `bench/records/{file}`, {jobs} records.
 - Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.
-- {jobs} records, {hours:.1f} process hours.
-- Settings were selected with commit `{selection}` (`bench/records/{selection_file}`), and not again for this run.
+- Settings whose name ends in `(79c48bc)` are of an earlier run, `bench/records/{earlier_file}`. They have the rows
+  that the last run lacks, and are divided by the vanilla models of the earlier run.
+- "All settings" has every row once in each of the four data sets, if it was run there.
+- Configurations were selected with commit `{selection}` (`bench/records/{selection_file}`), and not again.
 - JSD: Jensen–Shannon divergence between original and perturbed attention, in nats.
 - Δp: total variation between predictions. comp, suff: comprehensiveness and sufficiency.
 - top-7: overlap of the seven top-weighted words. τ: Kendall's τ_b between the two orders of the words.
@@ -93,9 +95,14 @@ def rows_of(records: Iterable[Record]) -> Rows:
 
 
 def with_first_seeds(rows: Rows) -> Rows:
-    """The rows, after one with the vanilla models of seeds 0 to 4."""
-    first = {s: {seed: runs[seed] for seed in range(SEEDS)} for s, runs in rows["vanilla"].items()}
+    """The rows, after one with the vanilla models of seeds 0 to 4 of the last run."""
+    first = {s: {seed: rows["vanilla"][s][seed] for seed in range(SEEDS)} for s in last_settings(rows)}
     return {FIRST: first, **rows}
+
+
+def last_settings(rows: Rows) -> list[str]:
+    """The settings of the last run."""
+    return [s for s in rows["vanilla"] if s in SETTINGS]
 
 
 def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
@@ -227,13 +234,14 @@ def substitutions(rows: Rows) -> str:
     return table(header, lines)
 
 
-def page(file: Path = STUDY, selection_file: Path = SELECTION) -> str:
-    (origin, records), (earlier, tried) = read(file), read(selection_file)
+def page() -> str:
+    origin, (earlier, tried) = read(STUDY)[0], read(SELECTION)
+    records = study_records()
     rows = rows_of(records)
     settings = list(rows["vanilla"])
     shown = with_first_seeds(rows)
-    names = {"file": file.name, "selection_file": selection_file.name, "selection": earlier["commit"], "first": FIRST}
-    parts = [NOTES.format(hours=origin["seconds"] / 3600, **names, **origin)]
+    files = {"file": STUDY.name, "earlier_file": EARLIER.name, "selection_file": SELECTION.name}
+    parts = [NOTES.format(selection=earlier["commit"], first=FIRST, **files, **origin)]
 
     def compare(title: str, where: list[str]) -> None:
         ratios, orders = {**SHIFTS, **MODEL_RATIOS}, {**OVERLAPS, **ORDERS}

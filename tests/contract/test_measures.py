@@ -230,7 +230,15 @@ def test_every_measure_has_a_reference_a_sentence_and_a_citation():
     steps = {  # of those that are listed
         "correctness_measures": ("calibration_gaps", "set_scores"),
         "faithfulness_measures": ("aopc", "probability_drops"),
-        "plausibility_measures": ("micro", "random_average_precision", "rates", "tally"),
+        "plausibility_measures": (
+            "micro",
+            "random_auprc",
+            "random_average_precision",
+            "random_mass",
+            "random_tally",
+            "rates",
+            "tally",
+        ),
         "shortcut_measures": (
             "position_leaks",
             "position_features",

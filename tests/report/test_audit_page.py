@@ -30,6 +30,8 @@ from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, QUESTIONS, SHORT_QUESTIONS, _section
 from steadygaze.report.page import deciding_sentence
+from steadygaze.results.explanation import Explanations
+from steadygaze.results.formatting import ONE_CLASS
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Shift, Verdict
@@ -73,6 +75,7 @@ def test_the_parts_come_in_their_order(html):
         ("numbers", "All numbers"),
         ("absent", "Checks that do not apply"),
         ("made", "How it was made, and how to check it"),
+        ("glossary", "Glossary"),
     ]
     anchors = re.findall(r'href="#([\w-]+)"', html)
     assert {"verdicts", "made"} <= set(anchors) <= set(re.findall(r'id="([\w-]+)"', html))
@@ -105,7 +108,7 @@ def test_every_answer_leads_to_its_card(html):
     assert [question for _, question in links] == [SHORT_QUESTIONS[verdict.key] for verdict in VERDICTS]
     assert [question for _, question in cards] == [QUESTIONS[verdict.key] for verdict in VERDICTS]
     cards = html[html.index('id="verdicts"') :]
-    assert all(f'<span class="aside">{verdict.title}</span>' in cards for verdict in VERDICTS)
+    assert all(f'href="#term-{verdict.key}">{verdict.title}</a></span></h3>' in cards for verdict in VERDICTS)
 
 
 def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
@@ -119,6 +122,44 @@ def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deci
     ) in text
     assert 'aria-label="0.071 (0.060 to 0.082) on an axis from 0 to 0.14: yes up to 0.05, no from 0.1 up."' in html
     assert "… −0.1 yes from 0.05 up no up to 0.02 0.5 … comprehensiveness/above-random Drop of the predicted " in text
+
+
+def test_properties_measures_and_perturbations_link_to_their_sentence_at_the_end_of_the_page(html, text):
+    glossary = text[text.rindex("Glossary") :]
+    for sentence in (
+        "Stability Does the explanation stay the same under small changes of the text?",
+        "comprehensiveness Drop of the predicted ",
+        "jensen-shannon Shift of the explanation: Jensen–Shannon divergence in nats (Lin 1991). Range 0 to 0.693",
+        "3-synonyms Three words substituted by synonyms.",
+    ):
+        assert sentence in glossary, sentence
+    assert "auprc" not in glossary  # it has no value
+    links = re.findall(r'<a class="term" href="#(term-[\w-]+)">(.+?)</a>', html)
+    assert ("term-jensen-shannon", "jensen-shannon/<wbr>3-synonyms") in links
+    assert ("term-jensen-shannon", "Jensen-Shannon divergence") in links
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert {anchor for anchor, _ in links} <= set(ids)
+
+
+def test_a_model_with_one_predicted_class_is_named_in_the_summary():
+    facts = {**full_report().facts, ONE_CLASS: "'positive'"}
+    head = plain_text(full_report(facts=facts, plots={}).to_html()).partition("Verdicts")[0]
+    assert "The model predicts 'positive' for every text, so that its explanations show little" in head
+    assert "for every text" not in plain_text(full_report(plots={}).to_html()).partition("Verdicts")[0]
+
+
+def test_all_texts_with_human_rationales_are_on_the_page_five_of_them_open():
+    one = explanation("It is superb.", {"superb": 0.7}, "positive", 0.8)
+    texts = Explanations(replace(one, rationales=((6, 12),)) for _ in range(26))
+    found = row("token-f1", 0.61, 0.02, note="chance level 0.250, for a random choice or order of words")
+    page = full_report(explanations=texts, plots={}, shifts=(), evaluation=None, rows=(found,)).to_html()
+    assert page.count("<h4>Human rationale</h4>") == 26
+    before, folded = page.split("<summary>Show all: 21 more</summary>")
+    assert before.count("<h4>Human rationale</h4>") == 5
+    assert folded.partition("</details>")[0].count("<h4>Human rationale</h4>") == 21
+    said = "26 of the 26 explained texts have a human rationale. token-f1 of the explanation: 0.610 (0.590 to 0.630)"
+    assert f"{said}; chance level 0.250, for a random choice or order of words." in plain_text(page)
 
 
 def test_a_number_without_an_axis_has_its_bounds_in_words():
@@ -197,7 +238,7 @@ def test_measures_that_do_not_apply_are_listed_together_with_the_reason(html, te
 
 
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
-    text = Outline(full_report(plots={}, sections={}).to_html()).text
+    text = Outline(full_report(plots={}, sections={}).to_html()).text.rpartition("Glossary")[0]
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
     assert text.count(STABILITY_TITLE) == 2  # a card, a heading
 

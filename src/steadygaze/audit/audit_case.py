@@ -299,6 +299,8 @@ class Finding:
     interval: tuple[float, float] | None = None
     n: int = 0
     """The number of texts behind `value`."""
+    chance: Tensor | None = None
+    """The expected values of a random explanation: (N,), or () beside `value`."""
 
     @property
     def key(self) -> MeasureKey:

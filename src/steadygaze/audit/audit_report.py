@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from steadygaze.audit.audit_case import (
     AuditCase,
@@ -29,7 +30,7 @@ from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.token_alignment import coverage
 from steadygaze.results.evaluation import accuracy_below_baseline, exchanged_classes, overlap_sentence, written_labels
-from steadygaze.results.formatting import count_text
+from steadygaze.results.formatting import ONE_CLASS, constant_prediction, count_text, number
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
@@ -97,6 +98,7 @@ def build_report(audited: AuditFindings) -> Report:
             if training_texts is None
             else {"training texts": _training_texts(training_texts, len(prepared.examples))}
         ),
+        **_constant_label(prepared),
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
@@ -105,10 +107,10 @@ def build_report(audited: AuditFindings) -> Report:
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
-    overlap = overlap_sentence(training_texts, len(prepared.examples))
+    overlap, constant = overlap_sentence(training_texts, len(prepared.examples)), constant_prediction(facts)
     notes = (
         *([] if overlap is None else [f"{overlap}."]),
-        *_constant_label(prepared),
+        *([f"{constant}: explanations say little about such a model."] if constant else []),
         *_below_baseline(prepared),
         *_leakage(rows, selecting_explainers(prepared.case)),
         *(f"{sentence}." for sentence in tokens.warnings()),
@@ -152,7 +154,7 @@ def _row(finding: Finding, common_settings: Settings) -> Row:
         return Row(finding.measure, float("nan"), 0, None, settings, f"not applicable, because {finding.absent}")
     if finding.value is not None:
         n = int(settings.pop("n", finding.n))
-        return Row(finding.measure, finding.value, n, finding.interval, settings, finding.note)
+        return Row(finding.measure, finding.value, n, finding.interval, settings, _note(finding.note, finding.chance))
     assert finding.values is not None
     values = finding.values[finding.values.isfinite()]
     if not len(values):
@@ -162,16 +164,25 @@ def _row(finding: Finding, common_settings: Settings) -> Row:
     note = finding.note or (
         f"of {count_text(len(values), 'text')}: the other {left:,} were not sampled, or have no value" if left else ""
     )
+    note = _note(note, None if finding.chance is None else finding.chance[finding.values.isfinite()])
     proportion = measure_of(finding.measure).proportion
     return mean_row(finding.measure, values.tolist(), settings, note=note, proportion=proportion)
 
 
-def _constant_label(prepared: PreparedCase) -> tuple[str, ...]:
+def _note(note: str, chance: Tensor | None) -> str:
+    """The note with the mean of the expected values of a random explanation, if there are any."""
+    level = (
+        "" if chance is None else f"chance level {number(float(chance.mean()))}, for a random choice or order of words"
+    )
+    return "; ".join(filter(None, [note, level]))
+
+
+def _constant_label(prepared: PreparedCase) -> dict[str, str]:
+    """The only predicted class, as a fact."""
     codes = set(prepared.case.probs.argmax(-1).tolist())
     if len(codes) > 1 or len(prepared.case) == 1:
-        return ()
-    label = prepared.adapter.classes[codes.pop()]
-    return (f"The model predicts {label!r:.80} for every text: explanations say little about such a model.",)
+        return {}
+    return {ONE_CLASS: f"{prepared.adapter.classes[codes.pop()]!r:.80}"}
 
 
 def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:

@@ -1,23 +1,34 @@
 """The audit page: one HTML file without scripts or external files, rendered from a Report by audit.html.jinja."""
 
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
-from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
+from steadygaze.report.page import (
+    Axis,
+    DecidingRow,
+    axis,
+    axis_sentence,
+    deciding_rows,
+    deciding_sentence,
+    measure_sentence,
+    templates,
+)
 from steadygaze.report.plot_data import pictures, reliability_picture
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import (
     ICONS,
     audit_subject,
+    constant_prediction,
     explainer_name,
     interval,
     measure_noun,
@@ -209,13 +220,14 @@ OTHER = "Other numbers"
 FILTERED_CLASSES = 8
 """Most classes with a filter; audit.css has a rule for each."""
 OPEN, OPEN_ERRORS, RATIONALES = 2, 5, 5
-"""Texts shown per perturbation, and wrong predictions; the others are collapsed.  Texts with human rationales."""
+"""Texts shown per perturbation, wrong predictions and texts with human rationales; the others are collapsed."""
 
 
 def render(report: Report) -> str:
     pairs = [(shift, text_pair(shift)) for shift in report.shifts]
     noun = measure_noun(report.facts.get("explanation", ""))
-    collapsed = _collapsed(report, noun)
+    collapsed, rationales, terms = _collapsed(report, noun), _rationales(report), _glossary(report)
+    anchors = {name: anchor for part in terms.values() for name, anchor, _ in part}
     html = (
         templates()
         .get_template("audit.html.jinja")
@@ -224,6 +236,7 @@ def render(report: Report) -> str:
             icons=ICONS,
             lead=audit_subject(report.facts),
             paragraph=summary_paragraph(report),
+            one_class=bool(constant_prediction(report.facts)),
             summary=_summary(report),
             cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
             questions=QUESTIONS,
@@ -235,12 +248,14 @@ def render(report: Report) -> str:
             noun=noun,
             collapsed=collapsed,
             aloud=axis_sentence,
-            rationales=_rationales(report),
+            rationales=rationales,
+            open_rationales=RATIONALES,
+            agreement=_agreement(report),
             reliability=reliability_picture(report.evaluation),
             wrong=_wrong(report),
             wrong_total=_wrong_total(report),
             wrong_legend=_text_legend([error.explanation for error in _wrong(report) if error.explanation]),
-            rationale_legend=_text_legend([e for _, e in _rationales(report)]),
+            rationale_legend=_text_legend([e for _, e in rationales]),
             open_errors=OPEN_ERRORS,
             wrong_classes=_wrong_classes(report),
             extremes=_extremes(pairs),
@@ -251,6 +266,9 @@ def render(report: Report) -> str:
             pictures=pictures(report),
             groups=_groups(report),
             absent=_absent(report),
+            glossary=terms,
+            anchors=anchors,
+            term_of=partial(_term, report),
             command=shlex.join(report.command),
             deciding_sentence=partial(deciding_sentence, report),
             decides={name for verdict in report.verdicts for name in verdict.rows},
@@ -261,8 +279,13 @@ def render(report: Report) -> str:
 
 def _rationales(report: Report) -> list[tuple[Explanation, Explanation]]:
     """Texts with a human rationale: the words of the rationale highlighted, and the explanation."""
-    annotated = (e for e in map(excerpt, report.explanations) if e.rationales)
-    return [(_human(e), e) for e in islice(annotated, RATIONALES)]
+    return [(_human(e), e) for e in map(excerpt, report.explanations) if e.rationales]
+
+
+def _agreement(report: Report) -> Row | None:
+    """The token F1 against human rationales; its note has the chance level."""
+    rows = (report.find(name) for name in ("token-f1/selected", "token-f1"))
+    return next((row for row in rows if row is not None and row.n), None)
 
 
 def _human(e: Explanation) -> Explanation:
@@ -379,6 +402,37 @@ def _section(measure: str, headings: Mapping[str, str]) -> str:
     same_probe = {headings[name] for name in keys if key.probe and keys[name].probe == key.probe}
     same_measure = {headings[name] for name in keys if keys[name].measure == key.measure}
     return next((min(group) for group in (same_probe, same_measure) if len(group) == 1), OTHER)
+
+
+Terms = list[tuple[str, str, str]]
+"""Name, anchor and sentence."""
+
+
+def _glossary(report: Report) -> dict[str, Terms]:
+    """The properties of the verdicts, and the measures and perturbations of the scores, by heading."""
+    rows = [row for row in report.rows if row.n]
+    measures = {name: report.measures[name] for row in rows if (name := _term(report, row.measure))}
+    probes = dict.fromkeys(row.key.probe for row in rows if row.key.probe in report.probes)
+    parts = {
+        "Properties": [(v.title, _anchor(v.key), QUESTIONS[v.key]) for v in report.verdicts if v.key in QUESTIONS],
+        "Measures": [(name, _anchor(name), measure_sentence(fact)) for name, fact in sorted(measures.items())],
+        "Perturbations and comparisons": [(name, _anchor(name), report.probes[name]) for name in probes],
+    }
+    return {heading: terms for heading, terms in parts.items() if terms}
+
+
+def _term(report: Report, measure: str) -> str:
+    """The name under which a measure is described; empty if it is not."""
+    names = (measure, MeasureKey.parse(measure).measure)
+    return next((name for name in names if name in report.measures), "")
+
+
+def _anchor(name: str) -> str:
+    """
+    >>> _anchor("jensen-shannon/adversarial"), _anchor("20%")
+    ('term-jensen-shannon-adversarial', 'term-20-')
+    """
+    return "term-" + re.sub(r"[^\w-]", "-", name)
 
 
 def _absent(report: Report) -> list[tuple[str, list[str]]]:

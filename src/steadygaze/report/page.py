@@ -19,7 +19,7 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import direction, interval, number, short_number, span
 from steadygaze.results.highlight import highlight_html, is_truncated, legend
 from steadygaze.results.report import Report
-from steadygaze.results.row import Fact, Row, Verdict
+from steadygaze.results.row import Better, Fact, Row, Verdict
 
 WIDTH, HEIGHT = 360, 210  # of one panel, in SVG units
 LEFT, RIGHT, TOP, BOTTOM = 48, 340, 40, 166  # of what is plotted in it
@@ -259,9 +259,14 @@ def deciding_sentence(report: Report, row: Row) -> str:
     fact, better = report.meaning(row.measure), report.better(row.measure)
     if fact is None:
         return ""
+    return measure_sentence(fact, better, report.probes.get(row.key.probe, ""))
+
+
+def measure_sentence(fact: Fact, better: Better | None = None, probe: str = "") -> str:
+    """The description of a measure, of its perturbation, its range and its better direction."""
     cite = f" ({fact.citation})" if fact.citation.strip("—") else ""
-    probe = report.probes.get(row.key.probe, "")
-    return f"{fact.sentence.rstrip('.')}{cite}. {probe} Range {span(fact)}; {direction(better)}.".replace("  ", " ")
+    reach = f"Range {span(fact)}; {direction(better or fact.direction)}."
+    return f"{fact.sentence.rstrip('.')}{cite}. {probe} {reach}".replace("  ", " ")
 
 
 def write_explanations(

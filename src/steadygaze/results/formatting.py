@@ -100,6 +100,18 @@ def measure_noun(explainer: str) -> str:
     return {"attention": "attention", "rationale": "selection"}.get(explainer, "weight")
 
 
+ONE_CLASS = "only predicted class"
+"""Name of a fact: the class that a model predicts for every text."""
+
+
+def constant_prediction(facts: Mapping[str, str]) -> str:
+    """
+    >>> constant_prediction({ONE_CLASS: "'happy'"}), constant_prediction({})
+    ("The model predicts 'happy' for every text", '')
+    """
+    return f"The model predicts {facts[ONE_CLASS]} for every text" if ONE_CLASS in facts else ""
+
+
 def audit_subject(facts: Mapping[str, str]) -> str:
     """What was audited, as one line; empty if too little is known.
 

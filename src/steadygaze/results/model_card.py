@@ -15,7 +15,7 @@ from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
-from steadygaze.results.formatting import code, interval, measure_noun, number
+from steadygaze.results.formatting import code, constant_prediction, interval, measure_noun, number
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
 
@@ -195,7 +195,9 @@ def summary_paragraph(report: Report) -> str:
     """What was audited, the answers, the accuracy, the gate, and what follows; empty without verdicts."""
     if not report.verdicts:
         return ""
-    sentences = [_subject(report), *_answers(report)]
+    constant = constant_prediction(report.facts)
+    warning = f"{constant}, so that its explanations show little about how it decides." if constant else ""
+    sentences = [_subject(report), warning, *_answers(report)]
     row = report.find("accuracy")
     if row is not None and row.n:
         sentences += [_accuracy(row), _baseline(report.evaluation)]

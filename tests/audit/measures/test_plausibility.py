@@ -1,6 +1,6 @@
 """Chosen words against marked words, by hand."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
 import sklearn.metrics
@@ -12,7 +12,10 @@ from steadygaze.audit.measures.plausibility_measures import (
     average_precision,
     average_precision_above_random,
     iou_f1,
+    random_auprc,
     random_average_precision,
+    random_mass,
+    random_tally,
     rationale_mass,
 )
 
@@ -169,3 +172,38 @@ def test_texts_without_annotations_have_no_value():
 
 def test_nothing_chosen_anywhere_is_wrong_not_undefined():
     assert plausibility_measures.micro(plausibility_measures.tally(~ALL, tokens("x....."), ALL)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("marked", "chosen"), [(1, 1), (2, 2), (2, 3), (4, 1), (5, 5), (3, 0)])
+def test_the_chance_level_is_the_mean_over_every_choice_of_as_many_words(marked, chosen):
+    """Five words and one that is not read: every set of `chosen` words, enumerated."""
+    read, rationales = tokens("xxxxx."), torch.arange(6).unsqueeze(0) < marked
+    sets = [torch.isin(torch.arange(6), torch.tensor(one)) for one in combinations(range(5), chosen)]
+    selected = torch.stack(sets)
+    many = len(sets)
+    expected = random_tally(selected[:1], rationales, read)
+    overlap, size, words = expected[0].tolist()
+    assert (size, words) == (chosen, marked)
+    for measure, level in zip(
+        SELECTIONS[:3],
+        (overlap / max(size, 1), overlap / words, 2 * overlap / (size + words)),
+        strict=True,
+    ):
+        values = measure(selected, rationales.expand(many, 6), read.expand(many, 6))
+        assert values.double().mean().item() == pytest.approx(level)
+
+
+@pytest.mark.parametrize("marked", range(1, 6))
+def test_the_chance_level_of_a_ranking_is_the_mean_over_every_order(marked):
+    read, rationales = tokens("xxxxx."), torch.arange(6).unsqueeze(0) < marked
+    orders = torch.tensor([[*order, 9] for order in permutations((1.0, 2.0, 3.0, 4.0, 5.0))], dtype=torch.float64)
+    many = len(orders)
+    for measure, level in ((auprc, random_auprc), (rationale_mass, random_mass)):
+        values = measure(orders, rationales.expand(many, 6), read.expand(many, 6))
+        assert values.mean().item() == pytest.approx(level(rationales, read).item())
+
+
+def test_graded_marks_have_their_mean_as_the_chance_level_of_the_mass():
+    grades = torch.tensor([[0.5, 0.25, 0, 0, 1, 1]])
+    assert random_mass(grades, tokens("xxxxx.")).item() == pytest.approx(1.75 / 5)
+    assert random_mass(torch.zeros(1, 6), ALL).isnan().all()

@@ -59,6 +59,12 @@ def test_three_texts_by_hand():
     for measure in MICRO:
         assert findings[measure].value == pytest.approx(2 / 3)
         assert (findings[measure].settings, findings[measure].n) == ({"choose": "as many as marked"}, 2)
+        assert findings[measure].chance == pytest.approx((4 / 4 + 1 / 3) / 3)
+    for measure in ("token-precision", "token-recall", "token-f1", "rationale-mass"):
+        assert findings[measure].chance[:2].tolist() == pytest.approx([2 / 4, 1 / 3]), measure
+    assert findings["average-precision"].chance[:2].tolist() == pytest.approx([49 / 72, 11 / 18])
+    assert findings["auprc"].chance[:2].tolist() == pytest.approx([(49 / 72 + 1 / 2) / 2, (11 / 18 + 1 / 3) / 2])
+    assert findings["iou-f1"].chance is findings["average-precision/above-random"].chance is None
 
 
 def test_words_against_the_label_are_not_the_reason_for_it():

@@ -11,12 +11,16 @@ DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.1.  S: the chosen token
     … above random     the same minus its mean over all orders of the n words, m of them in the rationale:
                        E[AP] = 1/n · ( H_n + (m − 1)/(n − 1) · (n − H_n) ),   H_n = Σ_{i≤n} 1/i
     micro              precision, recall and F1 of the tokens of all texts together
+    chance level       the mean over all choices of |S| among the n words, or over all orders of the weights:
+                       E|S ∩ E| = |S| m / n,   E[rationale mass] = Σ_t e_t / n,   E[AUPRC] = ½ ( E[AP] + m / n )
 
     chosen    S (B,T) bool     rationales  E (B,T) bool     weights  w (B,T)     mask  (B,T) bool
 
 An empty choice scores 0.  A text without a rationale scores NaN.
 
 E[AP]: rank i is a rationale word with probability m/n, and then each earlier rank with (m − 1)/(n − 1).
+E[AUPRC]: recall grows at those ranks; half of the height is P_i, and the other half is P_{i−1}, whose mean is 1 for
+rank 1 and (m − 1)/(n − 1) for the others: (1 + (n − 1)(m − 1)/(n − 1))/n = m/n.
 
 Departs from the paper: F1 is computed for each text and averaged, not from the mean precision and recall.  Adjacent
 spans form one run.  Two runs have a gap between them, so they cannot both overlap half of one run: matches are pairs.
@@ -127,6 +131,24 @@ def random_average_precision(rationales: Tensor, mask: Tensor) -> Tensor:
     first = harmonic[words]
     mean = (first + (marked - 1) / (words - 1).clamp_min(1) * (words - first)) / words.clamp_min(1)
     return _nan_without_rationale(mean, rationales, mask)
+
+
+def random_auprc(rationales: Tensor, mask: Tensor) -> Tensor:
+    """The mean AUPRC over all orders of the words; NaN without a rationale.  (B,T) -> (B,)"""
+    return (random_average_precision(rationales, mask) + random_mass(rationales, mask)) / 2
+
+
+def random_mass(rationales: Tensor, mask: Tensor) -> Tensor:
+    """The mean rationale mass over all orders of the weights: the mean mark of a word.  (B,T) -> (B,)"""
+    marks = rationales.double().masked_fill(~mask, 0.0).sum(-1)
+    return _nan_without_rationale(mass_share(marks, mask.sum(-1)), rationales, mask)
+
+
+def random_tally(selected: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
+    """The mean of `tally` over all choices of as many words; 0 without a rationale.  (B,T) -> (B,3)"""
+    counts = tally(selected, rationales, mask)
+    overlap = mass_share(counts[..., 1] * counts[..., 2], mask.sum(-1))
+    return torch.stack([overlap, counts[..., 1], counts[..., 2]], -1)
 
 
 def token_precision_micro(selected: Tensor, rationales: Tensor, mask: Tensor) -> float:

@@ -8,6 +8,8 @@
     auprc                           the trapezoid area under the precision–recall curve, as in ERASER
     rationale-mass                  share of the weight on the rationale
 
+Most rows note their chance level: the expected value for a random choice of as many words, or a random order.
+
 With as many words as the rationale, precision, recall and F1 of a text are equal.  For a signed saliency, the top words
 are those with the largest positive weight for the predicted class.  NaN for a text without a rationale.
 
@@ -17,7 +19,7 @@ of at least 0.5.
 Correctness: accuracy, macro-F1 and calibration of the predictions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -27,7 +29,7 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import NO_LABELS, AuditCase, Finding, Rows, missing_findings, texts_without_selection
 from steadygaze.audit.measures import correctness_measures, plausibility_measures
-from steadygaze.core.maths.distributions import top_k
+from steadygaze.core.maths.distributions import mass_share, top_k
 from steadygaze.core.types import Batch
 from steadygaze.results.intervals import bootstrap_statistic
 
@@ -47,6 +49,8 @@ OF_WEIGHTS = {
 }
 GRADED = "rationale-mass"
 """The measure that uses graded marks; the others use the words with a mark of at least 0.5."""
+RANDOM = "random "
+"""Before the name of a measure: its expected value for a random choice or order of the words."""
 GRADED_NOTE = "each word counts by its graded mark"
 PAIRS = 1 << 24
 """Word pairs processed at once: some measures compare every pair of words."""
@@ -67,17 +71,44 @@ def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Findi
         selected = top_k(weights, batch.mask, (marked & batch.mask).sum(-1))
         scores = {measure: _in_chunks(of, selected, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
         scores |= {measure: _in_chunks(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
-        if case.grades is not None:
-            grades = case.gather_rows(case.grades, rows, batch)
+        grades = None if case.grades is None else case.gather_rows(case.grades, rows, batch)
+        if grades is not None:
             scores[GRADED] = plausibility_measures.rationale_mass(weights, grades, batch.mask)
-        return {**scores, "tally": plausibility_measures.tally(selected, marked, batch.mask)}
+        tallies = {"tally": plausibility_measures.tally(selected, marked, batch.mask)}
+        tallies[RANDOM + "tally"] = plausibility_measures.random_tally(selected, marked, batch.mask)
+        return {**scores, **tallies, **_random_weights(marked, grades, batch.mask)}
 
     scores = case.gather(f"{name} against rationales", work, case.rows(name))
-    tally = scores.pop("tally")[~texts_without_selection(case, name)]
+    tallies = scores.pop("tally"), scores.pop(RANDOM + "tally")
+    chances = random_agreement(tallies[1], OF_CHOSEN) | {
+        measure: scores.pop(RANDOM + measure) for measure in OF_WEIGHTS if RANDOM + measure in scores
+    }
     for measure, values in scores.items():
         note = GRADED_NOTE if measure == GRADED and case.grades is not None else ""
-        yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {}, note)
-    yield from pooled_agreement(case, name, tally, MICRO, CHOOSE)
+        settings = CHOOSE if measure in OF_CHOSEN else {}
+        yield Finding(measure, values, name, settings, note, chance=chances.get(measure))
+    explained = ~texts_without_selection(case, name)
+    yield from pooled_agreement(case, name, tallies[0][explained], tallies[1][explained], MICRO, CHOOSE)
+
+
+def _random_weights(marked: Tensor, grades: Tensor | None, mask: Tensor) -> dict[str, Tensor]:
+    """The mean of each measure over all orders of the weights.  (B,T) -> (B,)"""
+    return {
+        f"{RANDOM}average-precision": plausibility_measures.random_average_precision(marked, mask),
+        f"{RANDOM}auprc": plausibility_measures.random_auprc(marked, mask),
+        f"{RANDOM}{GRADED}": plausibility_measures.random_mass(marked if grades is None else grades, mask),
+    }
+
+
+def random_agreement(tally: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
+    """Precision, recall and F1 of random words, from `random_tally` (N,3), under those of the names that start so."""
+    overlap, selected, marked = tally.unbind(-1)
+    scores = {
+        "token-precision": mass_share(overlap, selected),
+        "token-recall": mass_share(overlap, marked),
+        "token-f1": mass_share(2 * overlap, selected + marked),
+    }
+    return {name: scores[name.partition("/")[0]] for name in names if name.partition("/")[0] in scores}
 
 
 def _in_chunks(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
@@ -89,10 +120,10 @@ def _in_chunks(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
 
 
 def pooled_agreement(
-    case: AuditCase, name: str, tally: Tensor, names: Sequence[str], settings: dict[str, str]
+    case: AuditCase, name: str, tally: Tensor, random: Tensor, names: Sequence[str], settings: dict[str, str]
 ) -> Iterator[Finding]:
-    """Precision, recall and F1 pooled over all texts, under these names."""
-    tally = tally[tally[:, 2] > 0]
+    """Precision, recall and F1 pooled over all texts, under these names; `random`: the tally of random words."""
+    tally, random = tally[tally[:, 2] > 0], random[tally[:, 2] > 0]
     if not len(tally):
         yield from (Finding(measure, explainer=name, absent=NO_RATIONALES) for measure in names)
         return
@@ -101,11 +132,13 @@ def pooled_agreement(
         return plausibility_measures.rates(counts[draws].sum(1))[:, index]
 
     counts = tally.numpy()  # NumPy is faster than torch for the bootstrap
-    n = len(tally)
+    n, chances = len(tally), torch.tensor(plausibility_measures.micro(random))
     for index, measure in enumerate(names):
         value, statistic = float(rate(np.arange(n)[None], index)[0]), partial(rate, index=index)
         interval = bootstrap_statistic(statistic, n, seed=case.config.seed) if n > 1 else None
-        yield Finding(measure, value=value, interval=interval, explainer=name, settings=settings, n=n)
+        yield Finding(
+            measure, value=value, interval=interval, explainer=name, settings=settings, n=n, chance=chances[index]
+        )
 
 
 def correctness(case: AuditCase) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from torch import Tensor
 from steadygaze.audit.audit_case import AuditCase, Finding, Rows, missing_findings, selecting_explainers
 from steadygaze.audit.measures import measure_names, plausibility_measures
 from steadygaze.audit.measures import plausibility_measures as measure
-from steadygaze.audit.protocols.plausibility import NO_RATIONALES, pooled_agreement
+from steadygaze.audit.protocols.plausibility import NO_RATIONALES, pooled_agreement, random_agreement
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
@@ -110,12 +110,16 @@ def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Findi
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         weights, marked = (case.gather_rows(values, rows, batch) for values in (case.saliency(name), rationales))
         scores = {name: score(weights != 0, marked, batch.mask).double() for name, score in AGREEMENT.items()}
-        return {**scores, "tally": plausibility_measures.tally(weights != 0, marked, batch.mask)}
+        tallies = (of(weights != 0, marked, batch.mask) for of in (measure.tally, measure.random_tally))
+        return {**scores, **dict(zip(("tally", "random tally"), tallies, strict=True))}
 
     scores = case.gather(f"selection by {name} against rationales", work, case.rows(name))
-    tally = scores.pop("tally")
-    yield from (Finding(measure_name, values, name) for measure_name, values in scores.items())
-    yield from pooled_agreement(case, name, tally, MICRO, {})
+    tally, random = scores.pop("tally"), scores.pop("random tally")
+    chances = random_agreement(random, AGREEMENT)
+    yield from (
+        Finding(measure_name, values, name, chance=chances[measure_name]) for measure_name, values in scores.items()
+    )
+    yield from pooled_agreement(case, name, tally, random, MICRO, {})
 
 
 def knows_sentences(case: AuditCase) -> bool:

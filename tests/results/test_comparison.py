@@ -236,3 +236,23 @@ def test_the_page_has_a_summary_in_words_and_can_show_significant_differences_on
     alone = full(standings=full().standings[:1]).to_html()
     assert alone.count('<tr class="row">') == 3
     assert ".table:has(#measures-marked:checked) .row:not(.marked) { display: none; }" in page
+
+
+def test_a_comparison_prints_as_its_table_and_its_repr_is_one_line():
+    comparison = full()
+    printed = str(comparison)
+    assert re.search(r"technique +macro-F1 ↑ +JSD noise ↓ +collapsed\nvanilla +0\.900 +0\.100 +no, 0 of 2\n", printed)
+    assert "silent: collapsed." in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    assert repr(comparison) == "<Comparison of vanilla, steady, silent: 2 seeds, 3 measures>"
+    assert "<pre>" in comparison._repr_html_()
+    assert "\x1b" not in printed
+
+
+def test_a_comparison_as_a_data_frame_has_a_row_per_technique_and_measure():
+    frame = full().to_pandas().set_index(["technique", "measure"])
+    assert len(frame) == 9
+    assert math.isnan(frame.loc[("vanilla", F1), "difference"])
+    found = frame.loc[("steady", NOISE)]
+    assert (found["value"], found["difference"], found["p"], found["mark"]) == (0.04, -0.06, 0.0004, "better")
+    assert (found["difference_low"], found["difference_high"]) == pytest.approx((-0.065, -0.055))

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,8 +26,8 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell
-from steadygaze.study.cells import pairwise_divergence, references
-from steadygaze.study.compare import StudyRuntime, begin
+from steadygaze.study.cells import ComparisonJob, pairwise_divergence, references
+from steadygaze.study.compare import StudyRuntime, _used_settings, begin, finish
 from steadygaze.study.engine import run_round
 from steadygaze.study.executor import InProcess
 from steadygaze.study.study_data import load_study_data
@@ -399,6 +400,30 @@ def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path,
     assert direct.stored_.description.text["small_data"] is small
     assert fingerprint(vanilla.stored_.model) == fingerprint(direct.stored_.model)
     assert student.stored_.description.references == [fingerprint(vanilla.stored_.model)]
+    used = _used_settings(ComparisonJob(config, study, folder, "cpu", ()), "vanilla")
+    assert (used["batch_size"], used["hidden"], used["small_data"]) == ((8, 4, True) if small else (32, 4, False))
+
+
+def test_the_settings_of_the_page_are_those_of_the_trained_models(done, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(done, folder)
+    config = config_with(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS)
+    for name in TWO:
+        file = StudyFolder(folder).cell(name, 0) / "model" / "config.json"
+        stored = json.loads(file.read_text())
+        stored["training"]["batch_size"] = 8 if name == "vanilla" else 16
+        stored["architecture"]["word_dropout"] = 0.3
+        file.write_text(json.dumps(stored | {"vectors": "glove-50d"}))
+    job = begin(config, StudyRuntime(folder, device="cpu"))
+    used = [_used_settings(job, name) for name in TWO]
+    assert [one["batch_size"] for one in used] == [8, 16]
+    assert [one["word_dropout"] for one in used] == [0.3, 0.3]
+    assert [one["vectors"] for one in used] == ["glove-50d"] * 2
+    comparison = finish(job, StudyRuntime(folder, device="cpu"))
+    assert (comparison.settings["word_dropout"], comparison.settings["hidden"]) == (0.3, 4)
+    assert [result.settings["batch_size"] for result in comparison.standings] == [8, 16]
+    shutil.rmtree(StudyFolder(folder).cell("vanilla", 0) / "model")
+    assert _used_settings(job, "vanilla")["batch_size"] == 32
 
 
 @pytest.mark.slow

@@ -3,12 +3,21 @@
 Every score is a Row; its difference from the baseline has an interval and a corrected p-value.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal
+from html import escape
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.results.evaluation import data_frame, render_text
+from steadygaze.results.formatting import count_text
 from steadygaze.results.row import Answer, Better, MeasureKey, Row, SavedResult, json_values
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import RenderableType
 
 Mark = Literal["better", "worse", "differs", "bought", ""]
 """A significant difference from the baseline.  `differs`: the measure has no better direction.  `bought`: better, but
@@ -87,8 +96,10 @@ class TechniqueResult:
         return [measure for measure, entry in self.entries.items() if entry.mark == mark]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(SavedResult):
+    """The result of `sg.compare`; `print` shows its table."""
+
     renderer: ClassVar[str] = "steadygaze.report.study_pages:render_comparison"
 
     columns: tuple[Column, ...]
@@ -97,7 +108,7 @@ class Comparison(SavedResult):
     seeds: tuple[int, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Training settings of all techniques."""
+    """Training settings of all techniques, as they were used."""
     notes: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     """The command line; empty if made in Python."""
@@ -136,6 +147,37 @@ class Comparison(SavedResult):
             "command": list(self.command),
             "versions": dict(self.versions),
         }
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per technique and measure: value, low, high, n, the difference from the baseline, p and mark."""
+        return data_frame(
+            [
+                {"technique": result.technique, **cell.row.columns(), **_difference(cell), "mark": cell.mark}
+                for result in self.standings
+                for cell in result.entries.values()
+            ]
+        )
+
+    def __repr__(self) -> str:
+        names = ", ".join(result.technique for result in self.standings)
+        return f"<Comparison of {names}: {count_text(len(self.seeds), 'seed')}, {len(self.columns)} measures>"
+
+    def __rich__(self) -> "RenderableType":
+        table: RenderableType = resolve_name("steadygaze.report.terminal_tables:ComparisonTable")(self)
+        return table
+
+    def __str__(self) -> str:
+        return render_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _difference(cell: ComparisonCell) -> dict[str, Any]:
+    """The difference from the baseline for a table."""
+    against = cell.against or Difference(math.nan, None, 0)
+    low, high = against.interval or (None, None)
+    return {"difference": against.value, "difference_low": low, "difference_high": high, "p": against.holm}
 
 
 def _standing(result: TechniqueResult) -> dict[str, Any]:

@@ -214,10 +214,7 @@ class Evaluation(JsonResult):
         return table
 
     def __str__(self) -> str:
-        console = Console(width=100, no_color=True)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get()
+        return render_text(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -338,6 +335,14 @@ def _reliability_bin(
     n, right = len(correct), int(correct.sum())
     mean = math.fsum(confidence.tolist()) / n  # exact: the order of the texts does not matter
     return ReliabilityBin(edges[0], edges[1], n, mean, right / n, wilson_interval(right, n))
+
+
+def render_text(result: Any) -> str:
+    """A result with `__rich__` as plain text of 100 columns."""
+    console = Console(width=100, no_color=True)
+    with console.capture() as captured:
+        console.print(result)
+    return captured.get()
 
 
 def data_frame(records: list[dict[str, Any]]) -> "DataFrame":

@@ -1,8 +1,9 @@
 """Run a comparison; the same call resumes an interrupted run and gives the same result."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,15 +12,24 @@ import steadygaze
 from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress, no_progress
+from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.models.inference import best_device
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
-from steadygaze.study.cells import VALUES, ComparisonJob, StudyCell, read
+from steadygaze.study.cells import MODEL, VALUES, ComparisonJob, StudyCell, read
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
 from steadygaze.study.engine import check_finished, choose_executor, run_cells
 from steadygaze.study.executor import Executor, InProcess
-from steadygaze.study.study_data import StudyData, identity, load_study_data, must_equal, own, shared
+from steadygaze.study.study_data import (
+    StudyData,
+    file_digest,
+    identity,
+    load_study_data,
+    must_equal,
+    shared_values,
+    training_settings,
+)
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays
 from steadygaze.study.track_study import track_comparison
 from steadygaze.techniques import own_techniques
@@ -106,16 +116,35 @@ def _comparison(job: ComparisonJob, cells: dict[str, list[StudyCell]], command: 
     config, data = job.config, job.data
     seed_divergence = {name: _seed_divergence(job, name) for name in config.techniques}
     results = technique_results(cells, seed_divergence)
+    used = {name: _used_settings(job, name) for name in config.techniques}
+    common = shared_values(list(used.values()))
+    own = {
+        name: {
+            **asdict(config.training(name).technique),
+            **{key: value for key, value in settings.items() if key not in common},
+        }
+        for name, settings in used.items()
+    }
     return Comparison(
         COLUMNS,
-        with_settings(results, {name: own(config, name) for name in config.techniques}),
+        with_settings(results, own),
         config.numbers,
         facts(config, data),
-        shared(config),
+        common,
         notes(config, data, results),
         command,
         {"steadygaze": steadygaze.__version__, "torch": torch.__version__, "numpy": np.__version__},
     )
+
+
+def _used_settings(job: ComparisonJob, technique: str) -> dict[str, Any]:
+    """The settings of a trained model, some of which depend on the number of texts; the requested ones without it."""
+    requested = training_settings(job.config, technique)
+    stored = read_object_or_empty(job.folder.cell(technique, job.config.seed) / MODEL / "config.json")
+    parts = [part for name in ("architecture", "training", "text") if isinstance(part := stored.get(name), dict)]
+    used = {key: value for part in parts for key, value in part.items() if key != "synonyms"}  # named with its digest
+    vectors = file_digest(job.config.vectors) or stored.get("vectors")
+    return {**{key: used.get(key, value) for key, value in requested.items()}, "vectors": vectors}
 
 
 def _read_cell(job: ComparisonJob, technique: str, seed: int) -> StudyCell:

@@ -134,7 +134,7 @@ def cell_inputs(config: CompareConfig, material: StudyData, device: str, techniq
             **dataclasses.asdict(config.training(technique).technique),
             **technique_source(technique),
         },
-        "settings": _parts(config, technique),
+        "settings": training_settings(config, technique),
         "seed": seed,
         "audit": {"explainer": config.explains(technique), **_audit_inputs(config)},
     }
@@ -189,15 +189,19 @@ def _audit_inputs(config: CompareConfig) -> dict[str, Any]:
 
 def shared(config: CompareConfig) -> dict[str, Any]:
     """Training settings that all techniques share."""
-    parts = [_parts(config, name) for name in config.techniques]
-    return {key: value for key, value in parts[0].items() if all(part[key] == value for part in parts)}
+    return shared_values([training_settings(config, name) for name in config.techniques])
 
 
 def own(config: CompareConfig, technique: str) -> dict[str, Any]:
     """Settings of a technique alone."""
     common = shared(config)
-    differing = {key: value for key, value in _parts(config, technique).items() if key not in common}
+    differing = {key: value for key, value in training_settings(config, technique).items() if key not in common}
     return {**dataclasses.asdict(config.training(technique).technique), **differing}
+
+
+def shared_values(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings with the same value in all mappings."""
+    return {key: value for key, value in settings[0].items() if all(key in s and s[key] == value for s in settings[1:])}
 
 
 def encoder(config: CompareConfig | TuneConfig) -> str:
@@ -220,7 +224,8 @@ def synonyms(config: CompareConfig) -> str | None:
     return file_digest(config.synonyms)
 
 
-def _parts(config: CompareConfig, technique: str) -> dict[str, Any]:
+def training_settings(config: CompareConfig, technique: str) -> dict[str, Any]:
+    """The settings of a technique's training, before those for small datasets are applied."""
     training = config.training(technique)
     text = {**dataclasses.asdict(training.text), "synonyms": file_digest(training.text.synonyms)}
     return {**dataclasses.asdict(training.architecture), **dataclasses.asdict(training.training), **text}

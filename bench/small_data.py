@@ -2,6 +2,7 @@
 
     python bench/small_data.py                     the table of docs/results/small-data.md
     python bench/small_data.py --split held-out    without the test split, for choosing settings
+    python bench/small_data.py --table bench/records/small_data.jsonl    the table of finished fits
 
 Rows:
 
@@ -82,19 +83,24 @@ def run(row: str, corpus: str, size: int, seed: int, split: str, device: str) ->
     from sklearn.metrics import f1_score
     from sklearn.pipeline import make_pipeline
 
+    from steadygaze.core import __version__
     from steadygaze.estimator.text_classifier import TextClassifier
 
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     texts, labels, test_texts, test_labels = cell(corpus, size, seed, split)
-    record: dict[str, Any] = {"row": row, "corpus": corpus, "size": size, "seed": seed}
+    record: dict[str, Any] = {"row": row, "corpus": corpus, "size": size, "seed": seed, "split": split}
     if row in BASELINES:
         model: Any = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000, **BASELINES[row]))
         model.fit(texts, labels)
     else:
         model = TextClassifier(seed=seed, device=device, verbose=False, **OURS[row]).fit(texts, labels)
         record["entropy"] = float(np.mean([entropy(e.weights) for e in model.explain(test_texts[:EXPLAINED])]))
-        record["validation"] = model.stored_.description.best_epoch["macro-f1"]
+        description = model.stored_.description
+        record["validation"] = description.best_epoch["macro-f1"]
+        record |= {"hidden": description.architecture.hidden, "batch_size": description.training["batch_size"]}
+        record |= {"vectors": description.vectors, "steadygaze": __version__, "torch": torch.__version__}
+        record["device"] = device
     record["macro-f1"] = float(f1_score(test_labels, model.predict(test_texts), average="macro"))
     return record
 
@@ -143,7 +149,11 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="JSON lines, one fit each.")
+    parser.add_argument("--table", type=Path, nargs="+", help="Files of --out: print their table, fit nothing.")
     options = parser.parse_args()
+    if options.table:
+        print(table([json.loads(line) for file in options.table for line in file.read_text().splitlines()]))
+        return
     jobs = [
         (row, corpus, size, seed, options.split, options.device)
         for seed in range(options.seeds)

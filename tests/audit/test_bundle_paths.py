@@ -62,15 +62,24 @@ def test_stored_paths_are_resolved_from_the_bundle_and_from_the_working_folder(w
     assert restored_settings({"data": "./data.csv"}, bundle) == {"data": str(work / "data.csv")}
 
 
-def test_a_path_that_no_longer_exists_is_an_error_with_the_locations_and_the_option(work):
+def test_files_that_no_longer_exist_are_one_error_with_the_command(work):
     bundle = work / "runs" / "bundle"
-    places = f"{work / 'runs' / 'gone'} nor {work / 'gone'}"
-    for settings, option in (
-        ({"other_seeds": ["./gone"]}, "--other-seed MODEL"),
-        ({"train": "./gone"}, "--train DATA"),
-    ):
-        with pytest.raises(UserError, match=f"no file exists at {places}; pass its new path with {option}"):
-            restored_settings(settings, bundle)
+    settings = {"model": "./gone", "data": "biased=0.9:../old.csv", "other_seeds": ["./other", "../data.csv"]}
+    with pytest.raises(UserError) as raised:
+        restored_settings(settings, bundle)
+    assert str(raised.value) == (
+        "not found next to the bundle, nor in the working folder: model ./gone, data biased=0.9:../old.csv, "
+        "other_seeds ./other.  Put the path in place of FOLDER:  steadygaze audit FOLDER/gone "
+        f"--data biased=0.9:FOLDER/old.csv --other-seed FOLDER/other --other-seed ../data.csv --verify {bundle}"
+    )
+
+
+def test_the_command_of_that_error_keeps_the_paths_that_were_passed(work):
+    passed = {"model": str(work / "data.csv")}
+    with pytest.raises(UserError, match=r": train ./gone\.  Put the path") as raised:
+        restored_settings({**passed, "train": "./gone", "data": "sst2"}, work / "runs" / "bundle", passed)
+    command = f"steadygaze audit {work / 'data.csv'} --train FOLDER/gone --verify {work / 'runs' / 'bundle'}"
+    assert str(raised.value).endswith(command)
 
 
 def test_what_is_done_to_a_corpus_stays_before_its_path(work):

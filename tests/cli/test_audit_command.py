@@ -280,16 +280,16 @@ def test_no_folder_of_this_machine_is_in_the_rationales(audit, canned, here, tmp
         assert os.fsencode(here.parent) not in file.read_bytes()
 
 
-def test_a_model_or_data_that_moved_is_an_error_with_the_searched_locations(audit, command, canned, here, tmp_path):
+def test_a_model_or_data_that_moved_is_an_error_with_the_command(audit, command, canned, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     moved = tmp_path / "far" / "rationales"
     shutil.move(tmp_path / "bundle", moved)
     ended = command("audit", "--verify", str(moved))
     assert ended.code == 2
-    assert str(tmp_path / here.name / "model") in ended.err
-    assert "pass its new path with MODEL and --verify" in ended.err
+    assert f"not found next to the bundle, nor in the working folder: model ../{here.name}/model, data " in ended.err
+    assert f"steadygaze audit FOLDER/model --data FOLDER/held.csv --verify {moved}" in ended.err
     ended = command("audit", here / "model", "--verify", str(moved))
-    assert "with --data DATA and --verify" in ended.err
+    assert f"steadygaze audit {here / 'model'} --data FOLDER/held.csv --verify {moved}" in ended.err
     assert command("audit", here / "model", "--data", here / "held.csv", "--verify", str(moved)).code == 0
 
 

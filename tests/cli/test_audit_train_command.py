@@ -118,7 +118,7 @@ def test_training_data_are_resolved_from_the_bundle_in_any_working_folder(audit,
     moved = train.rename(tmp_path / "moved.csv")
     ended = commands.run(capsys, *verify, "--device", "cpu")
     assert ended.code == 2
-    assert "pass its new path with --train DATA and --verify" in " ".join(ended.err.split())
+    assert "steadygaze audit --train FOLDER/train.csv --verify" in " ".join(ended.err.split())
     assert commands.run(capsys, *verify, "--train", moved, "--device", "cpu").code == 0
 
 

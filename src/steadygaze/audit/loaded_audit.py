@@ -9,6 +9,7 @@ that do not change the numbers (--bundle, --html, --device) are left out.
 
 import os
 import posixpath
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -153,9 +154,39 @@ def portable_settings(settings: Mapping[str, Any], base: Path) -> dict[str, Any]
     return {**settings, **_with_paths(settings, partial(_portable, base))}
 
 
-def restored_settings(settings: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
-    """The settings with paths of existing files, next to the bundle or in the working folder."""
-    return {**settings, **_with_paths(settings, partial(_restored, bundle))}
+def restored_settings(
+    settings: Mapping[str, Any], bundle: Path, passed: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The settings with paths of existing files, next to the bundle or in the working folder.
+
+    `passed`: the settings that the caller has passed, for the command in an error.
+    """
+    missing: dict[str, list[str]] = {}
+    restored = {**settings, **_with_paths(settings, partial(_restored, bundle, missing))}
+    if missing:
+        raise UserError(_not_found(settings, bundle, missing, passed or {}))
+    return restored
+
+
+def _not_found(
+    settings: Mapping[str, Any], bundle: Path, missing: Mapping[str, list[str]], passed: Mapping[str, Any]
+) -> str:
+    """The files that were not found, and the command with a placeholder for each."""
+    words = ["steadygaze", "audit"]
+    for name in (name for name in PATHS if name in missing or passed.get(name)):
+        option = [] if name == "model" else [option_name(AuditConfig, name)]
+        for value in [settings[name]] if isinstance(settings[name], str) else settings[name]:
+            prefix, path = _divided(value)
+            words += [
+                *option,
+                f"{prefix}FOLDER/{posixpath.basename(path)}" if value in missing.get(name, ()) else value,
+            ]
+    files = ", ".join(f"{name} {value}" for name, values in missing.items() for value in values)
+    command = shlex.join([*words, "--verify", str(bundle)])
+    return (
+        f"not found next to the bundle, nor in the working folder: {files}.  "
+        f"Put the path in place of FOLDER:  {command}"
+    )
 
 
 def canonical(recorded: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
@@ -179,18 +210,16 @@ def _portable(base: Path, name: str, value: str) -> str:
     return prefix + portable_path(path, base) if exists else value
 
 
-def _restored(bundle: Path, name: str, value: str) -> str:
+def _restored(bundle: Path, missing: dict[str, list[str]], name: str, value: str) -> str:
+    """The path of an existing file; a file that does not exist is added to `missing`."""
     prefix, path = _divided(value)
     if not path.startswith("."):
         return value
-    candidates = [os.path.normpath(base / path) for base in (bundle.absolute().parent, Path.cwd())]
-    for candidate in candidates:
+    for candidate in (os.path.normpath(base / path) for base in (bundle.absolute().parent, Path.cwd())):
         if os.path.exists(candidate):
             return prefix + candidate
-    locations = " nor ".join(dict.fromkeys(candidates))
-    raise UserError(
-        f"{bundle}, {name}: no file exists at {locations}; pass its new path with {_usage(name)} and --verify"
-    )
+    missing.setdefault(name, []).append(value)
+    return value
 
 
 def _canonical(bundle: Path, name: str, value: str) -> str:
@@ -208,16 +237,6 @@ def _divided(value: str) -> tuple[str, str]:
 
 def _dotted(path: str) -> str:
     return path if path.startswith("..") else f"./{path}"
-
-
-def _usage(name: str) -> str:
-    """
-    >>> _usage("model"), _usage("data"), _usage("other_seeds")
-    ('MODEL', '--data DATA', '--other-seed MODEL')
-    """
-    listed = options(AuditConfig)
-    metavar = str(listed[name][1].metavar) if name in listed else name.upper()
-    return metavar if name == "model" else f"{option_name(AuditConfig, name)} {metavar}"
 
 
 def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:

@@ -211,7 +211,7 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     if expected.policy is not None and expected.policy != old.policy:
         differences.append("the policy of the bundle is not the one that --require and --policy name")
     recorded = asdict(build(AuditConfig, dict(old.manifest.settings)))
-    config = build(AuditConfig, restored_settings({**recorded, **expected.instead}, expected.folder))
+    config = build(AuditConfig, restored_settings({**recorded, **expected.instead}, expected.folder, expected.instead))
     settings = json.loads(json.dumps({**asdict(config), **canonical(recorded, expected.folder)}))
     typed = {str(expected.instead.get("model")), *expected.instead.get("other_seeds", ())}
     with audit_runtime(common, stderr_console(common), typed) as runtime:

@@ -19,6 +19,8 @@ STABILITY = {
     "consensus": ("consensus", "consensus-word-at"),
 }
 """Technique -> its rows in the table of all settings."""
+PAIRED = ("seat", "anchored")
+"""Techniques that start from a vanilla model of the study: each is compared with that model."""
 NOISE = "vanilla, seeds 0–4"
 SHIFTS = {
     "JSD 3 syn": "shift under three synonyms of the training table",
@@ -39,7 +41,8 @@ LEAKAGE = ("random-pretraining", "mask-neutral")
 def result(name: str, root: Path) -> str:
     pages = root / "docs" / "results"
     if name in STABILITY:
-        return _stability(STABILITY[name], (pages / "stability-tables.md").read_text(encoding="utf-8"))
+        page = (pages / "stability-tables.md").read_text(encoding="utf-8")
+        return (_paired if name in PAIRED else _stability)(STABILITY[name], page)
     if name in RATIONALES or name == "fresh":
         return _rationales(name, (pages / "rationales.md").read_text(encoding="utf-8"))
     if name in LEAKAGE:
@@ -67,17 +70,31 @@ def _cells(line: str) -> list[str]:
 
 
 def _stability(names: tuple[str, ...], page: str) -> str:
-    table_of_all = page[page.index("## All settings, against vanilla") :]
-    rows = {row["technique"]: row for row in rows_of(table_of_all, "| technique")}
-    columns = (*names, NOISE)
-    lines = [(effect, *(_change(rows[name][column]) for name in columns)) for column, effect in SHIFTS.items()]
-    lines.append(("difference of macro-F1", *(_interval(rows[name]["F1 (difference)"]) for name in columns)))
     text = (
         "Change relative to the mean of 25 vanilla models over four data sets with a BiLSTM, with 95 % bootstrap "
         "intervals over seeds. The last column has five of these vanilla models: the noise of five seeds."
     )
+    return _changes(text, (*names, NOISE), page[page.index("## All settings, against vanilla") :])
+
+
+def _paired(names: tuple[str, ...], page: str) -> str:
+    text = (
+        "Change relative to the vanilla model that each model starts from, over four data sets with a BiLSTM, with "
+        "95 % t intervals over five seeds. The study's first table divides by the mean of 25 vanilla models instead. "
+        "Its ratios are lower, because these five vanilla models shift less than the others."
+    )
+    return _changes(
+        text, names, page[page.index("### All settings: each model against the vanilla model it starts from") :]
+    )
+
+
+def _changes(text: str, names: tuple[str, ...], page: str) -> str:
+    """The table of these rows of the first table of the page."""
+    rows = {row["technique"]: row for row in rows_of(page, "| technique")}
+    lines = [(effect, *(_change(rows[name][column]) for name in names)) for column, effect in SHIFTS.items()]
+    lines.append(("difference of macro-F1", *(_interval(rows[name]["F1 (difference)"]) for name in names)))
     study = "[Stability of attention](../results/stability.md) has the study.\n"
-    return f"{text}\n\n{table(('effect', *map(_named, columns)), lines)}\n{study}"
+    return f"{text}\n\n{table(('effect', *map(_named, names)), lines)}\n{study}"
 
 
 def _named(row: str) -> str:
@@ -88,7 +105,9 @@ def _named(row: str) -> str:
 def _change(cell: str) -> str:
     """0.24 [0.22, 0.26] as a change in percent."""
     value, low, high = (float(number) for number in re.findall(r"-?\d+\.\d+", cell))
-    if value <= 1:
+    if value == 1:
+        text = f"0 % ({100 * (low - 1):.0f} to {100 * (high - 1):.0f} %)"
+    elif value < 1:
         text = f"{100 * (1 - value):.0f} % lower ({100 * (1 - high):.0f} to {100 * (1 - low):.0f} %)"
     else:
         text = f"{100 * (value - 1):.0f} % higher ({100 * (low - 1):.0f} to {100 * (high - 1):.0f} %)"

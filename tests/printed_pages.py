@@ -93,6 +93,6 @@ def is_generated(page: Path, link: str) -> bool:
     """Pages that `make docs` makes from the code; its strict build checks the links to them."""
     target = (page.parent / link.partition("#")[0]).resolve()
     return (
-        target.parent in [DOCS / folder for folder in ("api", "cli", "metrics", "methods", "notebooks")]
+        target.parent in [DOCS / folder for folder in ("api", "cli", "contributing", "metrics", "methods", "notebooks")]
         and not target.exists()
     )

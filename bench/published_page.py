@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from stability_statistics import Estimate, Numbers, Values, paired, paired_difference, t_interval
+from stability_records import STUDY, read
+from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
+from stability_table import _compared, rows_of, with_first_seeds
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 
 RECORDS = Path(__file__).parent / "records"
@@ -64,7 +66,8 @@ OTHERS = ("babi_3_bilstm", "multinli_bilstm", "multinli_test_mismatched_bilstm")
 MINILM = "transformer-minilm"
 ENCODERS = {"rnn": "RNN", "bilstm": "BiLSTM", MINILM: "BERT"}
 """Ours, and the label of the paper."""
-FIVE, SEVEN, MISMATCHED = "**mean of the five**", "**mean of the seven**", "multinli_test_mismatched_bilstm"
+FIVE, SEVEN, ALL = "**mean of the five**", "**mean of the seven**", "**mean of all ten**"
+MISMATCHED = "multinli_test_mismatched_bilstm"
 ABLATION = {"L3": ("sst2_rnn_1", "sst2_bilstm_1"), "both": ("sst2_rnn_3", "sst2_bilstm_3")}
 """Blocks of SEAT's Table 4: the stability term alone, both terms."""
 BABI_SETTINGS = {
@@ -187,6 +190,18 @@ def beside(
     return table([*(names[i] for i in rows), *heads], lines)
 
 
+def by_encoder(numbers: dict[str, str]) -> str:
+    """
+    >>> by_encoder({"rnn": "1.00", "bilstm": "1.00", "minilm": "1.01"})
+    '1.00 (RNN), 1.00 (BiLSTM) and 1.01 (MiniLM)'
+    """
+    names = {"rnn": "RNN", "bilstm": "BiLSTM", "minilm": "MiniLM"}
+    if len(set(numbers.values())) == 1:
+        return f"{numbers['rnn']} with {names['rnn']}, {names['bilstm']} and {names['minilm']}"
+    first, second, third = (f"{numbers[key]} ({name})" for key, name in names.items())
+    return f"{first}, {second} and {third}"
+
+
 def less(ratio: float) -> str:
     return f"{100 * (1 - ratio):.0f} %"
 
@@ -215,12 +230,12 @@ def seat() -> str:
     seconds_alone, among, many = throughput()
     return template("seat").format(
         models=len(cells),
-        seat=f"{jsd['seat', 'bilstm']:.2f}",
-        seat_minilm=f"{jsd['seat', 'minilm']:.2f}",
+        seat=by_encoder({name: f"{jsd['seat', name]:.2f}" for name in ("rnn", "bilstm", "minilm")}),
         paper_rnn=power(paper_ratio("seat", "rnn")),
         paper_bilstm=power(paper_ratio("seat", "bilstm")),
         paper_bert=power(paper_ratio("seat", MINILM)),
         **{f"word_at_{name}": less(jsd["word-at", name]) for name in ("rnn", "bilstm", "minilm")},
+        **{f"study_{name}": less(value) for name, value in word_at_study().items() if name != "hate"},
         differences=table(
             ["technique", "encoder", "JSD, ratio", "TVD, ratio", "JSD, ratio in the paper", "macro-F1"], rows
         ),
@@ -247,7 +262,8 @@ def seat() -> str:
 
 def kitada() -> str:
     rows, techniques = [], [name for name in TECHNIQUES if name != "seat"]
-    sets = {**{block: (block,) for block in (*LEARNED, *OTHERS)}, FIVE: tuple(CLASSIFIED), SEVEN: LEARNED}
+    everything = (*LEARNED, *OTHERS)
+    sets = {**{block: (block,) for block in everything}, FIVE: tuple(CLASSIFIED), SEVEN: LEARNED, ALL: everything}
     for technique in techniques:
         for name, blocks in sets.items():
             score = against_vanilla(paired_difference, "kitada-table2", technique, [F1, ACCURACY], blocks)
@@ -267,6 +283,10 @@ def kitada() -> str:
         **{f"{name.replace('-', '_')}_score": signed(over_five(name, [F1, ACCURACY]).value) for name in techniques},
         **{f"{name.replace('-', '_')}_corr": signed(over_five(name, [CORRELATION]).value) for name in techniques},
         **{f"{name.replace('-', '_')}_paper": signed(paper_difference(name)) for name in techniques},
+        **{f"{name.replace('-', '_')}_paper_corr": signed(paper_difference(name, True)) for name in techniques},
+        **{f"{row[0].lower().replace(' ', '_')}_ci": row[2] for row in rows if row[1] == FIVE},
+        **{f"{row[0].lower().replace(' ', '_')}_all": row[2] for row in rows if row[1] == ALL},
+        study_hate=f"{-word_at_study()['hate']:.3f}",
         **{f"{name.replace('-', '_')}_babi": babi[TECHNIQUES[name]] for name in techniques},
         differences=table(["technique", "data", "score", "correlation"], rows),
         beside=beside(reproduction, (0, 2), _column),
@@ -366,6 +386,16 @@ def paper_ratio(technique: str, encoder: str) -> float:
     """The geometric mean of the printed JSD over that of vanilla."""
     pairs = zip(paper_values(technique, encoder), paper_values("vanilla", encoder), strict=True)
     return geometric_mean([ours / plain for ours, plain in pairs])
+
+
+@cache
+def word_at_study() -> dict[str, float]:
+    """Word AT in the stability study: ratios of the shift to vanilla, and the difference of macro-F1 on hate."""
+    rows = with_first_seeds(rows_of(read(STUDY)[1]))
+    names = {"noise": "noise", "synonyms": "3-synonyms", "held_out": "3-held-out"}
+    settings = list(rows["vanilla"])
+    ratios = {n: _compared(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value for n, key in names.items()}
+    return {**ratios, "hate": _compared(difference, rows, "word-at", "macro-f1", ["hate-bilstm"]).value}
 
 
 def throughput() -> tuple[float, float, float]:

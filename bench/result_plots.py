@@ -118,7 +118,7 @@ def stability_forest() -> Chart:
     color = alt.Color("kind:N", scale=alt.Scale(domain=["technique", "control"], range=[COLORS[0], GRAY]), legend=None)
     base = alt.Chart(frame).encode(y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(frame["row"]))), color=color)
     scale = alt.Scale(type="log", domain=[0.03, 2], nice=False)
-    axis = alt.Axis(values=[0.03, 0.1, 0.3, 1, 2])
+    axis = alt.Axis(values=[0.03, 0.1, 0.3, 1])
     low = alt.X("low:Q", scale=scale, axis=axis, title="← more stable; ratio to vanilla")
     rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
@@ -265,14 +265,16 @@ def leakage_fidelity() -> Chart:
             if record["row"] in SELECTORS and record["corpus"] in CORPORA
         ]
     )
-    x, y = alt.Scale(domain=[0.5, 1]), alt.Scale(domain=[0.4, 1])
+    x, y = (alt.Scale(domain=[low, 1.03], nice=False) for low in (0.5, 0.4))
     names = list(SELECTORS.values())
+    ticks = alt.Axis(format="%", values=[0.4, 0.6, 0.8, 1], tickCount=4)
     points = (
         alt.Chart(frame)
-        .mark_point(filled=True, size=60, opacity=0.8)
+        .mark_point(filled=True, opacity=0.8)
         .encode(
-            x=alt.X("fidelity:Q", title="fidelity of the own network", scale=x, axis=alt.Axis(format="%")),
-            y=alt.Y("accuracy:Q", title="post-hoc accuracy (higher: better) →", scale=y, axis=alt.Axis(format="%")),
+            x=alt.X("fidelity:Q", title="fidelity of the own network", scale=x, axis=ticks),
+            y=alt.Y("accuracy:Q", title="post-hoc accuracy →", scale=y, axis=ticks),
+            size=alt.condition("datum.selector == 'L2X'", alt.value(160), alt.value(50)),
             color=alt.Color("selector:N", sort=names, scale=alt.Scale(domain=names, range=COLORS), **wide()),
             shape=alt.Shape("selector:N", sort=names, scale=alt.Scale(domain=names), **wide()),
         )
@@ -283,7 +285,7 @@ def leakage_fidelity() -> Chart:
     leaks = note.encode(
         x=alt.XDatum(0.72, scale=x), y=alt.YDatum(0.52, scale=y), text=alt.value("far below the line:|label leakage")
     )
-    plot = (diagonal + points + leaks).properties(width=195, height=195)
+    plot = (diagonal + points + leaks).properties(width=195, height=145)
     return plot.facet(panels(CORPORA.values(), "corpus"), columns=3)
 
 
@@ -364,7 +366,8 @@ def _curves(frame: pd.DataFrame, kind: str, title: str, width: int, height: int)
         ),
     )
     dashes = alt.Scale(domain=models, range=[[1, 0], [1, 0], [3, 3], [3, 3]])
-    y = alt.Y("value:Q", title=title, scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(values=[0, 25, 50, 75, 100]))
+    scale = alt.Scale(domain=[-6, 106], nice=False)
+    y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(values=[0, 25, 50, 75, 100], tickCount=5))
     line = base.mark_line(strokeWidth=2.5).encode(
         y=y, strokeDash=alt.StrokeDash("model:N", scale=dashes, title=None, legend=legend)
     )
@@ -378,29 +381,39 @@ def rationales() -> Chart:
     frame = _planted("F1")
     palate = frame[frame["aspect"] == "palate"]
     first, second = (
-        _curves(palate[palate["kind"] == kind], kind, title, 150, 170).properties(title=name)
+        _curves(palate[palate["kind"] == kind], kind, title, 135, 150).properties(title=name)
         for kind, title, name in (
-            ("skewed", "right sentence, % (higher: better) →", "planted reviews, skewed"),
-            ("biased", "", "planted reviews, biased"),
+            ("skewed", "right sentence, % →", "generated reviews, skew"),
+            ("biased", "", "generated reviews, bias"),
         )
     )
     results, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    kinds = ["word vectors", "MiniLM", "no model"]
     lines = [
-        {"row": label, **rounded(t_interval([100 * record["chosen"]["test"]["f1"] for record in results[row]]))}
+        {
+            "row": label,
+            "kind": kinds[label.endswith(" on MiniLM")],
+            **rounded(t_interval([100 * record["chosen"]["test"]["f1"] for record in results[row]])),
+        }
         for row, label in MOVIES.items()
         if row in FIRST_MOVIES
     ]
-    last = {"row": BASELINES["last"], "value": 100 * results["last"][0]["chosen"]["test"]["f1"]}
+    value = 100 * results["last"][0]["chosen"]["test"]["f1"]
+    last = {"row": "last 20 % of the words", "kind": kinds[2], "value": value}
     movies = pd.DataFrame([*lines, rounded(last)]).sort_values("value", ascending=False)
     base = alt.Chart(movies).encode(
         y=alt.Y("row:N", sort=list(movies["row"]), title=None),
-        color=alt.condition("datum.row == 'A2R'", alt.value(COLORS[0]), alt.value(GRAY)),
+        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[COLORS[0], COLORS[2], GRAY]), **wide()),
     )
-    x = alt.X("low:Q", title="F1 with human rationales, % →", scale=alt.Scale(domain=[20, 45], nice=False))
+    ticks = alt.Axis(values=[25, 30, 35, 40, 45], tickCount=5)
+    x = alt.X("low:Q", title="F1 with human rationales, % →", scale=alt.Scale(domain=[25, 45], nice=False), axis=ticks)
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
-    points = base.mark_point(filled=True, size=50, opacity=1).encode(x="value:Q")
-    third = (bars + points).properties(width=120, height=170, title="movie reviews")
-    return alt.hconcat(alt.hconcat(first, second), third)
+    shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide())
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(x="value:Q", shape=shape)
+    third = (bars + points).properties(width=135, height=150, title="movie reviews")
+    return alt.hconcat(alt.hconcat(first, second), third).resolve_scale(
+        color="independent", shape="independent", strokeDash="independent"
+    )
 
 
 FIRST_MOVIES = (
@@ -483,15 +496,16 @@ def small_data() -> Chart:
             "model:N", scale=alt.Scale(domain=models, range=[GRAY, COLORS[1], COLORS[0], COLORS[2]]), **wide(2)
         ),
     )
-    y = alt.Y("low:Q", title="macro-F1 (higher: better) →", scale=alt.Scale(domain=[0.3, 0.9]))
+    scale, ticks = alt.Scale(domain=[0.3, 0.9]), alt.Axis(tickCount=6)
+    y = alt.Y("low:Q", title="macro-F1 (higher: better) →", scale=scale, axis=ticks)
     shape = alt.Shape("model:N", scale=alt.Scale(domain=models), **wide(2))
     points = base.mark_point(filled=True, size=50, opacity=1).encode(y="f1:Q", shape=shape)
-    both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=190, height=180)
+    both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=190, height=155)
     return both.facet(panels(dict.fromkeys(frame["corpus"]), "corpus"), columns=3)
 
 
 READINGS = {"truncated256": "first 256 pieces", "truncated509": "first 509 pieces", "windows": "windows of 256"}
-SHARES = {"accuracy": "accuracy", "coverage": "words with a weight"}
+SHARES = {"accuracy": "accuracy", "coverage": "words with an attention weight"}
 
 
 def long_texts() -> Chart:
@@ -509,8 +523,8 @@ def long_texts() -> Chart:
             x=alt.X(
                 "value:Q",
                 title="%, all test reviews (right: better) →",
-                scale=alt.Scale(zero=False),
-                axis=alt.Axis(tickCount=5),
+                scale=alt.Scale(zero=False, padding=8),
+                axis=alt.Axis(tickCount=4),
             ),
             y=alt.Y("reading:N", sort=list(READINGS.values()), title=None),
         )
@@ -533,25 +547,26 @@ def published_seat() -> Chart:
             lines.append({**shared, "kind": OURS, **rounded(ours._asdict())})
             lines.append({**shared, "kind": "paper", **rounded({"value": paper, "low": paper, "high": paper})})
     frame, kinds = pd.DataFrame(lines), [OURS, "paper"]
-    scale = alt.Scale(type="log", domain=[5e-7, 200])
-    axis = alt.Axis(values=[1e-6, 1e-4, 1e-2, 1], format="~f")
+    scale = alt.Scale(type="log", domain=[3e-7, 300], nice=False)
+    axis = alt.Axis(values=[1e-6, 1e-4, 1e-2, 1, 100], tickCount=5, labelExpr="datum.value == 1 ? '1' : " + POWERS)
     row = alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values()))
     rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
-            x=alt.X("value:Q", scale=scale, axis=axis, title="← more stable; ratio to vanilla"),
+            x=alt.X("value:Q", scale=scale, axis=axis, title="← more stable; ratio (log scale)"),
             y=row,
             color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=COLORS[:2]), **wide()),
             shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide()),
         )
     )
     bars = alt.Chart(frame).mark_rule(strokeWidth=2, color=COLORS[0]).encode(x="low:Q", x2="high:Q", y=row)
-    both = (rule + bars + points).properties(width=185, height=150)
+    both = (rule + bars + points).properties(width=185, height=130)
     return both.facet(panels(tuple(SEAT_PANELS.values())), columns=3)
 
 
+POWERS = "datum.value == 100 ? '100' : datum.value == 0.01 ? '0.01' : datum.value < 1e-5 ? '10⁻⁶' : '10⁻⁴'"
 SEAT_PANELS = {"rnn": "RNN", "bilstm": "BiLSTM", published.MINILM: "MiniLM (paper: BERT)"}
 OURS = "ours, with 95 % interval if it is wider than the mark"
 
@@ -595,8 +610,10 @@ def _differences(frame: pd.DataFrame, panel: str) -> alt.LayerChart:
         y=alt.Y("row:N", title=None, sort=list(published.TECHNIQUES.values()), axis=alt.Axis(labels=first)),
         color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=COLORS[:2]), **wide()),
     )
-    axis = alt.Axis(format="+.3f" if first else "+.2f", tickCount=5)
-    x = alt.X("low:Q", title="difference from vanilla (right: better) →", axis=axis)
+    form = "+.3f" if first else "+.2f"
+    axis = alt.Axis(labelExpr=f"datum.value ? format(datum.value, '{form}') : '0'", tickCount=5)
+    scale = alt.Scale(padding=10, nice=False)
+    x = alt.X("low:Q", title="difference from vanilla (right: better) →", axis=axis, scale=scale)
     zero = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(0))
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide())
@@ -726,7 +743,15 @@ def svg(name: str) -> str:
     axis = {"labelFontSize": 12, "titleFontSize": 12, "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal"}
     styled = (
         chart.configure(font="sans-serif", background=PAPER, padding=10)
-        .configure_axis(**axis, gridColor=GRID, domainColor=GRAY, tickColor=GRAY, labelLimit=260)
+        .configure_axis(
+            **axis,
+            gridColor=GRID,
+            domainColor=GRAY,
+            tickColor=GRAY,
+            labelLimit=260,
+            labelFlush=False,
+            labelOverlap=False,
+        )
         .configure_legend(labelFontSize=12, titleFontSize=12, labelColor=INK, titleColor=INK, titleFontWeight="normal")
         .configure_view(stroke=GRID)
         .configure_title(color=INK, fontSize=13)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from stability_records import STUDY, read
+from stability_records import study_records
 from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
 from stability_table import _compared, rows_of, with_first_seeds
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
@@ -391,7 +391,7 @@ def paper_ratio(technique: str, encoder: str) -> float:
 @cache
 def word_at_study() -> dict[str, float]:
     """Word AT in the stability study: ratios of the shift to vanilla, and the difference of macro-F1 on hate."""
-    rows = with_first_seeds(rows_of(read(STUDY)[1]))
+    rows = with_first_seeds(rows_of(study_records()))
     names = {"noise": "noise", "synonyms": "3-synonyms", "held_out": "3-held-out"}
     settings = list(rows["vanilla"])
     ratios = {n: _compared(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value for n, key in names.items()}

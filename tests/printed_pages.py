@@ -60,6 +60,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     labeled = zip(TEXTS, LABELS, strict=True)
     marked_rows = [{"text": text, "label": label, "evidence": ["good"]} for text, label in labeled if "good" in text]
     (tmp_path / "marked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked_rows))
+    spoken = [
+        {"text": f"{text} it came cold", "label": label, "parts": [text, "it came cold"]}
+        for text, label in zip(TEXTS, LABELS, strict=True)
+    ]
+    (tmp_path / "spoken.jsonl").write_text("".join(json.dumps(row) + "\n" for row in spoken * 2))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steadygaze.core.types import Example
-from steadygaze.data.rationale_spans import annotate
+from steadygaze.data.rationale_spans import annotate, with_sentences
 from steadygaze.data.token_alignment import grade_tokens
 
 TEXT = "Not a good, witty film."
@@ -81,3 +81,37 @@ def test_tokens_get_the_mark_of_their_word():
     assert grade_tokens(pieces, [(6, 11, 0.5), (12, 17, 0.25)]).tolist() == [0, 0, 0.5, 0.5, 0.5, 0.25]
     assert grade_tokens([], [(0, 1, 0.5)]).tolist() == []
     assert grade_tokens([(0, 1)], []).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('["A b.", "C d e."]', ((0, 4), (5, 11))),
+        ("[[0, 4], [5, 11]]", ((0, 4), (5, 11))),
+        ([[0, 4], [5, 11]], ((0, 4), (5, 11))),
+        (["A  b.", "C d"], ((0, 4), (5, 8))),
+        ("", None),
+        (None, None),
+        ([], None),
+    ],
+)
+def test_sentences_are_spans_or_strings(cell, expected):
+    assert with_sentences(Example("A b. C d e."), cell).sentences == expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        (["C d e.", "A b."], "not in the order of the text"),
+        (["A b.", "X."], "'X.' is not in the text"),
+        ([[0, 5], [4, 11]], "begins at 4, before the previous one ends at 5"),
+        ([[5, 11], [0, 4]], "begins at 0, before the previous one ends at 11"),
+        ([[0, 99]], "outside of a text of 11 characters"),
+        ([1, 0], "sentences are character spans"),
+        ("{not", "is not JSON; sentences are"),
+        (3, "found 3; sentences are"),
+    ],
+)
+def test_sentences_that_are_not_in_the_text_are_refused(cell, problem):
+    with pytest.raises(ValueError, match=problem):
+        with_sentences(Example("A b. C d e."), cell)

@@ -1,5 +1,7 @@
 """Rationalizers as a user has them: trained, used, saved and loaded as any classifier."""
 
+import json
+import re
 from functools import cache, partial
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import commands
 import steadygaze
 from estimator.tiny import NOUNS, PAIRS, SMALL, tiny, transformer_folder
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example
+from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.rationalizer import Rationalizer
 
@@ -106,3 +110,88 @@ def test_the_command_line_trains_predicts_and_explains(capsys, tmp_path: Path):
     assert ended.code == 0, ended.err
     assert run("predict", tmp_path / "model", TEXTS[0]).code == 0
     assert run("explain", tmp_path / "model", TEXTS[0]).code == 0
+
+
+def spoken_corpus(folder: Path) -> Corpus:
+    """Transcripts without punctuation, with their sentences as strings; a splitter finds one sentence in each."""
+    rows = []
+    for text, label in zip(TEXTS, LABELS, strict=True):
+        given = [part.strip() for part in re.split(r"[.!?]", text) if part.strip()]
+        rows.append(json.dumps({"text": " ".join(given), "label": label, "parts": given}))
+    (folder / "spoken.jsonl").write_text("\n".join(rows))
+    return steadygaze.load_corpus(folder / "spoken.jsonl", sentences="parts")
+
+
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize(
+    ("technique", "settings"), [("a2r", {}), ("rnp", {"skewed": 1}), ("fresh", {"granularity": "sentence"})]
+)
+def test_given_sentences_are_the_units_of_training_and_explanation(technique, settings, tmp_path):
+    """Without them, training is refused, and the explanation of a text alone is the whole text."""
+    examples = spoken_corpus(tmp_path).training
+    clf = tiny(technique=technique, settings={**SMALL, **settings})
+    with pytest.raises(UserError, match=r"no token of the vocabulary ends a sentence.*--sentences COLUMN"):
+        clf.fit([example.text for example in examples], LABELS)
+    clf.fit(examples, LABELS).save(tmp_path / "model")
+    for model in (clf, steadygaze.load(tmp_path / "model", device="cpu")):
+        shown, alone = model.explain(examples[0]), model.explain(examples[0].text)
+        (start, end, _), given = shown.rationale[0], examples[0].sentences
+        assert (shown.sentences, alone.sentences) == (3, 1)
+        assert (start, end) in given
+        assert alone.rationale[0][:2] == (0, len(examples[0].text))
+        probabilities = model.predict_proba(examples)
+        assert probabilities[0].tolist() == pytest.approx(list(shown.probabilities.values()))
+        assert not np.allclose(probabilities, model.predict_proba([example.text for example in examples]))
+
+
+def test_given_sentences_replace_those_of_the_splitter(tmp_path):
+    """The same texts, with sentences that the splitter does not find: other weights, and another fingerprint."""
+    examples = [Example(text, sentences=((0, len(text) // 2), (len(text) // 2, len(text)))) for text in TEXTS]
+    given, split = (tiny(technique="a2r").fit(X, LABELS) for X in (examples, TEXTS))
+    assert given.stored_.description.corpus != split.stored_.description.corpus
+    assert given.history_ != split.history_
+    assert given.explain(examples[0]).sentences == 2
+    vanilla = [tiny().fit(X, LABELS).stored_.description.corpus for X in (examples, TEXTS)]
+    assert vanilla[0] == vanilla[1], "other techniques do not read sentences"
+
+
+def test_commands_read_the_column_of_sentences(tmp_path, capsys, monkeypatch):
+    spoken_corpus(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    settings = ["--technique", "a2r", "--encoder", "average", "--set", "hidden=4", "--set", "dimension=6"]
+    given = ["--sentences", "parts"]
+    trained = commands.run(capsys, "train", "spoken.jsonl", *given, *settings, "--epochs", "1", "--out", "model")
+    assert trained.code == 0, trained.err
+    assert "--sentences parts" in trained.err
+    shown = commands.run(capsys, "explain", "model", "--file", "spoken.jsonl", *given, "--json")
+    assert [json.loads(line)["sentences"] for line in shown.out.splitlines()] == [3] * len(TEXTS)
+    predicted = commands.run(capsys, "predict", "model", "--file", "spoken.jsonl", *given, "--json")
+    lines = [json.loads(line) for line in predicted.out.splitlines()]
+    clf, examples = steadygaze.load("model", device="cpu"), steadygaze.load_corpus("spoken.jsonl", sentences="parts")
+    probabilities = clf.predict_proba(examples.training)
+    assert [list(line["probabilities"].values()) for line in lines] == [pytest.approx(row) for row in probabilities]
+    assert lines[0]["text"] == examples.training[0].text
+    table = commands.run(capsys, "predict", "model", "--file", "spoken.jsonl", *given, "--out", "predicted.jsonl")
+    assert table.code == 0, table.err
+    assert "predicted_label" in (tmp_path / "predicted.jsonl").read_text()
+    evaluated = commands.run(capsys, "evaluate", "model", "--data", "spoken.jsonl", *given, "--json")
+    accuracy = (clf.classes_[probabilities.argmax(-1)] == LABELS).mean()
+    assert json.loads(evaluated.out)["rows"][0]["value"] == pytest.approx(accuracy)
+    refused = commands.run(capsys, "explain", "model", "a text", *given)
+    assert (refused.code, "give --file FILE" in refused.err) == (2, True)
+
+
+def test_an_audit_reads_given_sentences(tmp_path):
+    examples = spoken_corpus(tmp_path).training
+    clf = tiny(technique="a2r").fit(examples, LABELS)
+    for texts, expected in ((examples, 3), ([example.text for example in examples], 1)):
+        report = steadygaze.audit(clf, texts, LABELS, sample=4)
+        assert {explanation.sentences for explanation in report.explanations} == {expected}
+
+
+def test_other_sentences_of_a_file_are_other_data(tmp_path):
+    """Finished models and cells of a study are then trained again."""
+    first = spoken_corpus(tmp_path)
+    plain = steadygaze.load_corpus(tmp_path / "spoken.jsonl")
+    assert first.fingerprint != plain.fingerprint
+    assert [example.text for example in first.training] == [example.text for example in plain.training]

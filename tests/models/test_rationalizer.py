@@ -23,6 +23,7 @@ from contract.tiny import (
 from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
+from steadygaze.techniques.perturbations.word_removal import remove_words, trim_padding
 from techniques.byhand import Identity, texts
 
 ENDS = torch.arange(VOCABULARY) % 4 == 3
@@ -252,3 +253,18 @@ def test_its_own_embeddings_give_the_same_output_and_only_selected_ones_have_gra
     assert pull[output.selected].any() == output.selected.any()
     if model.selection_config.separate_encoders:
         assert not pull[..., : vectors.shape[-1] // 2].any()  # a selection has no slope
+
+
+def test_given_sentences_replace_those_of_the_splitter_row_by_row():
+    """Id 4 ends a sentence.  The second text has given sentences; their numbers have no gap after a removal."""
+    model = by_hand()
+    both = texts([1, 4, 2, 3], [1, 4, 2, 3])
+    given = replace(both, sentences=torch.tensor([[-1] * 4, [0, 0, 1, 2]]))
+    assert model.sentences(both).tolist() == [[0, 0, 1, 1]] * 2
+    assert model.sentences(given).tolist() == [[0, 0, 1, 1], [0, 0, 1, 2]]
+    removed = remove_words(given, torch.tensor([[False, False, True, False]] * 2))
+    assert model.sentences(removed).tolist() == [[0, 0, 1, -1], [0, 0, 1, -1]]
+    assert removed.sentences.tolist() == [[-1] * 4, [0, 0, 2, -1]]
+    assert trim_padding(removed, 3).sentences.shape == (2, 3)
+    with pytest.raises(ValueError, match="sentences"):
+        replace(both, sentences=torch.zeros(2, 3, dtype=torch.long))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from functools import partial
 
 import pytest
@@ -153,13 +154,16 @@ def test_skewed_words_after_the_first_sentence_change_nothing():
 
 @pytest.mark.parametrize("technique", [Rnp(), A2R(), Rnp(granularity="token", skewed=1)])
 def test_without_several_sentences_per_text_an_error_names_the_problem(technique):
-    with pytest.raises(UserError, match=r"no token of the vocabulary ends a sentence .* granularity=token"):
-        technique.build(table, Architecture(), 2, False, lambda: torch.zeros_like(ENDS))
+    problem = technique.sentence_problem(torch.zeros_like(ENDS))
+    assert re.search("no token of the vocabulary ends a sentence .* granularity=token", problem)
+    assert technique.sentence_problem(ENDS) is None
 
 
 def test_tokens_need_no_sentences():
     model = A2R(granularity="token").build(table, Architecture(), 2, False, lambda: torch.zeros_like(ENDS))
     assert isinstance(model, Rationalizer)
+    assert not A2R(granularity="token").reads_sentences
+    assert Rnp(granularity="token", skewed=1).reads_sentences
 
 
 @pytest.mark.parametrize("technique", [Rnp(), A2R()])

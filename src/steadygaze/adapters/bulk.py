@@ -29,7 +29,7 @@ from steadygaze.adapters import streaming
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.atomic_files import exclusive_output, new_file, remove_folder, write_text
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import OnProgress, texts_of
+from steadygaze.core.types import OnProgress, inputs_of
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data import tables, user_files
 from steadygaze.data.eraser import is_eraser
@@ -59,6 +59,8 @@ class Source:
     path: Path
     text: Sequence[str]
     drop_empty: bool = False
+    sentences: str | None = None
+    """Column of given sentences."""
 
     @cached_property
     def files(self) -> list[Path]:
@@ -92,9 +94,10 @@ class Source:
         return sum(parquet.read_metadata(file).num_rows for file in self.files)
 
     def chunks(self) -> Iterator[Chunk]:
-        files = (stream_chunks(file, list(self.types), self.text, self.drop_empty) for file in self.files)
+        columns = list(self.types), self.text, self.drop_empty, self.sentences
+        files = (stream_chunks(file, *columns) for file in self.files)
         for number, (examples, rows) in enumerate(chain.from_iterable(files)):
-            yield number // CHUNKS, texts_of(examples), rows
+            yield number // CHUNKS, inputs_of(examples), rows
 
 
 @dataclass(frozen=True)
@@ -258,6 +261,7 @@ def bulk_run(
     parts = Parts(out, {**source.types, **added})
     with exclusive_output(parts.folder, "writing"):
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
+        facts |= {} if source.sentences is None else {"sentences": source.sentences}
         sizes = {
             "chunk": user_files.CHUNK,
             "chunks": CHUNKS,

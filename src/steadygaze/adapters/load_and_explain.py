@@ -15,7 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator.explainer_folder import is_fitted
-from steadygaze.estimator.inputs import join_questions, read_texts
+from steadygaze.estimator.inputs import join_questions, read_inputs
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import check_distinct
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
@@ -220,7 +220,7 @@ def weigh_words(
     """`on_progress`: progress callback with the task, the number of explained texts and the total."""
     if not len(explainers):
         raise UserError("explainers is empty: name an explainer, or leave explainers out for the default of the model")
-    items = join_questions(*read_texts(texts))
+    items = join_questions(*read_inputs(texts))
     default = default_explainer(adapter.model)
     names = [resolve_explainer(default if explainer is None else explainer)[0] for explainer in explainers]
     check_distinct(names)

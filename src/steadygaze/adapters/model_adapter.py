@@ -17,7 +17,7 @@ from steadygaze.adapters.output_labels import label_matrix, numbers
 from steadygaze.core.arguments import choice, integer, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.types import Batch, Label, Task
+from steadygaze.core.types import Batch, Label, Sentences, Task
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import (
     UnmatchedLabel,
@@ -29,10 +29,10 @@ from steadygaze.data.text_checks import (
 )
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage, truncation
-from steadygaze.estimator.inputs import check_label_count, is_single_text, join_questions, list_labels, read_texts
+from steadygaze.estimator.inputs import check_label_count, is_single_text, join_questions, list_labels, read_inputs
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
-from steadygaze.models.inference import Model
+from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanations
 
 if TYPE_CHECKING:
@@ -239,10 +239,10 @@ class ModelAdapter:
         )
 
         def explain(inputs: Any, batch_size: int) -> "list[Explanation]":
-            texts, questions = read_texts(inputs)
-            text_adapter = adapter.for_pairs(questions is not None)
+            texts, questions, sentences = read_inputs(inputs)
+            own = adapter.for_pairs(questions is not None)
             explanations = explain_texts(
-                text_adapter.model, text_adapter.tokens, text_adapter.classes, texts, questions, request, batch_size
+                own.model, own.tokens, own.classes, texts, questions, request, batch_size, sentences
             )
             if self.task != "regression":
                 return explanations
@@ -257,9 +257,9 @@ class ModelAdapter:
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
         """Probabilities or values (N,C), and the coverage of the texts by the vocabulary."""
-        texts, questions = read_texts(X)
+        texts, questions, sentences = read_inputs(X)
         adapter = self.for_pairs(questions is not None)
-        data = adapter.data(adapter.tokens.place(texts), questions)
+        data = adapter.data(adapter.tokens.place(texts), questions, sentences)
         logits = inference.logits(adapter.model, data, batch_size).double()
         if self.task == "classification":
             logits = logits.softmax(-1)
@@ -311,10 +311,14 @@ class ModelAdapter:
         same_groups = getattr(self.tokens, "synonym_groups", None) == getattr(other.tokens, "synonym_groups", None)
         return same_vocabulary and same_groups and list(other.classes) == list(self.classes)
 
-    def data(self, placed: TokenizedTexts, questions: Sequence[str] | None) -> Data:
-        """Encode texts for this model; all subwords of a word are one unit."""
+    def data(self, placed: TokenizedTexts, questions: Sequence[str] | None, sentences: Sentences | None = None) -> Data:
+        """Encode texts for this model; all subwords of a word are one unit.
+
+        `sentences`: given sentences, for a model that selects them.
+        """
         tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
-        return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces")
+        units = sentences if selects(self.model) else None
+        return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces", sentences=units)
 
 
 class SingleOutput(Model):

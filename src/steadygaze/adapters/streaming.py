@@ -20,7 +20,7 @@ import torch
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Label, texts_of
+from steadygaze.core.types import Example, Label, inputs_of, texts_of
 from steadygaze.data.token_alignment import Coverage, truncation
 from steadygaze.data.token_alignment import coverage as token_coverage
 from steadygaze.models import inference
@@ -96,8 +96,12 @@ def read(
     text: Sequence[str],
     drop_empty: bool,
     both: tuple[str, str] | None = None,
+    sentences: str | None = None,
 ) -> Iterator[list[Any]]:
-    """Yield chunks: texts of the command line, or the pair `both`, then the texts of a file."""
+    """Yield chunks: texts of the command line, or the pair `both`, then the texts of a file.
+
+    `sentences`: the column of the file with given sentences.
+    """
     if not quoted and file is None and both is None:
         raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
     if both is not None:
@@ -113,8 +117,8 @@ def read(
     if file is not None:
         from steadygaze.data.user_files import stream  # imports pyarrow
 
-        for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK):
-            yield texts_of(examples)
+        for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK, sentences=sentences):
+            yield inputs_of(examples)
 
 
 def labels(
@@ -158,7 +162,8 @@ def predict(
     coverage = Coverage()
     for chunk, (rows, part) in _in_parallel(adapter.model, work, chunks):
         coverage += part
-        for item, probabilities in zip(chunk, rows.tolist(), strict=True):
+        items = (texts_of([item])[0] if isinstance(item, Example) else item for item in chunk)
+        for item, probabilities in zip(items, rows.tolist(), strict=True):
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
             yield {**record, **prediction(adapter, dict(zip(classes, probabilities, strict=True)))}
     for warning in coverage.warnings():

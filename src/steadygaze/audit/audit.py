@@ -57,7 +57,7 @@ from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Label, Task, texts_of
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import join_questions, list_labels, read_split, read_texts
+from steadygaze.estimator.inputs import list_labels, read_inputs, read_split
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES, selects
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
@@ -120,8 +120,8 @@ def audit(
     ----------
     model : TextClassifier, str, Path, tuple, pipeline, object or function
         Any model that `sg.load` takes, or the result of `sg.load`.
-    texts : list of str, or list of (text, question)
-        Texts that the model was not trained on.
+    texts : list of str, list of (text, question), or list of Example
+        Texts that the model was not trained on.  The given sentences of examples are those of the audit.
     labels : list of str or int, default=None
         Labels of the texts.  Without them, measures that need labels are not applicable.
     explainers : list, default=()
@@ -264,7 +264,7 @@ def read_train(classifier: TextClassifier, train: Any) -> tuple[list[Any], list[
             f"the training texts have the labels {sorted(labels, key=str)}, the model has {classes}: "
             "pass the texts and labels that the model was trained on as train= (--train)"
         )
-    return join_questions(split.texts, split.questions), split.labels
+    return split.inputs, split.labels
 
 
 def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
@@ -326,10 +326,10 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any]) -> AuditFindings:
 
 
 def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:
-    case, texts = audited.prepared.case, [example.text for example in audited.prepared.examples]
+    case, texts = audited.prepared.case, audited.prepared.examples
     codes, names = case.data.label, classifier.stored_.description.classes
     labels = [None] * len(texts) if codes is None else [names[code] for code in codes]
-    examples = [Example(text, label) for text, label in zip(texts, labels, strict=True)]
+    examples = [Example(item.text, label, sentences=item.sentences) for item, label in zip(texts, labels, strict=True)]
     shortcut = audited.findings_by_heading[SHORTCUT]
     first = next((finding.values for finding in shortcut if finding.measure == FIRST_RATIONALE), None)
     return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.on_progress)
@@ -340,17 +340,17 @@ def examples_of(texts: Any, labels: Any, rationales: Any, task: Task = "classifi
 
     The labels of a multi-label or regression model are checked later, when the audited output is known.
     """
-    strings, questions = read_texts(texts)
+    strings, questions, sentences = read_inputs(texts)
     missing = [None] * len(strings)
     for name, column in (("labels", labels), ("rationales", rationales)):
         if column is not None and len(column) != len(strings):
             raise UserError(f"found {len(strings)} texts and {len(column)} {name}; the numbers must be equal")
     if labels is not None and task == "classification":
         labels = check_labels(labels, minimum_classes=1)
-    columns = (missing if column is None else column for column in (labels, questions, rationales))
+    columns = (missing if column is None else column for column in (labels, questions, sentences, rationales))
     return [
-        _annotated(Example(text, label, question), cell, row)
-        for row, (text, label, question, cell) in enumerate(zip(strings, *columns, strict=True))
+        _annotated(Example(text, label, question, sentences=spans), cell, row)
+        for row, (text, label, question, spans, cell) in enumerate(zip(strings, *columns, strict=True))
     ]
 
 

@@ -238,7 +238,7 @@ def certify_attention(
 ) -> Certificates:
     """One Certificate per text or pair; see `certify`."""
     clf = _classifier(clf, device)
-    read, questions = clf._read([texts] if is_single_text(texts) else texts)
+    read, questions, _ = clf._read([texts] if is_single_text(texts) else texts)
     data, network = clf.stored_.data(read, questions), clf.stored_.model
     if not has_extension_points(network):
         raise UserError("certify needs attention weights, and this model selects words instead; use audit")

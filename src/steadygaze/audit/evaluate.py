@@ -26,7 +26,7 @@ from steadygaze.core.arguments import integer, optional, sequence_of, validated
 from steadygaze.core.types import Example, Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_texts
+from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_inputs
 from steadygaze.models import inference
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.intervals import Interval, Values, bootstrap_statistic
@@ -94,7 +94,7 @@ def evaluate_adapter(
     seed: int = 0,
     target: Label | None = None,
 ) -> Evaluation:
-    texts, questions = read_texts(texts)
+    texts, questions, sentences = read_inputs(texts)
     inputs = join_questions(texts, questions)
     if adapter.task == "regression":
         return _regression(adapter, inputs, labels, batch_size, seed, target)
@@ -102,7 +102,7 @@ def evaluate_adapter(
     labels = convert(labels)
     check_label_count(len(inputs), len(labels))
     codes = np.array(adapter.label_codes(labels))
-    probabilities = adapter.predict_proba(inputs, batch_size=batch_size)
+    probabilities = adapter.predict_proba(join_questions(texts, questions, sentences), batch_size=batch_size)
     settings = _settings(adapter, inputs, check_labels(labels, minimum_classes=1), probabilities, seed)
     probs, label = torch.from_numpy(probabilities), torch.from_numpy(codes)
     rows = [

@@ -247,7 +247,9 @@ def prepare(
         raise UserError("there are no texts to audit: pass at least one")
     adapter = _in_doubles(adapter.for_pairs(_paired(examples)))
     placed = adapter.tokens.place([example.text for example in examples])
-    data = adapter.data(placed, [example.question or "" for example in examples] if adapter.pair else None)
+    questions = [example.question or "" for example in examples] if adapter.pair else None
+    sentences = [example.sentences for example in examples]
+    data = adapter.data(placed, questions, None if sentences.count(None) == len(sentences) else sentences)
     content = _mark(placed, [[match.span() for match in CONTENT.finditer(example.text)] for example in examples])
     case = AuditCase(
         adapter.model,

@@ -107,6 +107,7 @@ Replace = Annotated[
     bool, output_option("--replace", help="Overwrite an existing output, but never an input or a model.")
 ]
 RationalesColumn = Annotated[str | None, config_option(DataConfig, "rationales")]
+SentencesColumn = Annotated[str | None, config_option(DataConfig, "sentences")]
 DropEmpty = Annotated[bool, config_option(DataConfig, "drop_empty")]
 Split = Annotated[str | None, config_option(DataConfig, "split")]
 Encoder = Annotated[str, model_option("--encoder", help="Encoder; see: list encoders.")]
@@ -199,20 +200,21 @@ class CorpusOptions:
         labels = ["--label", self.label] if self.label else []
         return ["--data", self.data, *texts, *labels, *(["--drop-empty"] if self.drop_empty else [])]
 
-    def check(self, *, labeled: bool = False) -> None:
+    def check(self, *, labeled: bool = False, sentences: str | None = None) -> None:
         """Refuse a missing file or column before a model is loaded."""
         from steadygaze.data.corpora import check_columns
 
         label = self.label or ("label" if labeled else None)
-        check_columns(self.data, text=tuple(self.text or ("text",)), label=label)
+        check_columns(self.data, text=tuple(self.text or ("text",)), label=label, sentences=sentences)
 
-    def load(self, common: Common, *, task: "Task" = "classification") -> "Corpus":
+    def load(self, common: Common, *, task: "Task" = "classification", sentences: str | None = None) -> "Corpus":
         from steadygaze.data.corpora import load_corpus
 
         return load_corpus(
             self.data,
             text=tuple(self.text or ("text",)),
             label=self.label,
+            sentences=sentences,
             data_dir=common.data_dir,
             drop_empty=self.drop_empty,
             task=task,

@@ -104,7 +104,8 @@ def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str 
     if settings["model"] is None or settings["data"] is None:
         raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify BUNDLE")
     config = build(AuditConfig, settings)
-    check_columns(config.data, text=config.text, label=config.label, rationales=config.rationales)
+    columns = {name: getattr(config, name) for name in ("text", "label", "rationales", "sentences")}
+    check_columns(config.data, **columns)
     if config.train is not None:
         check_columns(config.train, text=config.text, label=config.label or "label")
     if config.prompt is None and config.target is None and config.train is None:

@@ -211,7 +211,7 @@ LONGEST_PREFIX = 1000
 FOLDERS = ("out", "bundle", "teacher_cache")
 OUTPUTS = ("html", "eraser", "out_file", "test_out", "save_config", *FOLDERS)
 """Options that name an output.  All others can name an input, except NO_INPUTS."""
-NO_INPUTS = ("texts", "text", "label", "rationales", "config")
+NO_INPUTS = ("texts", "text", "label", "rationales", "sentences", "config")
 """Options that name no input, and `config`: `save_config` may replace its file."""
 
 

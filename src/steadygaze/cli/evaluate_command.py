@@ -14,6 +14,7 @@ from steadygaze.cli.application import (
     OutputName,
     PromptTemplate,
     Replace,
+    SentencesColumn,
     Split,
     command_help,
     common_options,
@@ -50,6 +51,7 @@ def evaluate(
     model: AnyModel,
     corpus: CorpusOptions,
     split: Split = None,
+    sentences: SentencesColumn = None,
     classes: ClassNames = None,
     target: OutputName = None,
     prompt: PromptTemplate = None,
@@ -60,7 +62,7 @@ def evaluate(
     common: Common,
 ) -> None:
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
-    corpus.check(labeled=True)
+    corpus.check(labeled=True, sentences=sentences)
     from steadygaze.cli.command_options import check_label_values
 
     if prompt is None and target is None:
@@ -68,18 +70,18 @@ def evaluate(
         check_label_values(model, names, corpus.data, corpus.text or ("text",), corpus.label, corpus.drop_empty)
     from steadygaze.audit.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
-    from steadygaze.core.types import texts_of
+    from steadygaze.core.types import inputs_of
     from steadygaze.models import inference
     from steadygaze.results.evaluation import exchanged_classes, written_labels
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
-    loaded = corpus.load(common, task=adapter.task)
+    loaded = corpus.load(common, task=adapter.task, sentences=sentences)
     examples = loaded.splits[loaded.choose(split)]
     labels = [example.label for example in examples if example.label is not None]
     if len(labels) < len(examples):
         raise UserError("evaluate needs labels: name their column with --label")
     size = common.batch_size or inference.BATCH
-    evaluation = evaluate_adapter(adapter, texts_of(examples), labels, size, common.seed, target)
+    evaluation = evaluate_adapter(adapter, inputs_of(examples), labels, size, common.seed, target)
     if out_file is not None:
         evaluation.to_json(out_file, replace=replace)
         print_line(stderr_console(common), f"written: {out_file}")

@@ -19,6 +19,7 @@ from steadygaze.cli.application import (
     Pair,
     PromptTemplate,
     Replace,
+    SentencesColumn,
     TextColumn,
     Texts,
     command_help,
@@ -39,7 +40,7 @@ from steadygaze.cli.output_streams import (
     show,
     until_closed,
 )
-from steadygaze.core.errors import one_line, printable
+from steadygaze.core.errors import UserError, one_line, printable
 
 if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
@@ -76,6 +77,7 @@ class TextOptions:
     file: File = None
     pair: Pair = None
     text: TextColumn = None
+    sentences: SentencesColumn = None
     drop_empty: DropEmpty = False
     classes: ClassNames = None
     prompt: PromptTemplate = None
@@ -102,14 +104,17 @@ class TextOptions:
         from steadygaze.adapters import streaming
 
         check_pairs(adapter, self.texts or [])
-        return streaming.read(bool(adapter.pair), self.texts or [], self.file, self.columns, self.drop_empty, self.pair)
+        texts, columns = self.texts or [], self.columns
+        return streaming.read(bool(adapter.pair), texts, self.file, columns, self.drop_empty, self.pair, self.sentences)
 
     def check(self, label: str | None = None) -> None:
         """Refuse a table without a file, and a missing file or column, before a model is loaded."""
         if self.out_file is not None:
             check_out(self.out_file, self.file, self.texts or self.pair)
         if self.file is not None:
-            check_file(self.file, self.text, label)
+            check_file(self.file, self.text, label, self.sentences)
+        elif self.sentences is not None:
+            raise UserError("--sentences names a column of a file: give --file FILE")
 
 
 def text_options(command: F) -> F:
@@ -146,12 +151,12 @@ def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
             print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
 
 
-def check_file(file: Path, text: Sequence[str] | None, label: str | None = None) -> None:
+def check_file(file: Path, text: Sequence[str] | None, label: str | None = None, sentences: str | None = None) -> None:
     """Refuse a missing file or column before the model is loaded."""
     from steadygaze.data.user_files import ColumnNames, check_files, input_files
 
     for path in input_files(file):
-        check_files(path, ColumnNames(tuple(text or ("text",)), label))
+        check_files(path, ColumnNames(tuple(text or ("text",)), label, sentences=sentences))
 
 
 def check_out(out: Path, file: Path | None, texts: "Sequence[str] | None") -> None:
@@ -184,6 +189,7 @@ def write_table(
     assert out is not None  # TextOptions.check
     assert file is not None
     console, task = stderr_console(common), make_task()
+    source = Source(file, inputs.columns, inputs.drop_empty, inputs.sentences)
     if print_notes is not None and task.explain is not None:
         print_notes(task.adapter, task.explain["explainer"], common)
     model = {
@@ -197,7 +203,7 @@ def write_table(
         warnings.catch_warnings(),
         interruptible(console, lambda: kept),
         progress_bar(console) as on_progress,
-        bulk_run(out, Source(file, inputs.columns, inputs.drop_empty), task, {**settings, **model}, on_progress) as run,
+        bulk_run(out, source, task, {**settings, **model}, on_progress) as run,
     ):
         warnings.showwarning = lambda message, *_: print_line(console, f"! {message}.")
         if inputs.engine == "local":

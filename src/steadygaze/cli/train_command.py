@@ -16,6 +16,7 @@ from steadygaze.cli.application import (
     LabelColumn,
     Out,
     RationalesColumn,
+    SentencesColumn,
     SynonymGroupsFile,
     TextColumn,
     Track,
@@ -32,9 +33,12 @@ from steadygaze.cli.application import (
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, show
 
 if TYPE_CHECKING:
+    from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.held_out_test import TestPartFile
     from steadygaze.estimator.model_config import ModelConfig
 
+Columns = dict[str, Any]
+"""Arguments of `load_corpus` that name columns."""
 TestShare = Annotated[
     float | None,
     data_option(
@@ -93,6 +97,7 @@ def train(
     text: TextColumn = None,
     label: LabelColumn = "label",
     rationales: RationalesColumn = None,
+    sentences: SentencesColumn = None,
     drop_empty: DropEmpty = False,
     test_share: TestShare = None,
     encoder: Encoder = "bilstm",
@@ -138,16 +143,20 @@ def train(
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
     test_file = _test_file(test_out, data, test_share, text, drop_empty)
     reference = [load_classifier(folder, common.device) for folder in start or []]
-    columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
+    columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
     whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
     corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
     print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
     with interruptible(stderr_console(common), lambda: _how_to_resume(out)):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
-    if test_file is not None:
-        test_file.write(whole_corpus)
+    _write_test_part(test_file, whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
     _show_next(out, data, test_out, columns, "test" in whole_corpus.splits, common)
+
+
+def _write_test_part(file: "TestPartFile | None", corpus: "Corpus") -> None:
+    if file is not None:
+        file.write(corpus)
 
 
 def _how_to_resume(out: Path) -> str:
@@ -170,7 +179,7 @@ def _test_file(
 
 
 def _show_next(
-    out: Path, data: str, test_out: Path | None, columns: dict[str, Any], has_test_split: bool, common: Common
+    out: Path, data: str, test_out: Path | None, columns: Columns, has_test_split: bool, common: Common
 ) -> None:
     """Print the commands to try next."""
     if common.json:
@@ -180,6 +189,7 @@ def _show_next(
     words = ["audit", str(out), "--data", data if test_out is None else str(test_out)]
     words += [word for name in columns["text"] if columns["text"] != ["text"] for word in ("--text", name)]
     words += ["--label", columns["label"]] if columns["label"] != "label" else []
+    words += ["--sentences", columns["sentences"]] if columns["sentences"] is not None else []
     words += ["--data-dir", str(common.data_dir)] if common.data_dir is not None else []
     print_line(console, f"next:  steadygaze {shlex.join([*words, '--html', 'audit.html'])}")
     if test_out is None and not has_test_split:

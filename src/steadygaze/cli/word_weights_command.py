@@ -71,11 +71,11 @@ def word_weights(
     """Show which words carry the weight of the explanations of a corpus, per class."""
     corpus.check()
     from steadygaze.adapters.load_and_explain import weigh_words
-    from steadygaze.core.types import texts_of
+    from steadygaze.core.types import inputs_of
 
     adapter = load_adapter(model, common, classes, prompt, label_words, attention)
     loaded = corpus.load(common, task=adapter.task)
-    inputs = texts_of(loaded.splits[loaded.choose(split)])
+    inputs = inputs_of(loaded.splits[loaded.choose(split)])
     with progress_bar(stderr_console(common)) as on_progress:
         weights = weigh_words(adapter, inputs, explainers or [None], words, min_texts, common.seed, target, on_progress)
     if html is not None:

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from steadygaze.core.maths.distributions import kl
 from steadygaze.core.maths.sentence_ends import sentence_numbers
@@ -157,12 +158,27 @@ def row_starts(lengths: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def segment_ids(ids: Tensor, mask: Tensor, roles: Tensor) -> Tensor:
+def segment_ids(ids: Tensor, mask: Tensor, roles: Tensor, sentences: Tensor | None = None) -> Tensor:
     """Return the sentence of each token, −1 outside the mask.  roles (V,): the `SentenceRole` of each id.
 
-    A run of tokens that end a sentence ends one.  (B,T), (B,T), (V,) -> (B,T) long
+    A run of tokens that end a sentence ends one.  sentences (B,T): the given sentences as in `Batch`, which replace
+    those of the roles.  (B,T), (B,T), (V,) -> (B,T) long
     """
-    return sentence_numbers(roles[ids].long(), mask)
+    numbers = sentence_numbers(roles[ids].long(), mask)
+    if sentences is None:
+        return numbers
+    units = _renumbered(sentences.masked_fill(~mask, -1))  # words may have been removed
+    return torch.where((units >= 0).any(-1, keepdim=True), units, numbers)
+
+
+def _renumbered(numbers: Tensor) -> Tensor:
+    """Number the sentences that have tokens from 0.  Sentences ascend; −1 stays.  (B,T) -> (B,T)
+
+    >>> _renumbered(torch.tensor([[-1, 1, 1, 3, -1]])).tolist()
+    [[-1, 0, 0, 1, -1]]
+    """
+    before = pad(numbers.cummax(-1).values[:, :-1], (1, 0), value=-1)
+    return ((numbers > before).long().cumsum(-1) - 1).masked_fill(numbers < 0, -1)
 
 
 def segment_count(numbers: Tensor) -> Tensor:

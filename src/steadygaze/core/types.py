@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # Example must not import torch
 T = TypeVar("T")
 Span = tuple[int, int]
 """Characters [start, end) of a text."""
+Sentences = Sequence[tuple[Span, ...] | None]
+"""Per text: the given sentences; None: not given."""
 Picked = tuple[int, int, float]
 """A selected span and its probability."""
 
@@ -46,7 +48,8 @@ class Example:
     rationales: tuple[Span, ...] | None = None
     """Characters of `text` that an annotator marked as the rationale.  None: not annotated."""
     sentences: tuple[Span, ...] | None = None
-    """Characters of each sentence of `text`, if known."""
+    """Characters of each sentence of `text`, if known: the units of models that select sentences.  None: a splitter
+    finds them."""
     graded: tuple[Picked, ...] | None = None
     """Words with a graded mark above 0: start, end and mark.  None: the rationale is not graded."""
 
@@ -66,6 +69,11 @@ def texts_of(examples: Sequence[Example]) -> list[Any]:
     return [e.text if e.question is None else (e.text, e.question) for e in examples]
 
 
+def inputs_of(examples: Sequence[Example]) -> list[Any]:
+    """The same, with the sentences where they are given: then X is the examples."""
+    return texts_of(examples) if all(e.sentences is None for e in examples) else list(examples)
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Texts as padded ids."""
@@ -81,12 +89,14 @@ class Batch:
     question_mask: "Tensor | None" = None  # (B,Q) bool: words of the question; None: explainers do not change it
     word_starts: "Tensor | None" = None  # (B,T) bool: first token of each unit; None: every word token is a unit
     question_word_starts: "Tensor | None" = None  # (B,Q) bool
+    sentences: "Tensor | None" = None  # (B,T) long: the given sentence of each token, ascending; −1: not given
 
     def __post_init__(self) -> None:
         _same_shape(self, "ids", "present", "mask")
         _same_shape(self, "question_ids", "question_present")
         for name, like in (
             ("word_starts", "ids"),
+            ("sentences", "ids"),
             ("question_mask", "question_ids"),
             ("question_word_starts", "question_ids"),
         ):

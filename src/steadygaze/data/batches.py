@@ -8,6 +8,7 @@ collate     some rows of a split as one Batch
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Sentences
+from steadygaze.data.token_alignment import sentence_tokens
 
 MAX_TOKENS = 1 << 16
 """Tokens of a batch, padding included."""
@@ -34,16 +36,35 @@ class Data:
     word_starts: NDArray[np.bool_] | None = None
     """Per token of all texts: a unit (a word of several subwords) begins there.  None: every token is a unit."""
     question_word_starts: NDArray[np.bool_] | None = None
+    sentences: NDArray[np.int64] | None = None
+    """Per token of all texts: its given sentence, from 0; −1: not given.  None: no text has given sentences."""
 
     def __len__(self) -> int:
         return len(self.text)
 
 
-def placed_data(text: TokenizedTexts, question: TokenizedTexts | None = None, *, whole_words: bool) -> Data:
+def placed_data(
+    text: TokenizedTexts,
+    question: TokenizedTexts | None = None,
+    *,
+    whole_words: bool,
+    sentences: Sentences | None = None,
+) -> Data:
     """Unlabeled texts; `whole_words`: all subwords of a word are one unit."""
     starts = [None if part is None or not whole_words else part.word_starts for part in (text, question)]
     question_ids = None if question is None else question.ragged
-    return Data(text.ragged, question_ids, word_starts=starts[0], question_word_starts=starts[1])
+    units = given_sentences(text, sentences)
+    return Data(text.ragged, question_ids, word_starts=starts[0], question_word_starts=starts[1], sentences=units)
+
+
+def given_sentences(text: TokenizedTexts, sentences: Sentences | None) -> NDArray[np.int64] | None:
+    """The given sentence of each token of all texts, for `Data`."""
+    if sentences is None:
+        return None
+    numbers = np.full(len(text.ragged.ids), -1)
+    parts = [sentence_tokens(spans, units or ()) for spans, units in zip(text.spans, sentences, strict=True)]
+    numbers[text.ragged.words] = np.concatenate([np.zeros(0, np.int64), *parts])
+    return numbers
 
 
 def shuffled(
@@ -90,20 +111,23 @@ def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
         question_ids=question_ids,
         question_present=question_present,
         question_mask=question_mask,
-        word_starts=_pad_flags(data.text, data.word_starts, rows),
+        word_starts=_pad_values(data.text, data.word_starts, rows, False),
         question_word_starts=None
         if data.question is None
-        else _pad_flags(data.question, data.question_word_starts, rows),
+        else _pad_values(data.question, data.question_word_starts, rows, False),
+        sentences=_pad_values(data.text, data.sentences, rows, -1),
     )
 
 
-def _pad_flags(ragged: TokenArray, flags: NDArray[np.bool_] | None, rows: NDArray[np.int64]) -> torch.Tensor | None:
-    """(B,T) bool, False at padding."""
-    if flags is None:
+def _pad_values(
+    ragged: TokenArray, values: NDArray[Any] | None, rows: NDArray[np.int64], padding: int
+) -> torch.Tensor | None:
+    """The values of the tokens of these rows.  (B,T)"""
+    if values is None:
         return None
     indices, present = _where(ragged, rows)
-    padded = np.zeros(present.shape, np.bool_)
-    padded[present] = flags[indices]
+    padded = np.full(present.shape, padding, values.dtype)
+    padded[present] = values[indices]
     return torch.from_numpy(padded)
 
 

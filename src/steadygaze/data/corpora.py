@@ -155,6 +155,7 @@ CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
     text=text_columns,
     label=optional(a_text),
     rationales=optional(a_text),
+    sentences=optional(a_text),
     data_dir=optional(path),
     seed=integer(0),
     drop_empty=flag,
@@ -166,6 +167,7 @@ def load_corpus(
     text: Sequence[str] = ("text",),
     label: str | None = "label",
     rationales: str | None = None,
+    sentences: str | None = None,
     data_dir: Path | None = None,
     seed: int = 0,
     drop_empty: bool = False,
@@ -186,6 +188,8 @@ def load_corpus(
         Label column of a file; None: the column `label` is optional.
     rationales : str, default=None
         Column of human rationales.
+    sentences : str, default=None
+        Column of sentences, for models that select sentences: character spans or strings; None: a splitter finds them.
     data_dir : Path, default=None
         Folder of published corpora; None: $STEADYGAZE_DATA.
     seed : int, default=0
@@ -198,7 +202,7 @@ def load_corpus(
     Returns
     -------
     Corpus
-        `splits` has the examples, each with `text`, `label` and `rationales`.
+        `splits` has the examples, each with `text`, `label`, `rationales` and `sentences`.
 
     Examples
     --------
@@ -212,9 +216,10 @@ def load_corpus(
         if not source:
             raise UserError(f"{data!r} names no corpus after the prefix; for example {prefix}:planted-reviews.")
         bias = read_bias({"seed": seed, **_options(prefix)})  # check it before reading the data
-        arguments: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
+        arguments: dict[str, Any] = {"text": text, "label": label, "drop_empty": drop_empty}
+        arguments |= {"rationales": rationales, "sentences": sentences}
         return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed, task=task), bias)
-    columns = ColumnNames(tuple(text), label or "label", rationales, task)
+    columns = ColumnNames(tuple(text), label or "label", rationales, task, sentences)
     if _is_file(data, columns):
         try:
             return load_files(Path(data), columns, drop_empty)
@@ -226,17 +231,29 @@ def load_corpus(
     return CORPORA[name].load(name, _options(options), data_dir, seed)
 
 
-@validated(data=path_or_name, text=text_columns, label=optional(a_text), rationales=optional(a_text))
+@validated(
+    data=path_or_name,
+    text=text_columns,
+    label=optional(a_text),
+    rationales=optional(a_text),
+    sentences=optional(a_text),
+)
 def check_columns(
-    data: str | Path, *, text: Sequence[str] = ("text",), label: str | None = None, rationales: str | None = None
+    data: str | Path,
+    *,
+    text: Sequence[str] = ("text",),
+    label: str | None = None,
+    rationales: str | None = None,
+    sentences: str | None = None,
 ) -> None:
     """Refuse an unknown corpus, a missing file or a missing column; for use before a model is loaded.
 
     Reads the first rows of each file.  With label=None, labels are optional.
     """
     source = divided(data)[1] if isinstance(data, str) else data
-    if _is_file(source, ColumnNames(tuple(text), label or "label", rationales)):
-        check_files(Path(source), ColumnNames(tuple(text), label, rationales))
+    columns = ColumnNames(tuple(text), label, rationales, sentences=sentences)
+    if _is_file(source, replace(columns, label=label or "label")):
+        check_files(Path(source), columns)
 
 
 def _is_file(data: str | Path, columns: ColumnNames) -> bool:

@@ -39,12 +39,17 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content: split names and, in order, every text, question, label and rationale."""
+        """SHA-256 of the content: split names and, in order, every text, question, label and rationale.
+
+        Sentences of a file are content too; the text determines those of other corpora.
+        """
         content: list[Any] = []
         for name, examples in sorted(self.splits.items()):
             content.append([name, len(examples)])
             content += ((item.text, item.question, item.label, item.rationales) for item in examples)
             content += (item.graded for item in examples if item.graded is not None)
+            if self.source == "file":
+                content += (item.sentences for item in examples if item.sentences is not None)
         return digest_json(content)
 
     @property

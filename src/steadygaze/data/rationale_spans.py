@@ -14,6 +14,9 @@ A span is [start, end) in Python characters (code points).  The rationale of a t
 as JSON in a string cell, or as a list.  A mask has as many numbers as the text has whitespace-separated words, or as
 steadygaze's word tokenizer finds, which separates punctuation.  Phrases are matched as whole words if possible; white
 space in a phrase matches any white space.  A phrase that occurs n times must be listed n times, which marks them all.
+
+The sentences of a text have two of these forms: characters, or a list of strings in the order of the text.  Nothing,
+or an empty list: not given.
 """
 
 import math
@@ -22,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from steadygaze.core.errors import UserError
@@ -34,18 +37,40 @@ FORMS = (
     'a rationale is character spans [[0, 4]], a phrase or phrases ["superb acting"], a mask of 0 and 1 or marks from 0 '
     'to 1 for all words [0, 1, 0], or ERASER\'s [{"start_token": 3, "end_token": 5}]'
 )
+SENTENCES = 'sentences are character spans [[0, 12], [13, 30]] or strings ["A fine film.", "I left."], in order'
 THRESHOLD = 0.5
 """A word with a graded mark of at least this value is in the rationale."""
 
 
 def annotate(example: Example, rationale: Any) -> Example:
     """The example with a rationale in one of these forms; raise ValueError if it is not valid."""
-    marks = _as_list(rationale, example.text)
+    marks = _as_list(rationale)
     if marks is None:
         return example
     if marks and all(isinstance(mark, int | float) for mark in marks):
         return _annotate_words(example, marks)
     return replace(example, rationales=from_list(marks, example.text))
+
+
+def with_sentences(example: Example, sentences: Any) -> Example:
+    """The example with given sentences; raise ValueError if they are not valid.
+
+    >>> with_sentences(Example("Yes. Yes."), ["Yes.", "Yes."]).sentences
+    ((0, 4), (5, 9))
+    """
+    marks = _as_list(sentences, SENTENCES)
+    if not marks:
+        return example
+    if not all(isinstance(mark, str) for mark in marks):
+        spans: Spans = tuple(_span(mark, example.text, SENTENCES) for mark in marks)
+    else:
+        spans = from_phrases(marks, example.text)
+        if "".join(example.text[slice(*span)] for span in spans).split() != "".join(marks).split():
+            raise ValueError(f"the sentences are not in the order of the text; {SENTENCES}")
+    for (_, end), (start, _) in pairwise(spans):
+        if start < end:
+            raise ValueError(f"a sentence begins at {start}, before the previous one ends at {end}; {SENTENCES}")
+    return replace(example, sentences=spans)
 
 
 def from_list(marks: list[Any], text: str) -> Spans:
@@ -58,17 +83,17 @@ def from_list(marks: list[Any], text: str) -> Spans:
     return tuple(sorted(_span(mark, text) for mark in marks))
 
 
-def _as_list(rationale: Any, text: str) -> list[Any] | None:
+def _as_list(rationale: Any, forms: str = FORMS) -> list[Any] | None:
     """Parse JSON, and convert arrays and tuples to lists; None: not annotated."""
     if isinstance(rationale, str):
         cell = rationale.strip()
-        rationale = _parsed(cell) if cell.startswith(("[", "{", '"')) else [cell] if cell else None
+        rationale = _parsed(cell, forms) if cell.startswith(("[", "{", '"')) else [cell] if cell else None
         rationale = [rationale] if isinstance(rationale, str) else rationale
     rationale = rationale.tolist() if hasattr(rationale, "tolist") else rationale
     if rationale is None or (isinstance(rationale, float) and math.isnan(rationale)):
         return None
     if not isinstance(rationale, list | tuple):
-        raise ValueError(f"found {rationale!r:.60}; {FORMS}")
+        raise ValueError(f"found {rationale!r:.60}; {forms}")
     return [mark.tolist() if hasattr(mark, "tolist") else mark for mark in rationale]
 
 
@@ -196,17 +221,17 @@ def join(sentences: Sequence[str]) -> tuple[str, Spans]:
     return " ".join(sentences), tuple(spans)
 
 
-def _parsed(cell: str) -> Any:
+def _parsed(cell: str, forms: str) -> Any:
     try:
         return parse_json(cell, "the cell")
     except UserError:
-        raise ValueError(f"{cell!r:.60} is not JSON; {FORMS}") from None
+        raise ValueError(f"{cell!r:.60} is not JSON; {forms}") from None
 
 
-def _span(mark: Any, text: str) -> Span:
+def _span(mark: Any, text: str, forms: str = FORMS) -> Span:
     pair = isinstance(mark, list | tuple) and len(mark) == 2 and all(type(end) is int for end in mark)
     if not pair:
-        raise ValueError(f"{mark!r:.60} is not [start, end]; {FORMS}")
+        raise ValueError(f"{mark!r:.60} is not [start, end]; {forms}")
     start, end = mark
     if not 0 <= start < end <= len(text):
         raise ValueError(f"[{start}, {end}] is outside of a text of {len(text)} characters")

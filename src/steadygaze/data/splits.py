@@ -76,12 +76,13 @@ class DataConfig:
     text: Annotated[tuple[str, ...], Option("Data", "Text column; repeat for pairs.", "COL", "text")] = ("text",)
     label: Annotated[str | None, Option("Data", "Label column.", "COL", "label, if there is one")] = None
     rationales: Annotated[str | None, Option("Data", "Column of human rationales.", "COL")] = None
+    sentences: Annotated[str | None, Option("Data", "Column of sentences; else a splitter finds them.", "COL")] = None
     drop_empty: Annotated[bool, Option("Data", "Skip rows without text instead of stopping.")] = False
 
     @property
     def columns(self) -> dict[str, Any]:
         """Arguments of `load_corpus`, besides the data and their folder."""
-        return {name: getattr(self, name) for name in ("text", "label", "rationales", "drop_empty")}
+        return {name: getattr(self, name) for name in ("text", "label", "rationales", "sentences", "drop_empty")}
 
     @property
     def labeled_columns(self) -> dict[str, Any]:

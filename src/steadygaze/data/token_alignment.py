@@ -28,6 +28,21 @@ def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np
     return np.asarray((reach > start) & (start < end), np.bool_)
 
 
+def sentence_tokens(spans: Sequence[Span], sentences: Sequence[Span]) -> NDArray[np.int64]:
+    """The sentence in which each token ends, from 0; −1 without sentences.  (T,)
+
+    A token between two sentences belongs to the first.  Sentences without tokens are not counted.
+
+    >>> sentence_tokens([(0, 2), (3, 5), (6, 8)], [(0, 4), (4, 5), (6, 8)]).tolist()
+    [0, 1, 2]
+    """
+    if not len(spans) or not sentences:
+        return np.full(len(spans), -1)
+    starts = np.sort(np.array([start for start, _ in sentences]))
+    numbers = np.searchsorted(starts, np.array([end - 1 for _, end in spans]), side="right").clip(1)
+    return np.cumsum(np.diff(numbers, prepend=numbers[0]) > 0)
+
+
 def grade_tokens(spans: Sequence[Span], graded: Sequence[Picked]) -> NDArray[np.float64]:
     """The mark of each token: that of the last marked word that it overlaps, or 0.  Words do not overlap.  (T,)
 

@@ -1,13 +1,13 @@
 """A user's own files: .csv, .tsv, .jsonl or .parquet, or a folder of train, validation and test in these formats.
 
 One text column, or two: the text that is explained, then the question about it.  Labels are strings or whole numbers
-(see `text_checks`).  A csv file has only strings: its labels become numbers if every cell is a number.  Rationales are
-optional (see `rationale_spans`).  ERASER's files have other columns (see `eraser`).  Messages name rows and offsets of
-the user's file.
+(see `text_checks`).  A csv file has only strings: its labels become numbers if every cell is a number.  Rationales and
+sentences are optional (see `rationale_spans`).  ERASER's files have other columns (see `eraser`).  Messages name rows
+and offsets of the user's file.
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label, Task
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
-from steadygaze.data.rationale_spans import annotate
+from steadygaze.data.rationale_spans import annotate, with_sentences
 from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
 from steadygaze.data.text_checks import check_labels, check_texts, is_empty, is_missing
 
@@ -27,13 +27,14 @@ CHUNK = 1024  # rows per chunk while streaming
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of text, question, label and rationales."""
+    """The columns of text, question, label, rationales and sentences."""
 
     text: Sequence[str] = ("text",)
     label: str | None = None
     rationales: str | None = None
     task: Task = field(default="classification", compare=False)
     """multi-label: a label may be a list, which becomes a tuple.  regression: labels become strings."""
+    sentences: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.text, str) or not 1 <= len(self.text) <= 2:
@@ -43,11 +44,12 @@ class ColumnNames:
 
     @property
     def names(self) -> list[str]:
-        return [*self.text, *(name for name in (self.label, self.rationales) if name is not None)]
+        return [*self.text, *(name for name in (self.label, self.rationales, self.sentences) if name is not None)]
 
     def option(self, name: str) -> str:
-        """The keyword that names this column; the option of the command line is --text, --label or --rationales."""
-        return "text" if name in self.text else "label" if name == self.label else "rationales"
+        """The keyword that names this column; the option of the command line has the same name, as in --text."""
+        others = {self.label: "label", self.sentences: "sentences"}
+        return "text" if name in self.text else others.get(name, "rationales")
 
 
 def input_files(path: Path) -> list[Path]:
@@ -100,22 +102,23 @@ def stream(
     drop_empty: bool = False,
     chunk: int = CHUNK,
     task: Task = "classification",
+    sentences: str | None = None,
 ) -> Iterator[list[Example]]:
     """Yield at most `chunk` examples at a time; also from a .txt file with one text per line.
 
     Labels are read only if their column is named.  Labels of a csv stay strings: a later row may not be a number.
     """
-    columns = ColumnNames(text, label, rationales, task)
+    columns = ColumnNames(text, label, rationales, task, sentences)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk)
     return _streamed(_read(Path(path), columns, chunk), columns, drop_empty)
 
 
 def stream_chunks(
-    path: Path, names: Sequence[str], text: Sequence[str], drop_empty: bool = False
+    path: Path, names: Sequence[str], text: Sequence[str], drop_empty: bool = False, sentences: str | None = None
 ) -> Iterator[tuple[list[Example], list[dict[str, Any]]]]:
     """Yield the examples that `stream` reads, and all cells of their rows by column name."""
-    columns = ColumnNames(text)
+    columns = ColumnNames(text, sentences=sentences)
     for complete in read_columns(path, names, CHUNK):
         table = _readable(complete, columns, drop_empty)
         if len(table):
@@ -188,15 +191,19 @@ def _examples(table: Table, columns: ColumnNames) -> list[Example]:
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
     labels = _labels(table, columns)
     examples = [Example(*row) for row in zip(text, labels, questions, strict=True)]
-    return examples if columns.rationales is None else _annotated(examples, table, columns.rationales)
+    for column, add in ((columns.rationales, annotate), (columns.sentences, with_sentences)):
+        examples = examples if column is None else _annotated(examples, table, column, add)
+    return examples
 
 
-def _annotated(examples: Sequence[Example], table: Table, column: str) -> list[Example]:
-    """The examples with the rationales of a column."""
+def _annotated(
+    examples: Sequence[Example], table: Table, column: str, add: Callable[[Example, Any], Example]
+) -> list[Example]:
+    """The examples with the annotations of a column."""
     annotated: list[Example] = []
     for example, cell in zip(examples, table.columns[column], strict=True):
         try:
-            annotated.append(annotate(example, cell))
+            annotated.append(add(example, cell))
         except ValueError as error:
             raise UserError(f"{table.where(column)(len(annotated))}: {error}.") from None
     return annotated

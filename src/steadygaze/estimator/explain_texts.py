@@ -13,7 +13,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.types import Batch, Label, Picked, Span
+from steadygaze.core.types import Batch, Label, Picked, Sentences, Span
 from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.token_alignment import mean_of_words, merge_words
@@ -22,7 +22,7 @@ from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer, with_output
 from steadygaze.models import inference
-from steadygaze.models.inference import Model
+from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanation, Explanations
 
 
@@ -72,12 +72,14 @@ def explain_texts(
     questions: Sequence[str] | None,
     request: ExplainRequest,
     batch_size: int = inference.BATCH,
+    sentences: Sentences | None = None,
 ) -> Explanations:
-    """One Explanation per text, in order."""
+    """One Explanation per text, in order; `sentences`: given sentences, for a model that selects them."""
     tokenized = tokenizer.place(texts)
     tokenized_questions = None if questions is None else tokenizer.place(questions, question=True)
     whole_words = tokenizer.kind == "pieces" and request.granularity == "word"
-    data = placed_data(tokenized, tokenized_questions, whole_words=whole_words)
+    units = sentences if selects(model) else None
+    data = placed_data(tokenized, tokenized_questions, whole_words=whole_words, sentences=units)
     target = None if request.target is None else classes.index(request.target)
     accuracy = request.explainer.reader_accuracy(model)
     explanations: list[Any] = [None] * len(texts)
@@ -87,7 +89,7 @@ def explain_texts(
         saliency = request.explainer.explain(model, batch, aim)
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
         per_row = _columns(saliency, batch)
-        sentences = [None] * len(rows) if saliency.sentences is None else saliency.sentences.tolist()
+        numbers = [None] * len(rows) if saliency.sentences is None else saliency.sentences.tolist()
         for i, (row, chances) in enumerate(zip(rows.tolist(), probabilities, strict=True)):
             spans, (weights, *bounds), selection_probs = _merged(tokenized, row, per_row(i), whole_words)
             explanations[row] = Explanation(
@@ -105,7 +107,7 @@ def explain_texts(
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects_words,
                 rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
-                sentences=sentences[i],
+                sentences=numbers[i],
                 reader_accuracy=accuracy,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:

@@ -146,7 +146,7 @@ def fit_models(
     names = _names([request.config for request in requests])
     groups: list[list[int]] = []
     for number, request in enumerate(requests):
-        alike = (g for g in groups if _shared_config(requests[g[0]].config) == _shared_config(request.config))
+        alike = (g for g in groups if _share_texts(requests[g[0]].config, request.config, train))
         if (group := next(alike, None)) is None:
             groups.append([number])
         else:
@@ -174,6 +174,12 @@ def _names(configs: Sequence[TrainConfig]) -> list[str]:
     if len({config.seed for config in configs}) == len(configs) and len({c.technique_name for c in configs}) == 1:
         return [f"seed {config.seed}" for config in configs]
     return [f"model {i}, {config.technique_name}, seed {config.seed}" for i, config in enumerate(configs, 1)]
+
+
+def _share_texts(first: TrainConfig, second: TrainConfig, train: Split) -> bool:
+    """Return whether two models can share the encoded texts, with given sentences or without."""
+    same_sentences = train.sentences is None or first.technique.reads_sentences == second.technique.reads_sentences
+    return same_sentences and _shared_config(first) == _shared_config(second)
 
 
 def _shared_config(config: TrainConfig) -> TrainConfig:
@@ -315,7 +321,8 @@ def prepare(
     tokenizer: TextTokenizer | None = None,
 ) -> tuple[FitPlan, Split, Split]:
     """The plan of the fit and the splits, before the first step; `tokenizer`: of a plan with the same texts."""
-    corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
+    by_sentences = config.technique.reads_sentences
+    corpus = ":".join(split.fingerprint(by_sentences) for split in (train, validation) if split is not None)
     if validation is None:
         train, validation = hold_out_validation(train)
     if (train.questions is None) != (validation.questions is None):

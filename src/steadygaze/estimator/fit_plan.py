@@ -19,7 +19,7 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_file, resolve
-from steadygaze.data.batches import Data
+from steadygaze.data.batches import Data, given_sentences
 from steadygaze.data.label_vectors import label_vectors
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
@@ -30,7 +30,14 @@ from steadygaze.data.vocabulary_lexicon import representative_table, vocabulary_
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.data.word_vectors import Vectors, read_group_vectors
 from steadygaze.estimator.inputs import Split
-from steadygaze.estimator.model_config import ModelConfig, build_model, make_encoder, make_windows, window_problem
+from steadygaze.estimator.model_config import (
+    ModelConfig,
+    build_model,
+    make_encoder,
+    make_windows,
+    token_roles,
+    window_problem,
+)
 from steadygaze.estimator.model_folder import SavedModel, matches_layout
 from steadygaze.estimator.synonym_encoding import resolve_groups
 from steadygaze.estimator.train_config import MOST_TOKENS, TrainConfig
@@ -130,6 +137,8 @@ class FitPlan:
     """Files of a pre-trained network, which determine the weights."""
     table: str | None = None
     """A file of synonyms."""
+    reads_sentences: bool = False
+    """Whether the technique reads the given sentences of texts."""
 
     def vocabulary_for(self, technique: Technique, watcher: Watcher) -> Synonyms | None:
         """Vocabulary data of a technique: synonyms, special tokens only, or None."""
@@ -187,7 +196,10 @@ class FitPlan:
                 raise unknown("validation label", label, index)
         questions = None if split.questions is None else self.tokenizer.encode(split.questions, question=True)
         labels = np.array([index[label] for label in split.labels], dtype=np.int64)
-        return Data(self.tokenizer.encode(split.texts), questions, labels, weight)
+        if split.sentences is None or not self.reads_sentences:
+            return Data(self.tokenizer.encode(split.texts), questions, labels, weight)
+        placed = self.tokenizer.place(split.texts)
+        return Data(placed.ragged, questions, labels, weight, sentences=given_sentences(placed, split.sentences))
 
 
 def make_plan(
@@ -227,9 +239,16 @@ def make_plan(
     groups = resolve_groups(config, train, validation, watcher) if tokenizer is None else tokenizer.synonym_groups
     if groups is not None:
         description = dataclasses.replace(description, synonym_groups=groups.summary)
-    if config.encoder.startswith(TRANSFORMER):
-        return _transformer_plan(config, description, groups)
-    return _word_plan(config, description, train, groups, watcher, tokenizer)
+    transformer = config.encoder.startswith(TRANSFORMER)
+    plan = (
+        _transformer_plan(config, description, groups)
+        if transformer
+        else _word_plan(config, description, train, groups, watcher, tokenizer)
+    )
+    is_split = config.technique.reads_sentences and (train.sentences is None or None in train.sentences)
+    if is_split and (problem := config.technique.sentence_problem(token_roles(plan.tokenizer))):
+        raise UserError(problem)
+    return dataclasses.replace(plan, reads_sentences=config.technique.reads_sentences)
 
 
 def _settings(technique: Technique) -> dict[str, Any]:

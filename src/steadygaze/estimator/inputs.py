@@ -3,6 +3,7 @@
 One text each: a list, tuple, NumPy array, pandas or polars Series of strings, a column of a Hugging Face dataset.
 Pairs: a list of (text, question), an array or DataFrame of two columns.
 A Hugging Face `Dataset` is read by its column `text`.
+A list of `Example`: text, question and the given sentences, which models that select sentences read.
 """
 
 import warnings
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.types import Label
+from steadygaze.core.types import Example, Label, Sentences
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
@@ -31,6 +32,8 @@ class Split:
     questions: list[str] | None
     labels: list[Label]
     weights: NDArray[np.float64] | None = None
+    sentences: Sentences | None = None
+    """The given sentences; None: no text has any."""
 
     def __post_init__(self) -> None:
         check_label_count(len(self.texts), len(self.labels))
@@ -52,10 +55,16 @@ class Split:
         questions = self.questions
         return self.texts if questions is None else [f"{t}\n{q}" for t, q in zip(self.texts, questions, strict=True)]
 
-    def fingerprint(self) -> str:
-        """SHA-256 of texts, questions, labels and weights."""
+    @property
+    def inputs(self) -> list[Any]:
+        """The texts as X."""
+        return join_questions(self.texts, self.questions, self.sentences)
+
+    def fingerprint(self, sentences: bool = False) -> str:
+        """SHA-256 of texts, questions, labels and weights; and of the given sentences, if a model reads them."""
         weights = None if self.weights is None else self.weights.tolist()
-        return digest_json([[self.texts, self.questions, self.labels, weights]])
+        units = [] if self.sentences is None or not sentences else [self.sentences]
+        return digest_json([[self.texts, self.questions, self.labels, weights], *units])
 
     def rows(self, indices: Sequence[int]) -> "Split":
         return Split(
@@ -63,6 +72,7 @@ class Split:
             None if self.questions is None else [self.questions[i] for i in indices],
             [self.labels[i] for i in indices],
             None if self.weights is None else self.weights[list(indices)],
+            None if self.sentences is None else [self.sentences[i] for i in indices],
         )
 
     def weighted(self, class_weight: str | Mapping[Label, float] | None) -> NDArray[np.float32] | None:
@@ -85,8 +95,8 @@ class Split:
 
 def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
     """The training split.  Texts of weight 0 are removed."""
-    texts, questions = read_texts(X)
-    split = Split(texts, questions, read_labels(y, minimum_classes=2), read_weights(sample_weight))
+    texts, questions, sentences = read_inputs(X)
+    split = Split(texts, questions, read_labels(y, minimum_classes=2), read_weights(sample_weight), sentences)
     classes = len(set(split.labels))
     if len(split.labels) >= SMALL_DATASET and classes == len(split.labels):
         raise UserError(
@@ -121,8 +131,8 @@ def read_validation(validation: Any) -> Split:
     """The validation split, which chooses the epoch."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise UserError(f"validation must be (texts, labels), found {validation!r:.80}")
-    texts, questions = read_texts(validation[0])
-    return Split(texts, questions, read_labels(validation[1], minimum_classes=1))
+    texts, questions, sentences = read_inputs(validation[0])
+    return Split(texts, questions, read_labels(validation[1], minimum_classes=1), sentences=sentences)
 
 
 def validation_size(labels: Sequence[Label | None]) -> int:
@@ -144,15 +154,27 @@ def hold_out_validation(split: Split, seed: int = 0) -> tuple[Split, Split]:
 
 def read_texts(data: Any) -> tuple[list[str], list[str] | None]:
     """(texts, questions); questions are None for single texts."""
-    columns = _columns(data)
+    return read_inputs(data)[:2]
+
+
+def read_inputs(data: Any) -> tuple[list[str], list[str] | None, Sentences | None]:
+    """(texts, questions, given sentences); sentences are None if no text has any."""
+    columns, sentences = _columns(data)
     if len(columns) > 2:
         raise UserError(f"X must have one column of texts and at most one of questions, found {len(columns)} columns")
     texts = check_texts(columns[0])
-    return texts, check_texts(columns[1], location="questions[{}]".format) if len(columns) == 2 else None
+    questions = check_texts(columns[1], location="questions[{}]".format) if len(columns) == 2 else None
+    return texts, questions, sentences
 
 
-def join_questions(texts: Sequence[str], questions: Sequence[str] | None) -> list[Any]:
-    """The result of `read_texts` as X: strings, or pairs (text, question)."""
+def join_questions(
+    texts: Sequence[str], questions: Sequence[str] | None, sentences: Sentences | None = None
+) -> list[Any]:
+    """The result of `read_inputs` as X: strings, pairs (text, question), or examples with given sentences."""
+    if sentences is not None:
+        optional_questions: Sequence[str | None] = questions or [None] * len(texts)
+        rows = zip(texts, optional_questions, sentences, strict=True)
+        return [Example(text, None, question, sentences=spans) for text, question, spans in rows]
     return list(texts) if questions is None else list(zip(texts, questions, strict=True))
 
 
@@ -191,27 +213,37 @@ def check_label_count(texts: int, labels: int) -> None:
 
 
 def is_single_text(data: Any) -> bool:
-    """Whether X is a single text or a tuple (text, question).  Several texts are a list."""
+    """Whether X is a single text, a tuple (text, question) or an example.  Several texts are a list."""
     pair = isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, str) for part in data)
-    return isinstance(data, str) or pair
+    return isinstance(data, str | Example) or pair
 
 
-def _columns(data: Any) -> list[Sequence[Any]]:
+def _columns(data: Any) -> tuple[list[Sequence[Any]], Sentences | None]:
+    """Texts, and questions if there are any; and the given sentences of examples."""
     if hasattr(data, "column_names") and hasattr(data, "features"):  # a Hugging Face Dataset
-        return [_column(data, "text")]
+        return [_column(data, "text")], None
     if hasattr(data, "columns") and hasattr(data, "iloc"):  # a pandas DataFrame
-        return [data.iloc[:, i].tolist() for i in range(data.shape[1])]
+        return [data.iloc[:, i].tolist() for i in range(data.shape[1])], None
     if hasattr(data, "get_columns") and hasattr(data, "iter_rows"):  # a polars DataFrame
-        return [column.to_list() for column in data.get_columns()]
+        return [column.to_list() for column in data.get_columns()], None
     if isinstance(data, np.ndarray) and data.ndim == 2:
-        return [column.tolist() for column in data.T]
+        return [column.tolist() for column in data.T], None
     rows = _as_list(data, "texts")
+    if rows and all(isinstance(row, Example) for row in rows):
+        return _example_columns(rows)
     if rows and all(isinstance(row, tuple | list) for row in rows):
         widths = sorted({len(row) for row in rows})
         if widths != [2]:
             raise UserError(f"pairs are (text, question), found rows of {widths} parts")
-        return [[row[i] for row in rows] for i in range(2)]
-    return [rows]
+        return [[row[i] for row in rows] for i in range(2)], None
+    return [rows], None
+
+
+def _example_columns(examples: Sequence[Example]) -> tuple[list[Sequence[Any]], Sentences | None]:
+    texts, questions = [example.text for example in examples], [example.question for example in examples]
+    sentences = [example.sentences for example in examples]
+    columns: list[Sequence[Any]] = [texts] if questions.count(None) == len(questions) else [texts, questions]
+    return columns, None if sentences.count(None) == len(sentences) else sentences
 
 
 def _column(dataset: Any, name: str) -> list[Any]:

@@ -158,10 +158,13 @@ def build_model(
     technique = technique or _technique(description)
     encoder = encoder or partial(make_encoder, description, tokenizer)
 
-    def roles() -> Tensor:
-        return torch.from_numpy(sentence_roles(tokenizer.vocabulary, tokenizer.kind))
-
+    roles = partial(token_roles, tokenizer)
     return technique.build(encoder, description.architecture, len(description.classes), description.pair, roles)
+
+
+def token_roles(tokenizer: TextTokenizer) -> Tensor:
+    """(V,) the `SentenceRole` of each id."""
+    return torch.from_numpy(sentence_roles(tokenizer.vocabulary, tokenizer.kind))
 
 
 def make_encoder(description: ModelConfig, tokenizer: TextTokenizer, vectors: Tensor | None = None) -> Encoder:

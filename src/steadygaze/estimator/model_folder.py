@@ -40,8 +40,9 @@ from steadygaze.core.tensor_files import (
     sketch,
     write_network_folder,
 )
+from steadygaze.core.types import Sentences
 from steadygaze.core.untrusted_files import foreign_error, read_json, read_object_or_empty, read_text
-from steadygaze.data.batches import Data
+from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
@@ -103,8 +104,10 @@ class SavedModel:
             return None
         return int(np.isin(hash_texts(inputs, self.description.corpus), self.training_hashes).sum())
 
-    def data(self, texts: Sequence[str], questions: Sequence[str] | None) -> Data:
-        """Encode texts for this model."""
+    def data(self, texts: Sequence[str], questions: Sequence[str] | None, sentences: Sentences | None = None) -> Data:
+        """Encode texts for this model; `sentences`: given sentences, for a model that selects them."""
+        if sentences is not None and selects(self.model):
+            return placed_data(self.tokenizer.place(texts), whole_words=False, sentences=sentences)
         encoded_questions = None if questions is None else self.tokenizer.encode(questions, question=True)
         return Data(self.tokenizer.encode(texts), encoded_questions)
 

@@ -10,7 +10,7 @@ from typing import Any
 from steadygaze.core.atomic_files import exclusive, recover_folder, remove_folder, remove_leftovers
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_separate
-from steadygaze.core.types import Example, Label, texts_of
+from steadygaze.core.types import Example, Label, inputs_of
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import CheckpointConfig, FitRequest, check_same_run, fit_models
 from steadygaze.estimator.held_out_test import measure
@@ -95,7 +95,7 @@ def describe(corpus: Corpus, *, training: bool = False) -> str:
 
 def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:
     """(X, y) for an estimator."""
-    return texts_of(examples), [example.label for example in examples]
+    return inputs_of(examples), [example.label for example in examples]
 
 
 SPLITS = ("train", "validation", "test")

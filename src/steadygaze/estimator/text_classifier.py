@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
 from steadygaze.core.errors import SeedWarning, SynonymWarning, UserError, unknown
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, Sentences
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.token_alignment import coverage, truncation
 from steadygaze.estimator import fit, model_folder, small_data
@@ -22,9 +22,9 @@ from steadygaze.estimator.inputs import (
     Split,
     is_single_text,
     known_label,
+    read_inputs,
     read_labels,
     read_split,
-    read_texts,
     read_validation,
     read_weights,
 )
@@ -210,6 +210,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : list of str, array or column
             Texts: a list, NumPy array, pandas or polars Series, column `text` of a Hugging Face dataset.
             Pairs: a list of (text, question), or an array or DataFrame of two columns.
+            Examples of a corpus: a model that selects sentences then reads their `sentences`.
         y : list of str or int
             One label for each text, all strings or all whole numbers.
         sample_weight : array, default=None
@@ -273,8 +274,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array of shape (N,C)
             Columns in the order of `classes_`.
         """
-        texts, questions = self._read(X)
-        data = self.stored_.data(texts, questions)
+        data = self.stored_.data(*self._read(X))
         for warning in coverage(self.stored_.tokenizer, data.text).warnings():
             warnings.warn(warning, stacklevel=3)
         return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()
@@ -316,7 +316,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "stored_")
         classes = self.stored_.description.classes
         labels = [known_label(label, classes) for label in read_labels(y, minimum_classes=1)]
-        split = Split(*self._read(X), labels, read_weights(sample_weight))
+        split = Split(*self._read(X)[:2], labels, read_weights(sample_weight))
         return float(super().score(X, np.asarray(labels), split.weights))
 
     @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
@@ -334,7 +334,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : str, (text, question), list, array or column
+        X : str, (text, question), Example, list, array or column
             One text or pair, or several.
         explainer : str, Explainer, fitted explainer or Captum method, default=None
             None: the attention, or the rationale of a model that selects words.  Else a name
@@ -356,10 +356,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Tokens, character spans, weights, label and probabilities.
         """
         is_single = is_single_text(X)
-        texts, questions = self._read([X] if is_single else X)
+        texts, questions, sentences = self._read([X] if is_single else X)
         model, classes = self.stored_.model, self.stored_.description.classes
         request = explain_request(model, classes, explainer, target, granularity, output=output)
-        explanations = explain_texts(model, self.stored_.tokenizer, classes, texts, questions, request, batch_size)
+        tokenizer = self.stored_.tokenizer
+        explanations = explain_texts(model, tokenizer, classes, texts, questions, request, batch_size, sentences)
         for warning in truncation(self.stored_.tokenizer, [e.read_to for e in explanations]).warnings():
             warnings.warn(warning, stacklevel=3)
         return explanations[0] if is_single else explanations
@@ -400,15 +401,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(SynonymWarning(lost), stacklevel=3)
         model_folder.export_encoder(Path(folder), self.stored_)
 
-    def _read(self, X: Any) -> tuple[list[str], list[str] | None]:
-        """Texts of the kind this model was trained on."""
+    def _read(self, X: Any) -> tuple[list[str], list[str] | None, Sentences | None]:
+        """Texts of the kind this model was trained on, and their given sentences."""
         check_is_fitted(self, "stored_")
-        texts, questions = read_texts(X)
+        texts, questions, sentences = read_inputs(X)
         if self.stored_.description.pair != (questions is not None):
             kinds = ("single texts", "pairs (text, question)")
             input_kind, trained_kind = kinds[questions is not None], kinds[self.stored_.description.pair]
             raise UserError(f"this model was trained on {trained_kind}, found {input_kind}")
-        return texts, questions
+        return texts, questions, sentences
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -72,6 +72,7 @@ class RationaleBatch(InputBatch):
     """Texts whose units are tokens; special tokens are present but cannot be selected."""
 
     present: Tensor | None = None  # (B,T) bool
+    sentences: Tensor | None = None  # (B,T) the given sentence of each token, as in `Batch`
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
         if model.selection_config.granularity == "token":
             scores = key.uniform(views.rows, views.selectable.shape[1], dtype=torch.float64)
             return best_windows(scores, views.selectable, share, round(spans) or None).float()
-        numbers = segment_ids(views.x, views.selectable, model.roles)
+        units = views.sentences if isinstance(views, RationaleBatch) else None
+        numbers = segment_ids(views.x, views.selectable, model.roles, units)
         sentences = max(1, int(segment_count(numbers).max()))
         real = segment_exists(numbers, sentences)
         return segment_spread(top_k(key.uniform(views.rows, sentences), real, 1), numbers).float()
@@ -195,7 +197,7 @@ def _labels(data: Data, classes: int) -> Tensor:
 
 
 def _views(batch: Batch, probs: Tensor) -> RationaleBatch:
-    return RationaleBatch(batch.ids, batch.mask, probs, batch.index, present=batch.present)
+    return RationaleBatch(batch.ids, batch.mask, probs, batch.index, present=batch.present, sentences=batch.sentences)
 
 
 def _budget(model: Rationalizer, train: Data) -> Tensor:

@@ -192,6 +192,7 @@ class SplitOutputs:
     weights: Tensor  # (N,T), T the longest text's
     mask: Tensor  # (N,T)
     ids: Tensor  # (N,T)
+    sentences: Tensor | None = None  # (N,T) the given sentence of each token, as in `Batch`
 
 
 def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int | None = None) -> SplitOutputs:
@@ -200,7 +201,8 @@ def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int
     row_batches: list[NDArray[np.int64]] = []
     parts: list[tuple[Tensor, ...]] = []
     for rows, batch, forward in forwards(model, data, batch_size):
-        tokens = forward.weights.float(), batch.mask, batch.ids
+        units = () if batch.sentences is None else (batch.sentences,)
+        tokens = forward.weights.float(), batch.mask, batch.ids, *units
         row_batches.append(rows)
         parts.append((forward.logits.float().cpu(), *(_fit_width(value.cpu(), width) for value in tokens)))
     order = original_order(row_batches)

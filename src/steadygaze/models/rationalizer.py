@@ -9,8 +9,8 @@ Lei et al. 2016 (arXiv:1606.04155), §3; Yu et al. 2021 (arXiv:2110.13880), §3.
     selected     = the sentence with the highest probability; or the top tokens (B,T)
     logits       = head(max over selected tokens of the hidden states)          (B,C)   the predictor's encoder
 
-The state of a sentence is the maximum of its tokens' hidden states.  Sentences end as in core/maths/sentence_ends.py;
-`ends` (V,) marks the ids that can end one.
+The state of a sentence is the maximum of its tokens' hidden states.  Sentences are those of the data, if given
+(`Batch.sentences`); else they end as in core/maths/sentence_ends.py, and `ends` (V,) marks the ids that can end one.
 
 The predictor does not read unselected tokens: their vectors are 0, a transformer does not attend to them, and the
 maximum excludes their hidden states.  With a fixed selection, other tokens do not affect the logits at all.  The
@@ -37,7 +37,14 @@ from steadygaze.core.maths import distributions
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.maths.rationale_windows import best_windows, exact_windows
 from steadygaze.core.maths.sentence_ends import can_end
-from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_max, segment_spread, segment_sum
+from steadygaze.core.ragged import (
+    segment_count,
+    segment_exists,
+    segment_ids,
+    segment_max,
+    segment_spread,
+    segment_sum,
+)
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture, Classifier
@@ -246,7 +253,7 @@ class Rationalizer(Model):
 
     def sentences(self, batch: Batch) -> Tensor:
         """Return the sentence of each token, from 0; −1 without one.  (B,T)"""
-        return segment_ids(batch.ids, batch.mask, self.roles)
+        return segment_ids(batch.ids, batch.mask, self.roles, batch.sentences)
 
     def embed(self, batch: Batch) -> Tensor:
         return torch.cat([encoder.embed(batch.ids) for encoder in self._encoders], -1)

@@ -167,10 +167,14 @@ def _stored(texts: Any, labels: Any, out: str | Path | None, kind: str) -> Itera
     """Write the texts to a file of the study, which workers and later calls read; provide the folder and the data."""
     split = read_split(texts, labels)
     questions: Sequence[str | None] = split.questions or [None] * len(split.texts)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"text": text, "label": label} | ({} if question is None else {"question": question})
         for text, label, question in zip(split.texts, split.labels, questions, strict=True)
     ]
+    columns_of_sentences: dict[str, str] = {}
+    if split.sentences is not None:
+        columns_of_sentences = {"sentences": "sentences"}
+        rows = [{**row, "sentences": spans} for row, spans in zip(rows, split.sentences, strict=True)]
     with tempfile.TemporaryDirectory(prefix="steadygaze-") as temporary:
         folder = Path(temporary if out is None else out)
         StudyFolder(folder).refuse_foreign(kind)
@@ -181,4 +185,4 @@ def _stored(texts: Any, labels: Any, out: str | Path | None, kind: str) -> Itera
         elif read_text(file) != content:
             raise UserError(f"{folder} contains a {kind} of other texts: name another folder")
         columns = ("text",) if split.questions is None else ("text", "question")
-        yield folder, {"data": str(file), "text": columns}
+        yield folder, {"data": str(file), "text": columns, **columns_of_sentences}

@@ -36,7 +36,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.random_key import RandomKey
@@ -150,13 +149,16 @@ class RationalizingTechnique(Technique):
         pair: bool,
         roles: Callable[[], Tensor],
     ) -> Rationalizer:
-        roles_of_ids = roles()
-        if (self.granularity == "sentence" or self.skewed) and not can_end(roles_of_ids).any():
-            raise UserError(
-                "no token of the vocabulary ends a sentence (. ! ?), so that each text is one sentence: "
-                "use granularity=token" + (" without skewed" if self.skewed else "")
-            )
-        return self.kind(encoder, architecture, classes, roles_of_ids, self.selection_config())
+        return self.kind(encoder, architecture, classes, roles(), self.selection_config())
+
+    def sentence_problem(self, roles: Tensor) -> str | None:
+        if can_end(roles).any():
+            return None
+        skewed = " without skewed" if self.skewed else ""
+        return (
+            "no token of the vocabulary ends a sentence (. ! ?), so that each text is one sentence: "
+            f"use granularity=token{skewed}, or give the sentences of every text (--sentences COLUMN)"
+        )
 
     @property
     def has_free_size(self) -> bool:
@@ -191,6 +193,10 @@ class RationalizingTechnique(Technique):
     @property
     def reads_pairs(self) -> bool:
         return False
+
+    @property
+    def reads_sentences(self) -> bool:
+        return self.granularity == "sentence" or bool(self.skewed)
 
 
 @settings

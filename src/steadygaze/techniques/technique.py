@@ -208,6 +208,18 @@ class Technique(ABC):
         return True
 
     @property
+    def reads_sentences(self) -> bool:
+        """True if its training depends on the sentences of a text."""
+        return False
+
+    def sentence_problem(self, roles: Tensor) -> str | None:
+        """Return why the texts have no sentences to choose from; not called if all sentences are given.
+
+        roles (V,): the `SentenceRole` of each id.
+        """
+        return None
+
+    @property
     def substitutes_words(self) -> bool:
         """True if it needs the table of synonyms."""
         return False

@@ -183,7 +183,8 @@ def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | 
         has_free_size = selects(model) and model.selection_config.share is None
         return replace(collapse, selected=selected_share(weights, mask)) if has_free_size else collapse
     nonempty = mask.any(-1)
-    numbers = segment_ids(ids, mask, model.roles.cpu())
+    sentences = None if read.sentences is None else read.sentences[:MAX_TEXTS]
+    numbers = segment_ids(ids, mask, model.roles.cpu(), sentences)
     return detect_sentence_collapse(
         RaggedTensor(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
     )

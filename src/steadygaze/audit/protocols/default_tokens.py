@@ -92,7 +92,9 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
 def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
     """Train a model like `clf` on texts with default tokens; returns the model and its data."""
     config, watcher = small_data.resolve(train_config(clf.get_params(deep=False)), train), QuietWatcher()
-    plan, train, held_out = fit.prepare(config, replace(train, texts=with_default_tokens(train.texts)), None, watcher)
+    plan, train, held_out = fit.prepare(
+        config, replace(train, texts=with_default_tokens(train.texts), sentences=None), None, watcher
+    )
     data = _restricted(plan.encode(train, train.weighted(config.class_weight)))
     validation = _restricted(plan.encode(held_out))
     with accelerator(config.device, config.training.precision) as accelerate:

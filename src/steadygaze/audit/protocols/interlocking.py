@@ -29,11 +29,11 @@ from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
-from steadygaze.core.types import Example, OnProgress, no_progress
+from steadygaze.core.types import Example, OnProgress, inputs_of, no_progress
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import fit
-from steadygaze.estimator.inputs import read_split
+from steadygaze.estimator.inputs import read_inputs, read_split
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
@@ -106,7 +106,8 @@ def interlocking(
         yield from missing_findings(INTERLOCKING_MEASURES, NO_LABELS)
         return
     split = read_split(*train)
-    train_examples = [Example(text, label) for text, label in zip(split.texts, split.labels, strict=True)]
+    rows = zip(split.texts, split.labels, split.sentences or [None] * len(split.texts), strict=True)
+    train_examples = [Example(text, label, sentences=spans) for text, label, spans in rows]
     elsewhere = (read(clf.stored_, examples)[0] == 0, BY_SELECTION) if reason is None else (reason == 0, BY_RATIONALE)
     biased = _with_shortcut(train_examples, examples, clf.seed)
     if isinstance(biased, str):
@@ -120,7 +121,7 @@ def interlocking(
 
 def read(saved: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
     """Whether the first sentence is selected, NaN if it is the only one; and whether the label is right.  (N,), (N,)"""
-    model, data = saved.model, saved.data([example.text for example in examples], None)
+    model, data = saved.model, saved.data(*read_inputs(inputs_of(examples)))
     names = saved.description.classes
     assert selects(model)
     first, right = torch.full((2, len(data)), torch.nan, dtype=torch.float64)
@@ -175,7 +176,7 @@ def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher,
         params["technique"] = replace(clf.technique, skewed=skewed)  # type: ignore[call-arg]
     elif skewed:
         params["settings"] = {**(clf.settings or {}), "skewed": skewed}
-    split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
+    split = read_split(inputs_of(examples), np.array([example.label for example in examples]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)  # expected here
         saved = fit.fit(train_config(params), split, None, watcher, fit.CheckpointConfig())

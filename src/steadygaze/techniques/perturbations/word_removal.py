@@ -41,8 +41,12 @@ def remove_words(batch: Batch, removed: Tensor, removal: Removal = "delete", pad
     if removal != "delete":
         return replace(batch, ids=batch.ids.masked_fill(removed, padding))
     width = batch.ids.shape[1]
-    text = _remove(batch.present & ~removed[:, :width], batch.ids, batch.mask, batch.word_starts)
+    left = batch.present & ~removed[:, :width]
+    text = _remove(left, batch.ids, batch.mask, batch.word_starts)
     shortened = replace(batch, ids=text[1], present=text[0], mask=text[2], word_starts=text[3])
+    if batch.sentences is not None:
+        kept = _remove(left, batch.sentences + 1)[1] - 1  # −1 at padding
+        shortened = replace(shortened, sentences=kept)
     if removed.shape[1] == width or batch.question_ids is None or batch.question_present is None:
         return shortened
     flags = batch.question_mask, batch.question_word_starts
@@ -69,7 +73,7 @@ def take_rows(batch: Batch, rows: Tensor) -> Batch:
 
 def trim_padding(batch: Batch, width: int, question_width: int | None = None) -> Batch:
     """Drop columns from `width` on, and of the question from `question_width` on; they must be padding."""
-    names = ["ids", "present", "mask", "word_starts"]
+    names = ["ids", "present", "mask", "word_starts", "sentences"]
     cut = {name: value[:, :width] for name in names if (value := getattr(batch, name)) is not None}
     if question_width is not None:
         names = ["question_ids", "question_present", "question_mask", "question_word_starts"]

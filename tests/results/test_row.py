@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -55,3 +56,13 @@ def test_what_is_not_finite_stays_out_of_the_json():
     row = Row("ratio", math.inf, 1, (math.nan, math.inf), {"epsilon": math.inf})
     assert "NaN" not in to_jsonl([row])
     assert "Infinity" not in to_jsonl([row])
+
+
+def test_rows_are_equal_by_their_fields_with_and_without_a_value():
+    """Since Python 3.13, a dataclass compares each field with ==, and NaN is not equal to itself."""
+    missing = Row("accuracy", float("nan"), 0, (float("nan"), 1.0), {"seed": 0}, "not applicable")
+    assert missing == replace(missing, value=-float("nan"), interval=(-float("nan"), 1.0))
+    assert missing != replace(missing, value=0.5)
+    assert missing != replace(missing, interval=(0.0, 1.0))
+    assert missing != replace(missing, settings={"seed": 1})
+    assert missing != "accuracy"

@@ -8,9 +8,9 @@ words.  The findings leave them out and note their number; protocols/selection.p
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -306,9 +306,21 @@ class Finding:
     def key(self) -> MeasureKey:
         return MeasureKey.parse(self.measure)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; tensors by their values, and NaN counts as equal to NaN."""
+        if not isinstance(other, Finding):
+            return NotImplemented
+        return all(_is_same(getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
+
     def __post_init__(self) -> None:
         if [self.values is not None, self.value is not None, bool(self.absent)].count(True) != 1:
             raise ValueError(f"{self.measure}: pass exactly one of values, value and absent")
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return bool(first is second or first == second)
+    return first.shape == second.shape and torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
 
 
 NO_LABELS = "the texts have no labels"

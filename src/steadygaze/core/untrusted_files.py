@@ -54,9 +54,20 @@ class MissingFile(UserError):
 def resolve(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path without links; raise for a loop of links."""
     try:
-        return Path(path).resolve()
-    except (OSError, RuntimeError, ValueError):  # RuntimeError: a loop, in Python 3.11
+        resolved = Path(path).resolve()
+        if _is_loop(resolved):  # from Python 3.13 on, resolve() leaves a loop as it is
+            raise OSError(errno.ELOOP, "a loop")
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a loop, in Python 3.11 and 3.12
         raise UserError(f"{path} cannot be resolved: its symbolic links form a loop, or its name is invalid") from None
+    return resolved
+
+
+def _is_loop(path: Path) -> bool:
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 @contextmanager

@@ -85,6 +85,19 @@ class Row:
     """Settings of the score: corpus, split, seed, version …"""
     note: str = ""
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal.  Rows without a value can be equal: NaN counts as equal to NaN.
+
+        >>> Row("accuracy", float("nan"), 0) == Row("accuracy", float("nan"), 0)
+        True
+        """
+        return self._comparable == other._comparable if isinstance(other, Row) else NotImplemented
+
+    @property
+    def _comparable(self) -> tuple[Any, ...]:
+        ends = self.interval and tuple(map(plain, self.interval))
+        return self.measure, plain(self.value), self.n, ends, self.settings, self.note
+
     @property
     def key(self) -> MeasureKey:
         return MeasureKey.parse(self.measure)

@@ -254,14 +254,16 @@ def scores(rows: Rows) -> str:
         cells = []
         for setting in SETTINGS:
             own, earlier = rows[row].get(setting), rows[row].get(earlier_setting(setting))
-            found = [record["macro-f1"] for record in (own or earlier or {}).values()]
+            f1_scores = [record["macro-f1"] for record in (own or earlier or {}).values()]
             mark = "" if own else " †"
-            cells.append(f"{mean(found):.3f} ± {pstdev(found):.3f}{mark}" if found else "")
+            cells.append(f"{mean(f1_scores):.3f} ± {pstdev(f1_scores):.3f}{mark}" if f1_scores else "")
         lines.append([f"{label} ({max(map(len, rows[row].values()))})", *cells])
         if row == "vanilla":  # beside the earlier rows of a setting that the last run does not have complete
             earlier = [rows[row][earlier_setting(s)] for s in SETTINGS if earlier_setting(s) in rows["consensus"]]
-            found = [record["macro-f1"] for runs in earlier for record in runs.values()]
-            lines.append(["vanilla, earlier run (25)", "", "", "", f"{mean(found):.3f} ± {pstdev(found):.3f} †"])
+            f1_scores = [record["macro-f1"] for runs in earlier for record in runs.values()]
+            lines.append(
+                ["vanilla, earlier run (25)", "", "", "", f"{mean(f1_scores):.3f} ± {pstdev(f1_scores):.3f} †"]
+            )
     return table(["", "SST-2", "Rotten Tomatoes", "emotion", "hate"], lines)
 
 

@@ -116,16 +116,16 @@ def results(file: Path) -> list[Found]:
         assert runs.keys() == seeds, (epsilon, runs)
         return mean(runs.values())
 
-    def found(name: str, epsilon: float, epochs: float) -> Found:
+    def search_result(name: str, epsilon: float, epochs: float) -> Found:
         return Found(name, epsilon, epochs, score(epsilon, "validation"), score(epsilon, "test"))
 
     best = max(GRID, key=lambda epsilon: score(epsilon, "validation"))
     of_grid = sum(r["epochs"] for r in records if r["kind"] == "grid") / len(seeds)
     searches = sorted((r for r in records if r["kind"] == "search"), key=lambda r: r["seed"])
     return [
-        found("grid of ten", best, of_grid),
+        search_result("grid of ten", best, of_grid),
         *(
-            found(f"`tune`, seed {r['seed']}", r["best"]["epsilon"], sum(t["epochs"] for t in r["trials"]))
+            search_result(f"`tune`, seed {r['seed']}", r["best"]["epsilon"], sum(t["epochs"] for t in r["trials"]))
             for r in searches
         ),
     ]

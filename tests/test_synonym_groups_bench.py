@@ -65,8 +65,8 @@ def test_seeds_are_compared_also_if_the_lower_one_was_measured_later(tmp_path: P
         (tmp_path / "records" / f"{seed}.json").write_text(json.dumps({**job, "test": {"seeds": None}}))
         np.savez(tmp_path / "seen" / "test" / f"sst2.vanilla.none.s{seed}.npz", weights=weights, mask=[[True, True]])
     complete_seeds(tmp_path)
-    found = [json.loads((tmp_path / "records" / f"{seed}.json").read_text())["test"]["seeds"] for seed in (0, 1)]
-    assert found == [None, pytest.approx(math.log(2))]
+    distances = [json.loads((tmp_path / "records" / f"{seed}.json").read_text())["test"]["seeds"] for seed in (0, 1)]
+    assert distances == [None, pytest.approx(math.log(2))]
 
 
 @pytest.mark.usefixtures("bench")
@@ -203,10 +203,10 @@ def test_the_rows_of_long_texts_and_transformers_are_those_of_the_records(corpus
 
 def settings_of(technique: str) -> str:
     """Name of a row of the long student on the page."""
-    found = re.match(r"4-4-t2-e(\d)-own-x([\d.]+)(?:-a([\d.]+))?(?:-s(\d+))?( \()?", technique)
-    if found is None:
+    match = re.match(r"4-4-t2-e(\d)-own-x([\d.]+)(?:-a([\d.]+))?(?:-s(\d+))?( \()?", technique)
+    if match is None:
         return technique
-    epochs, temperature, attention, weight, part = found.groups()
+    epochs, temperature, attention, weight, part = match.groups()
     name = f"{epochs} epochs, T = {temperature}, weight {weight or 1}" + f", τ = {attention}" * bool(attention)
     return name + " (without IMDB)" * bool(part)
 

@@ -150,16 +150,18 @@ def test_a_model_with_one_predicted_class_is_named_in_the_summary():
 
 
 def test_all_texts_with_human_rationales_are_on_the_page_five_of_them_open():
-    one = explanation("It is superb.", {"superb": 0.7}, "positive", 0.8)
-    texts = Explanations(replace(one, rationales=((6, 12),)) for _ in range(26))
-    found = row("token-f1", 0.61, 0.02, note="chance level 0.250, for a random choice or order of words")
-    page = full_report(explanations=texts, plots={}, shifts=(), evaluation=None, rows=(found,)).to_html()
+    example = explanation("It is superb.", {"superb": 0.7}, "positive", 0.8)
+    texts = Explanations(replace(example, rationales=((6, 12),)) for _ in range(26))
+    number = row("token-f1", 0.61, 0.02, note="chance level 0.250, for a random choice or order of words")
+    page = full_report(explanations=texts, plots={}, shifts=(), evaluation=None, rows=(number,)).to_html()
     assert page.count("<h4>Human rationale</h4>") == 26
     before, folded = page.split("<summary>Show all: 21 more</summary>")
     assert before.count("<h4>Human rationale</h4>") == 5
     assert folded.partition("</details>")[0].count("<h4>Human rationale</h4>") == 21
-    said = "26 of the 26 explained texts have a human rationale. token-f1 of the explanation: 0.610 (0.590 to 0.630)"
-    assert f"{said}; chance level 0.250, for a random choice or order of words." in plain_text(page)
+    sentence = (
+        "26 of the 26 explained texts have a human rationale. token-f1 of the explanation: 0.610 (0.590 to 0.630)"
+    )
+    assert f"{sentence}; chance level 0.250, for a random choice or order of words." in plain_text(page)
 
 
 def test_a_number_without_an_axis_has_its_bounds_in_words():

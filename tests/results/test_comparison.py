@@ -253,6 +253,6 @@ def test_a_comparison_as_a_data_frame_has_a_row_per_technique_and_measure():
     frame = full().to_pandas().set_index(["technique", "measure"])
     assert len(frame) == 9
     assert math.isnan(frame.loc[("vanilla", F1), "difference"])
-    found = frame.loc[("steady", NOISE)]
-    assert (found["value"], found["difference"], found["p"], found["mark"]) == (0.04, -0.06, 0.0004, "better")
-    assert (found["difference_low"], found["difference_high"]) == pytest.approx((-0.065, -0.055))
+    entry = frame.loc[("steady", NOISE)]
+    assert (entry["value"], entry["difference"], entry["p"], entry["mark"]) == (0.04, -0.06, 0.0004, "better")
+    assert (entry["difference_low"], entry["difference_high"]) == pytest.approx((-0.065, -0.055))

@@ -416,9 +416,9 @@ def test_the_settings_of_the_page_are_those_of_the_trained_models(done, tmp_path
         file.write_text(json.dumps(stored | {"vectors": "glove-50d"}))
     job = begin(config, StudyRuntime(folder, device="cpu"))
     used = [_used_settings(job, name) for name in TWO]
-    assert [one["batch_size"] for one in used] == [8, 16]
-    assert [one["word_dropout"] for one in used] == [0.3, 0.3]
-    assert [one["vectors"] for one in used] == ["glove-50d"] * 2
+    assert [settings["batch_size"] for settings in used] == [8, 16]
+    assert [settings["word_dropout"] for settings in used] == [0.3, 0.3]
+    assert [settings["vectors"] for settings in used] == ["glove-50d"] * 2
     comparison = finish(job, StudyRuntime(folder, device="cpu"))
     assert (comparison.settings["word_dropout"], comparison.settings["hidden"]) == (0.3, 4)
     assert [result.settings["batch_size"] for result in comparison.standings] == [8, 16]

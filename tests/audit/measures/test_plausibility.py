@@ -178,7 +178,7 @@ def test_nothing_chosen_anywhere_is_wrong_not_undefined():
 def test_the_chance_level_is_the_mean_over_every_choice_of_as_many_words(marked, chosen):
     """Five words and one that is not read: every set of `chosen` words, enumerated."""
     read, rationales = tokens("xxxxx."), torch.arange(6).unsqueeze(0) < marked
-    sets = [torch.isin(torch.arange(6), torch.tensor(one)) for one in combinations(range(5), chosen)]
+    sets = [torch.isin(torch.arange(6), torch.tensor(combination)) for combination in combinations(range(5), chosen)]
     selected = torch.stack(sets)
     many = len(sets)
     expected = random_tally(selected[:1], rationales, read)

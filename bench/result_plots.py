@@ -77,8 +77,8 @@ COSTS = {
 """Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
 TEMPERED = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
 FOREST = {
-    "three synonyms, training table": "jensen-shannon/3-synonyms",
-    "three held-out synonyms": "jensen-shannon/3-held-out",
+    "three synonyms seen in training": "jensen-shannon/3-synonyms",
+    "three unseen synonyms": "jensen-shannon/3-held-out",
     "PGD on the word vectors": "jensen-shannon/pgd-attention",
 }
 FOREST_ROWS = (
@@ -123,7 +123,7 @@ def stability_forest() -> Chart:
     rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q", scale=scale))
-    return (rule + bars + points).properties(width=165, height=205).facet(panels(FOREST), columns=3)
+    return (rule + bars + points).properties(width=165, height=170).facet(panels(FOREST), columns=3)
 
 
 LABELED_LEFT = ("word-at", "word-iat", "synonym augmentation", "anchored", "consensus", "attention-rp", "seat (joint)")
@@ -237,7 +237,7 @@ def synonym_flips() -> Chart:
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     shape = alt.Shape("technique:N", sort=names, scale=alt.Scale(domain=names), **wide())
     points = base.mark_point(filled=True, size=45, opacity=1).encode(x="value:Q", shape=shape)
-    return (bars + points).properties(width=250, height=180).facet(panels(TABLES.values()), columns=2)
+    return (bars + points).properties(width=250, height=150).facet(panels(TABLES.values()), columns=2)
 
 
 # Label leakage

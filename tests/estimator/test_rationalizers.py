@@ -116,8 +116,8 @@ def spoken_corpus(folder: Path) -> Corpus:
     """Transcripts without punctuation, with their sentences as strings; a splitter finds one sentence in each."""
     rows = []
     for text, label in zip(TEXTS, LABELS, strict=True):
-        given = [part.strip() for part in re.split(r"[.!?]", text) if part.strip()]
-        rows.append(json.dumps({"text": " ".join(given), "label": label, "parts": given}))
+        parts = [part.strip() for part in re.split(r"[.!?]", text) if part.strip()]
+        rows.append(json.dumps({"text": " ".join(parts), "label": label, "parts": parts}))
     (folder / "spoken.jsonl").write_text("\n".join(rows))
     return steadygaze.load_corpus(folder / "spoken.jsonl", sentences="parts")
 
@@ -135,9 +135,9 @@ def test_given_sentences_are_the_units_of_training_and_explanation(technique, se
     clf.fit(examples, LABELS).save(tmp_path / "model")
     for model in (clf, steadygaze.load(tmp_path / "model", device="cpu")):
         shown, alone = model.explain(examples[0]), model.explain(examples[0].text)
-        (start, end, _), given = shown.rationale[0], examples[0].sentences
+        (start, end, _), sentences = shown.rationale[0], examples[0].sentences
         assert (shown.sentences, alone.sentences) == (3, 1)
-        assert (start, end) in given
+        assert (start, end) in sentences
         assert alone.rationale[0][:2] == (0, len(examples[0].text))
         probabilities = model.predict_proba(examples)
         assert probabilities[0].tolist() == pytest.approx(list(shown.probabilities.values()))
@@ -147,10 +147,10 @@ def test_given_sentences_are_the_units_of_training_and_explanation(technique, se
 def test_given_sentences_replace_those_of_the_splitter(tmp_path):
     """The same texts, with sentences that the splitter does not find: other weights, and another fingerprint."""
     examples = [Example(text, sentences=((0, len(text) // 2), (len(text) // 2, len(text)))) for text in TEXTS]
-    given, split = (tiny(technique="a2r").fit(X, LABELS) for X in (examples, TEXTS))
-    assert given.stored_.description.corpus != split.stored_.description.corpus
-    assert given.history_ != split.history_
-    assert given.explain(examples[0]).sentences == 2
+    with_sentences, split = (tiny(technique="a2r").fit(X, LABELS) for X in (examples, TEXTS))
+    assert with_sentences.stored_.description.corpus != split.stored_.description.corpus
+    assert with_sentences.history_ != split.history_
+    assert with_sentences.explain(examples[0]).sentences == 2
     vanilla = [tiny().fit(X, LABELS).stored_.description.corpus for X in (examples, TEXTS)]
     assert vanilla[0] == vanilla[1], "other techniques do not read sentences"
 
@@ -159,25 +159,25 @@ def test_commands_read_the_column_of_sentences(tmp_path, capsys, monkeypatch):
     spoken_corpus(tmp_path)
     monkeypatch.chdir(tmp_path)
     settings = ["--technique", "a2r", "--encoder", "average", "--set", "hidden=4", "--set", "dimension=6"]
-    given = ["--sentences", "parts"]
-    trained = commands.run(capsys, "train", "spoken.jsonl", *given, *settings, "--epochs", "1", "--out", "model")
+    option = ["--sentences", "parts"]
+    trained = commands.run(capsys, "train", "spoken.jsonl", *option, *settings, "--epochs", "1", "--out", "model")
     assert trained.code == 0, trained.err
     assert "--sentences parts" in trained.err
-    shown = commands.run(capsys, "explain", "model", "--file", "spoken.jsonl", *given, "--json")
+    shown = commands.run(capsys, "explain", "model", "--file", "spoken.jsonl", *option, "--json")
     assert [json.loads(line)["sentences"] for line in shown.out.splitlines()] == [3] * len(TEXTS)
-    predicted = commands.run(capsys, "predict", "model", "--file", "spoken.jsonl", *given, "--json")
+    predicted = commands.run(capsys, "predict", "model", "--file", "spoken.jsonl", *option, "--json")
     lines = [json.loads(line) for line in predicted.out.splitlines()]
     clf, examples = steadygaze.load("model", device="cpu"), steadygaze.load_corpus("spoken.jsonl", sentences="parts")
     probabilities = clf.predict_proba(examples.training)
     assert [list(line["probabilities"].values()) for line in lines] == [pytest.approx(row) for row in probabilities]
     assert lines[0]["text"] == examples.training[0].text
-    table = commands.run(capsys, "predict", "model", "--file", "spoken.jsonl", *given, "--out", "predicted.jsonl")
+    table = commands.run(capsys, "predict", "model", "--file", "spoken.jsonl", *option, "--out", "predicted.jsonl")
     assert table.code == 0, table.err
     assert "predicted_label" in (tmp_path / "predicted.jsonl").read_text()
-    evaluated = commands.run(capsys, "evaluate", "model", "--data", "spoken.jsonl", *given, "--json")
+    evaluated = commands.run(capsys, "evaluate", "model", "--data", "spoken.jsonl", *option, "--json")
     accuracy = (clf.classes_[probabilities.argmax(-1)] == LABELS).mean()
     assert json.loads(evaluated.out)["rows"][0]["value"] == pytest.approx(accuracy)
-    refused = commands.run(capsys, "explain", "model", "a text", *given)
+    refused = commands.run(capsys, "explain", "model", "a text", *option)
     assert (refused.code, "give --file FILE" in refused.err) == (2, True)
 
 

@@ -259,10 +259,10 @@ def test_given_sentences_replace_those_of_the_splitter_row_by_row():
     """Id 4 ends a sentence.  The second text has given sentences; their numbers have no gap after a removal."""
     model = by_hand()
     both = texts([1, 4, 2, 3], [1, 4, 2, 3])
-    given = replace(both, sentences=torch.tensor([[-1] * 4, [0, 0, 1, 2]]))
+    batch = replace(both, sentences=torch.tensor([[-1] * 4, [0, 0, 1, 2]]))
     assert model.sentences(both).tolist() == [[0, 0, 1, 1]] * 2
-    assert model.sentences(given).tolist() == [[0, 0, 1, 1], [0, 0, 1, 2]]
-    removed = remove_words(given, torch.tensor([[False, False, True, False]] * 2))
+    assert model.sentences(batch).tolist() == [[0, 0, 1, 1], [0, 0, 1, 2]]
+    removed = remove_words(batch, torch.tensor([[False, False, True, False]] * 2))
     assert model.sentences(removed).tolist() == [[0, 0, 1, -1], [0, 0, 1, -1]]
     assert removed.sentences.tolist() == [[-1] * 4, [0, 0, 2, -1]]
     assert trim_padding(removed, 3).sentences.shape == (2, 3)

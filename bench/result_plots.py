@@ -18,7 +18,7 @@
     published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: bench/records/kitada-table2-*
     published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
 
-Four plots are from tables of a page: the records of these studies are not in the repository.
+Four plots are from tables of a page: not all records of these studies are in the repository.
 """
 
 import argparse

@@ -131,9 +131,12 @@ def table(records: list[dict[str, Any]]) -> str:
     lines = ["| corpus | texts | " + " | ".join(rows) + " | default − tfidf-lr |", "|---" * (len(rows) + 3) + "|"]
     for corpus, size in sorted(scores, key=lambda key: ([*CORPORA, key[0]].index(key[0]), *key)):
         values = scores[corpus, size]
-        numbers = ["{:.3f} ± {:.3f}".format(*interval(list(values[row].values()))) for row in rows]
+        numbers = [
+            "{:.3f} ± {:.3f}".format(*interval(list(values[row].values()))) if values[row] else "–" for row in rows
+        ]
         base, ours = values["tfidf-lr"], values["default"]
-        gain = "{:+.3f} ± {:.3f}".format(*interval([ours[seed] - base[seed] for seed in ours if seed in base]))
+        gains = [ours[seed] - base[seed] for seed in ours if seed in base]
+        gain = "{:+.3f} ± {:.3f}".format(*interval(gains)) if gains else "–"
         lines.append(f"| {corpus} | {size:,} | " + " | ".join(numbers) + f" | {gain} |")
     lines += [f"normalized entropy of the attention, {row}: {np.mean(v):.2f}" for row, v in entropies.items()]
     return "\n".join(lines)

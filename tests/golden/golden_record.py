@@ -38,6 +38,8 @@ bit.  The training settings for fewer than 600 texts change no entry.  The diffe
                     of a black box; the settings cuda_graphs, learn_groups and text_hashes of a comparison
     shifts          the most stable text beside the least stable one: 20 instead of 15 texts, or 12 instead of 9
     new, later      the reliability diagram of evaluations; the eight entries audit/* were recorded again
+    new, last       chance levels in the notes of plausibility rows, the fact `only predicted class`, and the vectors
+                    among the settings of a comparison; audit/* and compare were recorded again, with equal numbers
     rounding        1e-7 in the weights and probabilities of the texts with the largest shifts: other batches
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.

@@ -107,12 +107,14 @@ def client(port: int, path: str, bodies: list[bytes], connections: int, seconds:
 
 
 WRK = """
-local bodies, number = {}, 0
-for line in io.lines(os.getenv("BODIES")) do bodies[#bodies + 1] = line end
+local requests, number = {}, 0
 wrk.method, wrk.headers["Content-Type"] = "POST", "application/json"
+init = function()
+  for line in io.lines(os.getenv("BODIES")) do requests[#requests + 1] = wrk.format(nil, nil, nil, line) end
+end
 request = function()
-  number = number + 1
-  return wrk.format(nil, nil, nil, bodies[number % #bodies + 1])
+  number = number % #requests + 1
+  return requests[number]
 end
 done = function(summary, latency)
   local e = summary.errors

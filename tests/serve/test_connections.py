@@ -1,5 +1,6 @@
 """Connections of a real server: slow clients, half-sent bodies and many connections, all from this machine."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -11,6 +12,7 @@ import pytest
 
 from serve.serving import live_server, running, served
 from steadygaze.serve import connections, security
+from steadygaze.serve.connections import LONG_PART, JoinedWrites
 
 BODY = json.dumps({"texts": ["a good film"]}).encode()
 
@@ -185,3 +187,48 @@ def test_broken_http_is_answered_with_4xx_or_closed(address, connect, request_he
         answer = b""
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
     assert answers(address)
+
+
+class Recorder:
+    """A transport that keeps what is written."""
+
+    def __init__(self):
+        self.written, self.ended = [], ""
+
+    def write(self, data):
+        self.written.append(data)
+
+    def close(self):
+        self.ended = "closed"
+
+    def abort(self):
+        self.ended = "aborted"
+
+
+def test_the_parts_of_a_short_answer_are_written_together_and_a_long_part_at_once():
+    async def run():
+        recorder = Recorder()
+        joined = JoinedWrites(recorder, asyncio.get_running_loop())
+        joined.write(b"headers ")
+        joined.write(b"body")
+        assert recorder.written == []
+        await asyncio.sleep(0)
+        joined.write(b"headers ")
+        joined.write(b"x" * (LONG_PART + 1))
+        return recorder.written
+
+    assert asyncio.run(run()) == [b"headers body", b"headers " + b"x" * (LONG_PART + 1)]
+
+
+@pytest.mark.parametrize(("end", "written"), [("close", [b"answer"]), ("abort", [])])
+def test_a_connection_that_ends_writes_its_answer_unless_it_is_aborted(end, written):
+    async def run():
+        recorder = Recorder()
+        joined = JoinedWrites(recorder, asyncio.get_running_loop())
+        joined.write(b"answer")
+        getattr(joined, end)()
+        await asyncio.sleep(0)
+        return recorder
+
+    recorder = asyncio.run(run())
+    assert (recorder.written, recorder.ended) == (written, {"close": "closed", "abort": "aborted"}[end])

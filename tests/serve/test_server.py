@@ -329,6 +329,26 @@ def test_too_many_waiting_items_are_refused():
     asyncio.run(run())
 
 
+def test_a_call_that_takes_too_long_ends_and_its_other_texts_are_not_computed():
+    go, computed = threading.Event(), []
+
+    def work(kind, items):
+        go.wait(5)
+        computed.extend(items)
+        return items
+
+    async def run():
+        models = Models([served()], seconds=0.05)
+        models.batcher = Batcher(work, largest=1)
+        with pytest.raises(TimeoutError):
+            await models.call("x", ["first", "second"])
+        go.set()
+        await models.batcher.close()
+
+    asyncio.run(run())
+    assert computed == ["first"]
+
+
 def test_a_busy_model_and_a_late_one_have_their_own_answers(monkeypatch):
     monkeypatch.setattr("steadygaze.serve.batching.Batcher.submit", lambda *_: (_ for _ in ()).throw(Busy()))
     answer = post("predict", {"texts": ["a"]})

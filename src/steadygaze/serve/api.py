@@ -123,12 +123,21 @@ class Models:
     async def call(self, kind: Hashable, inputs: Sequence[Any], seconds: float | None = SECONDS) -> list[Any]:
         """One result for each text; texts of several requests are processed together."""
         futures: list[asyncio.Future[Any]] = []
+
+        def expire() -> None:
+            pending = (future for future in futures if not future.done())
+            next(pending).set_exception(TimeoutError())  # the one that is awaited
+
+        timer = None
         try:
             for item in inputs:
                 futures.append(self.batcher.submit(kind, item))
-            async with asyncio.timeout(None if seconds is None else self.seconds):
-                return [await future for future in futures]
+            if seconds is not None:  # cheaper than asyncio.timeout
+                timer = asyncio.get_running_loop().call_later(self.seconds, expire)
+            return [await future for future in futures]
         finally:
+            if timer is not None:
+                timer.cancel()
             for future in futures:  # if one fails, the others are not computed
                 future.cancel()
 

@@ -18,8 +18,43 @@ HEADER_SECONDS = 15.0
 """Until the headers of a request are complete."""
 STALL_SECONDS = 60.0
 """Without any progress of an answer that the client does not read."""
+LONG_PART = 4 << 10
+"""Bytes of a part of an answer that is not kept for the next one."""
 LARGEST_HEAD = 64 << 10
 """Bytes of the headers of a request."""
+
+
+class JoinedWrites:
+    """A transport that writes the headers and the body of a short answer with one call of the system."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write at the end of this turn of the loop; a long part at once, for the flow control to know of it."""
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+        if len(data) > LONG_PART:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._parts:
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._parts.clear()
+        self._transport.abort()
 
 
 class BoundedProtocol(Protocol):
@@ -35,7 +70,8 @@ class BoundedProtocol(Protocol):
         if len(self.connections) >= MOST_CONNECTIONS:
             transport.abort()
             return
-        super().connection_made(transport)
+        joined: Any = JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         self._watch_headers()
 
     def data_received(self, data: bytes) -> None:

@@ -298,8 +298,8 @@ def test_a_generators_arguments_are_checked_by_their_types():
 
 
 def test_the_fingerprint_sees_what_a_model_sees():
-    def fingerprint(*examples, split="train", name="a"):
-        return Corpus(name, {split: list(examples)}).fingerprint
+    def fingerprint(*examples, split="train", name="a", source="file"):
+        return Corpus(name, {split: list(examples)}, source=source).fingerprint
 
     example, two = Example("a", "x"), Example("b", "y")
     assert fingerprint(example, two) == fingerprint(example, two, name="b")
@@ -313,9 +313,11 @@ def test_the_fingerprint_sees_what_a_model_sees():
         fingerprint(Example("a", "x", question=""), two),
         fingerprint(Example("a", "x", rationales=()), two),
         fingerprint(Example("a", "x", rationales=((0, 1),)), two),
+        fingerprint(Example("a", "x", sentences=((0, 1),)), two),
     ]
     assert len(set(different)) == len(different)
-    assert fingerprint(Example("a", "x", sentences=((0, 1),)), two) == fingerprint(example, two)
+    with_sentences = fingerprint(Example("a", "x", sentences=((0, 1),)), two, source="generated")
+    assert with_sentences == fingerprint(example, two)  # the text determines them
 
 
 SIZES = {

@@ -274,7 +274,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array of shape (N,C)
             Columns in the order of `classes_`.
         """
-        data = self.stored_.data(*self._read(X))
+        texts, questions, sentences = self._read(X)
+        data = self.stored_.data(texts, questions, sentences)
         for warning in coverage(self.stored_.tokenizer, data.text).warnings():
             warnings.warn(warning, stacklevel=3)
         return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()

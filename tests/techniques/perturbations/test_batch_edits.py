@@ -13,7 +13,7 @@ from steadygaze.techniques.perturbations.word_removal import remove_words, row_c
 def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_them():
     whole = batch(split(pair=True))
     begins = {"word_starts": whole.mask, "question_word_starts": whole.question_mask}
-    whole = replace(whole, weight=torch.arange(7.0), **begins)
+    whole = replace(whole, weight=torch.arange(7.0), sentences=whole.mask.long().cumsum(-1), **begins)
     some = take_rows(whole, torch.tensor([2, 0, 2]))
     for name in whole.__slots__:
         assert torch.equal(getattr(some, name), getattr(whole, name)[[2, 0, 2]])

@@ -126,7 +126,7 @@ def test_an_interrupted_search_goes_on_and_ends_in_the_same(whole: Path, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a Unix thing")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_a_search_that_is_killed_ends_with_the_same_best_trial(whole: Path, tmp_path: Path, capsys):
     """SIGKILL while the fifth of nine trials is trained; then the same command."""
     out = tmp_path / "out"

@@ -150,12 +150,18 @@ CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
 }
 
 
+DATA_AND_COLUMNS = {
+    "data": path_or_name,
+    "text": text_columns,
+    "label": optional(a_text),
+    "rationales": optional(a_text),
+    "sentences": optional(a_text),
+}
+"""Checks of these arguments."""
+
+
 @validated(
-    data=path_or_name,
-    text=text_columns,
-    label=optional(a_text),
-    rationales=optional(a_text),
-    sentences=optional(a_text),
+    **DATA_AND_COLUMNS,
     data_dir=optional(path),
     seed=integer(0),
     drop_empty=flag,
@@ -231,13 +237,7 @@ def load_corpus(
     return CORPORA[name].load(name, _options(options), data_dir, seed)
 
 
-@validated(
-    data=path_or_name,
-    text=text_columns,
-    label=optional(a_text),
-    rationales=optional(a_text),
-    sentences=optional(a_text),
-)
+@validated(**DATA_AND_COLUMNS)
 def check_columns(
     data: str | Path,
     *,

@@ -316,11 +316,13 @@ def complete(number: int, *scores: float) -> TrialResult:
         ([0.77, 0.1], [False, False]),
     ],
 )
-def test_a_trial_is_pruned_below_the_median_of_five_earlier_ones(scores, pruned):
+def test_a_trial_is_pruned_below_the_median_of_two_or_more_earlier_ones(scores, pruned):
     earlier = [complete(n, first, first + 0.06) for n, first in enumerate((0.5, 0.6, 0.7, 0.8, 0.9))]
     pruner = Pruner(earlier)
     assert [pruner.should_prune(epoch, score) for epoch, score in enumerate(scores, 1)] == pruned
-    assert not Pruner(earlier[:4]).should_prune(1, 0.0)
+    assert Pruner(earlier[:2]).should_prune(1, 0.54)
+    assert not Pruner(earlier[:2]).should_prune(1, 0.55)
+    assert not Pruner(earlier[:1]).should_prune(1, 0.0)
 
 
 def test_proposals_depend_on_the_seed_and_on_earlier_results_alone():

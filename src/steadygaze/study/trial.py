@@ -33,7 +33,9 @@ from steadygaze.training.progress import TrainingStopped
 
 MODEL = "model"
 STARTUP = 5
-"""Finished trials before the first is pruned, and before proposals learn from results."""
+"""Finished trials before proposals learn from results."""
+PRUNE_AFTER = 2
+"""Complete trials before the first trial can be pruned."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class Pruner:
         import optuna
 
         with quiet_optuna():
-            pruner = optuna.pruners.MedianPruner(n_startup_trials=STARTUP)
+            pruner = optuna.pruners.MedianPruner(n_startup_trials=PRUNE_AFTER)
             study = optuna.create_study(direction="maximize", pruner=pruner)
             complete = optuna.trial.TrialState.COMPLETE
             for trial in earlier:

@@ -20,11 +20,14 @@ NUMBER = re.compile(r"\{(\w+) ([\w-]+) ([\w/-]+)\}")
 RECOMMENDATION = """\
 **Recommendation.** Use random pretraining against label leakage of L2X, an explainer that selects words: its network is
 first trained on random words. Use A2R, which adds a second predictor, against interlocking: selector and predictor
-settle on a poor selection. Vanilla attention of a transformer [agrees more with people](rationales.md) than A2R. Do not
-rely on SEAT or Attention AT for stability or better scores. Repeat the command of a claim on your own data.
+settle on a poor selection. Vanilla attention of a transformer [agrees more with human rationales](rationales.md) of
+movie reviews than A2R. Do not rely on SEAT or Attention AT for stability or better scores. Repeat the command of a
+claim on your own data.
 
 **Caveat.** A verdict is about our code, data and settings, which depart from those of the papers. "Does not hold" does
-not show that a paper is wrong.
+not show that a paper is wrong. At the constants of its released code SEAT [changes nothing](seat.md). Its claims about
+random seeds and BERT do not hold at these constants, and were not tried at others; those about single terms of its loss
+cannot be decided.
 """
 INTRODUCTION = """\
 ## How to read the verdicts

@@ -395,12 +395,24 @@ def _curves(frame: pd.DataFrame, kind: str, title: str, width: int, height: int)
     return (bars + line + points).properties(width=width, height=height)
 
 
+RANDOM_SENTENCE = 100 * mean(1 / sentences for sentences in (5, 6, 7))
+"""Percent of planted reviews in which a random sentence is the right one; they have five, six or seven."""
+
+
+def _with_random(chart: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart:
+    """The curves over a line for a random sentence."""
+    rule = once(frame).mark_rule(color=GRAY, strokeDash=[1, 3], strokeWidth=1.5).encode(y=alt.datum(RANDOM_SENTENCE))
+    note = once(frame).mark_text(color=INK, fontSize=10, dy=-8, align="right")
+    words = note.encode(x=alt.value(131), y=alt.datum(RANDOM_SENTENCE), text=alt.value("random"))
+    return alt.layer(rule, words, chart)
+
+
 def rationales() -> Chart:
     """The right sentence of planted reviews on palate, and F1 on movie reviews."""
     frame = _planted("F1")
     palate = frame[frame["aspect"] == "palate"]
     first, second = (
-        _curves(palate[palate["kind"] == kind], kind, title, 135, 150).properties(title=name)
+        _with_random(_curves(palate[palate["kind"] == kind], kind, title, 135, 150), palate).properties(title=name)
         for kind, title, name in (
             ("skewed", "right sentence, % →", "generated reviews, skew"),
             ("biased", "", "generated reviews, bias"),

@@ -40,11 +40,15 @@ def rows(header: str) -> list[dict[str, str]]:
 
 def score(bench: Any, corpus: str, texts: str, row: str) -> str:
     """Mean ± half of the interval over the five seeds of the records."""
+    return "{:.3f} ± {:.3f}".format(*bench.interval(scores_by_seed(corpus, texts, row)))
+
+
+def scores_by_seed(corpus: str, texts: str, row: str) -> list[float]:
     records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
     key = CORPORA[corpus], int(texts.replace(",", "")), row
     scores = {r["seed"]: r["macro-f1"] for r in records if (r["corpus"], r["size"], r["row"]) == key}
     assert sorted(scores) == [0, 1, 2, 3, 4], key
-    return "{:.3f} ± {:.3f}".format(*bench.interval([scores[seed] for seed in range(5)]))
+    return [scores[seed] for seed in range(5)]
 
 
 def test_the_regressions_of_the_first_table_are_those_of_the_records(bench: Any) -> None:
@@ -75,3 +79,14 @@ def test_the_fits_with_fewer_units_are_those_of_the_records(bench: Any) -> None:
                 line["texts"],
                 row,
             )
+
+
+def test_the_paired_differences_from_the_regression_are_those_of_the_records(bench: Any) -> None:
+    table = rows("| corpus | texts | no extra | extra `glove` |")
+    assert len(table) == 4
+    for line in table:
+        regression = scores_by_seed(line["corpus"], line["texts"], "tfidf-lr-10-balanced")
+        for column, row in {"no extra": "default", "extra `glove`": "glove"}.items():
+            ours = scores_by_seed(line["corpus"], line["texts"], row)
+            paired = bench.interval([a - b for a, b in zip(ours, regression, strict=True)])
+            assert line[column] == "{:+.3f} ± {:.3f}".format(*paired).replace("-", "−"), (line["corpus"], row)

@@ -15,15 +15,12 @@ from steadygaze.cli.demo import CORPUS
 from steadygaze.results.explanation import Explanation
 
 SUBSTITUTION = ("utterly magnificent", "utterly superb")
-WIDTH, PANEL, MARGIN, LINE, CHARACTER = 1120, 540, 16, 24, 7.9
+WIDTH, HEIGHT, PANEL, MARGIN, LINE, CHARACTER = 1120, 300, 540, 16, 24, 7.9
 
 
 def panel(explanation: Explanation, title: str, x: float, y: float) -> str:
     """One text with a box behind each word; the darker the box, the higher the weight."""
-    probability = explanation.probabilities[explanation.label]
-    top = sorted(zip(explanation.weights, explanation.tokens, strict=True), reverse=True)[:3]
-    heading = f"{title} → {explanation.label} {probability:.1%}"
-    parts = [f'<text x="{x}" y="{y}" class="title">{escape(heading)}</text>']
+    parts = [f'<text x="{x}" y="{y}" class="title">{escape(title)}</text>']
     left, line = x, y + 30
     for token, (start, end), weight in zip(explanation.tokens, explanation.spans, explanation.weights, strict=True):
         size = (end - start) * CHARACTER
@@ -34,9 +31,11 @@ def panel(explanation: Explanation, title: str, x: float, y: float) -> str:
         box = f'x="{left:.1f}" y="{line - 16}" width="{size:.1f}" height="21" fill-opacity="{min(1, 1.6 * weight):.3f}"'
         parts.append(f'<rect {box}/><text x="{left:.1f}" y="{line}" textLength="{size:.1f}">{escape(token)}</text>')
         left += size
-    shares = " · ".join(f"{token} {weight:.3f}" for weight, token in top)
-    parts.append(f'<text x="{x}" y="{line + 32}" class="title">{escape(shares)}</text>')
     return "\n".join(parts)
+
+
+def prediction(explanation: Explanation) -> str:
+    return f"{explanation.label} {explanation.probabilities[explanation.label]:.1%}"
 
 
 def picture(models: dict[str, sg.TextClassifier], text: str) -> str:
@@ -46,11 +45,12 @@ def picture(models: dict[str, sg.TextClassifier], text: str) -> str:
         x = MARGIN + column * (PANEL + MARGIN)
         before, after = model.explain(text), model.explain(text.replace(*SUBSTITUTION))
         shift = jensenshannon(np.array(before.weights), np.array(after.weights)) ** 2
-        parts += [panel(before, f"{name}, original", x, 28), panel(after, f"{name}, one synonym", x, 215)]
-        parts.append(f'<text x="{x}" y="400" class="title">shift of attention: {shift:.3f} nats (JSD)</text>')
-    style = "text{font:13px monospace;fill:#1a2027}.title{font:bold 14px sans-serif}rect{fill:#f0a030}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 420" role="img">'
-    ground = f'<path d="M0 0H{WIDTH}V420H0Z" fill="#fff"/>'
+        parts.append(panel(before, f"{name} → {prediction(before)}", x, 28))
+        changed = f"{name}, one synonym → {prediction(after)}; attention shifts by {shift:.3f} nats"
+        parts.append(panel(after, changed, x, 178))
+    style = "text{font:13px monospace;fill:#1a2027}.title{font:bold 15px sans-serif}rect{fill:#f0a030}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+    ground = f'<path d="M0 0H{WIDTH}V{HEIGHT}H0Z" fill="#fff"/>'
     return "\n".join([head, f"<style>{style}</style>", ground, *parts, "</svg>", ""])
 
 

@@ -19,7 +19,8 @@ About eight vanilla runs with five teachers; the teacher cache reuses them.  One
 
 When to use
 -----------
-First choice for stable attention.  Pass a synonym table; without one the term of substituted words is left out.
+For stable attention if models of different seeds must agree, or if `word-at` costs too much macro-F1.  Pass a synonym
+table; without one the term of substituted words is left out.
 With synonym groups, pass the table of the groups as `synonyms` too (docs/results/synonym-groups.md, long student).
 
 Departs from the paper
@@ -46,7 +47,7 @@ from steadygaze.techniques.word_at import WordAT
 
 @settings
 class Consensus(AnchoringTechnique):
-    """Attention anchored to the mean of several teachers (recommended)."""
+    """Attention anchored to the mean of several teachers."""
 
     stacked_settings: ClassVar[tuple[str, ...]] = (
         *AnchoringTechnique.stacked_settings,

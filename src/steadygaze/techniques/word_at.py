@@ -19,7 +19,8 @@ A second pass of the encoder: 2.0 vanilla steps on a GPU, 2.2 on a CPU.  No cost
 
 When to use
 -----------
-For stable attention at twice the cost of vanilla, without a synonym table.  Label flips hardly fall.
+First choice for stable attention, at twice the cost of vanilla.  If you have a synonym table, train with synonym groups
+of it: without groups label flips hardly fall.
 
 Departs from the paper
 ----------------------

@@ -289,7 +289,9 @@ def leakage_fidelity() -> Chart:
     diagonal = line.encode(x=alt.XDatum(0.5, scale=x), y=alt.YDatum(0.5, scale=y), x2=alt.datum(1), y2=alt.datum(1))
     note = once(frame).mark_text(color=INK, fontSize=11, lineBreak="|", align="center")
     leaks = note.encode(
-        x=alt.XDatum(0.67, scale=x), y=alt.YDatum(0.44, scale=y), text=alt.value("far below the diagonal:|label leakage")
+        x=alt.XDatum(0.67, scale=x),
+        y=alt.YDatum(0.44, scale=y),
+        text=alt.value("far below the diagonal:|label leakage"),
     )
     plot = (diagonal + majority + points + leaks).properties(width=195, height=155)
     return plot.facet(panels(CORPORA.values(), "corpus"), columns=3)

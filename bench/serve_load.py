@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +119,17 @@ request = function()
 end
 done = function(summary, latency)
   local e = summary.errors
-  print("answers " .. summary.requests .. " " .. e.status + e.connect + e.read + e.write + e.timeout)
+  print("answers " .. summary.requests)
+  for _, kind in ipairs({"status", "connect", "read", "write", "timeout"}) do
+    print("error " .. kind .. " " .. e[kind])
+  end
   for percent = 1, 100 do print("latency " .. latency:percentile(percent - 0.5)) end
 end
 """
-"""The requests in turn; at the end, the numbers of answers and errors and 100 quantiles of the latency in µs."""
+"""The requests in turn; at the end, the answers, the errors by kind, and 100 quantiles of the latency in µs.
+
+`timeout`: an answer that took longer than two seconds; the server may have sent it later.
+"""
 
 
 def load_with_wrk(
@@ -141,9 +148,13 @@ def load_with_wrk(
             text=True,
             check=True,
         ).stdout.splitlines()
-    answers, wrong = (int(word) for word in next(line for line in shown if line.startswith("answers")).split()[1:])
-    quantiles = [float(line.split()[1]) / 1e6 for line in shown if line.startswith("latency")]
-    return [quantiles[i * 100 // answers] for i in range(answers)], ["error"] * wrong
+    words = [line.split() for line in shown]
+    (answers,) = (int(line[1]) for line in words if line[:1] == ["answers"])
+    errors = [
+        kind for word, kind, count in (line for line in words if line[:1] == ["error"]) for _ in range(int(count))
+    ]
+    quantiles = [float(line[1]) / 1e6 for line in words if line[:1] == ["latency"]]
+    return [quantiles[i * 100 // answers] for i in range(answers)], errors
 
 
 def load(port: int, path: str, bodies: list[bytes], connections: int, seconds: float) -> tuple[list[float], list[str]]:
@@ -221,12 +232,12 @@ def page_seconds(port: int) -> float | None:
 
 def soak(server: Server, bodies: list[bytes], seconds: float) -> dict[str, Any]:
     """The memory of the server, at ten times during the load."""
-    sizes, errors, requests = [], 0, 0
+    sizes, errors, requests = [], Counter[str](), 0
     for _ in range(10):
         times, wrong = load(server.port, "/v1/predict", bodies, CONNECTIONS, seconds / 10)
-        requests, errors = requests + len(times), errors + len(wrong)
+        requests, errors = requests + len(times), errors + Counter(wrong)
         sizes.append(round(server.memory(), 1))
-    return {"seconds": seconds, "requests": requests, "errors": errors, "MiB": sizes}
+    return {"seconds": seconds, "requests": requests, "errors": dict(errors), "MiB": sizes}
 
 
 def flood(server: Server, count: int, body: bytes) -> dict[str, Any]:

@@ -1,14 +1,15 @@
-"""Training time of consensus with two short teachers, over vanilla's: complete runs, in turn, for every seed.
+"""Training time of word-at and of two forms of consensus, over vanilla's: complete runs, in turn, for every seed.
 
     python bench/consensus_cost.py --tables TABLES --data-dir DATA --glove FILE --out DIR [--device cuda]
-                                   [--corpora sst2] [--first 0] [--seeds 5] [--epochs N] [--limit N] [--seconds N]
+                                   [--corpora sst2] [--rows "vanilla,long student"] [--first 0] [--seeds 5]
+                                   [--epochs N] [--limit N] [--seconds N]
     python bench/consensus_cost.py --show bench/records/consensus_cost.jsonl
 
-TABLES as in bench/synonym_groups.py.  Vanilla has no groups, consensus has groups of both tables.  A time is that of
-training with validation and the outputs of the teachers, without reading of texts and vectors: wall time on a GPU,
-processor time on a CPU.  Teachers are trained as one program on a GPU.  `--seconds` starts no further seed after so
-many seconds.  Processes with different `--first` seeds and one `--out` take turns: one trains, while others read texts.
-Records: DIR/costs.jsonl.
+TABLES as in bench/synonym_groups.py.  Vanilla has no groups, the other rows have groups of both tables.  A time is
+that of training with validation and the outputs of the teachers, without reading of texts and vectors: wall time on a
+GPU, processor time on a CPU.  Teachers are trained as one program on a GPU.  `--seconds` starts no further seed after
+so many seconds.  Processes with different `--first` seeds and one `--out` take turns: one trains, while others read
+texts.  Records: DIR/costs.jsonl.
 """
 
 import argparse
@@ -25,9 +26,13 @@ from typing import Any
 SHORT = {"teacher": "word-at", "teachers": 2, "teacher_epochs": 0.5, "teacher_rate": 4.0}
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vanilla": ("vanilla", "none", {}),
+    "word-at": ("word-at", "both", {}),
     "two short teachers": ("consensus", "both", SHORT | {"student_epochs": 0.25}),
+    "long student": ("consensus", "both", SHORT | {"swaps": 4.0, "target_temperature": 0.5}),
 }
 """Row -> technique, groups, settings."""
+SUBSTITUTES = {"two short teachers": "cf", "long student": "both"}
+"""Row -> the table of its substitutions."""
 WARM_UP = 320
 """Texts of the first run on a GPU, which is not counted."""
 
@@ -47,8 +52,8 @@ def timed(study: Any, corpus: str, row: str, seed: int, clock: Any, texts: int |
 
     technique, groups, settings = RUNS[row]
     options = study.options
-    if technique == "consensus":
-        settings = settings | {"synonyms": str(options.tables / "cf.jsonl")}
+    if row in SUBSTITUTES:
+        settings = settings | {"synonyms": str(study.substitutes(SUBSTITUTES[row]))}
     seconds = [0.0]
     execute = fit.execute_together
 
@@ -93,12 +98,12 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     study, begin, records = Study(options), time.time(), []
     clock = time.perf_counter if options.device == "cuda" else time.process_time
     for corpus in options.corpora.split(","):
-        for row in RUNS if options.device == "cuda" else []:
+        for row in options.rows.split(",") if options.device == "cuda" else []:
             timed(study, corpus, row, 0, clock, WARM_UP)  # the first run of a process is slower
         for seed in range(options.first, options.first + options.seeds):
             if options.seconds and time.time() - begin > options.seconds:
                 break
-            for row in RUNS:
+            for row in options.rows.split(","):
                 record = {"corpus": corpus, "device": options.device, "row": row, "seed": seed}
                 records.append(record | timed(study, corpus, row, seed, clock))
                 print(json.dumps(records[-1]), flush=True)
@@ -108,7 +113,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def table(records: list[dict[str, Any]]) -> list[list[str]]:
-    """Median over seeds of the time, and of its ratio to vanilla's of the same seed."""
+    """Median over seeds of the time, and of its ratio to vanilla's of the same seed, with the range of the ratios."""
     durations: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for record in records:
         durations[record["device"], record["corpus"], record["row"]][record["seed"]] = record["seconds"]
@@ -116,8 +121,8 @@ def table(records: list[dict[str, Any]]) -> list[list[str]]:
     for (device, corpus, row), times in durations.items():
         vanilla = durations[device, corpus, "vanilla"]
         ratios = [seconds / vanilla[seed] for seed, seconds in times.items() if seed in vanilla]
-        values = [f"{median(times.values()):.1f}", f"{median(ratios):.2f}"]
-        lines.append([device, corpus, row, str(len(times)), *values])
+        ratio = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "–"
+        lines.append([device, corpus, row, str(len(times)), f"{median(times.values()):.1f}", ratio])
     return lines
 
 
@@ -127,6 +132,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--corpora", default="sst2,rotten_tomatoes,tweet_emotion")
+    parser.add_argument("--rows", default=",".join(RUNS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--first", type=int, default=0, help="first seed")

@@ -5,7 +5,7 @@
     stability-forest.svg     shift of attention of the main rows, ratio to vanilla: bench/records/stability-*.jsonl.gz
     stability-accuracy.svg   the same against macro-F1, with the cost of each technique
     synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl; the long
-                             student, which has groups of both tables: synonym_groups_long_student.jsonl
+                             student: synonym_groups_long_student.jsonl
     leakage-fidelity.svg     post-hoc accuracy against fidelity: bench/records/independent_reader.jsonl
     rationales.svg           right sentence on palate: the table of docs/results/rationales.md; movies.jsonl
     interlocking.svg         X1 against skew and bias: the table of docs/results/rationales.md

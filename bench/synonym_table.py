@@ -1,13 +1,15 @@
 """Tables of bench/synonym_groups.py.
 
     python bench/synonym_table.py RECORDS... [--split validation] [--corpora sst2,imdb]
-                                             [--by-corpus | --tempered | --select GROUPS [--margin 0.1]]
+                                             [--by-corpus | --tempered | --targets ROW | --select GROUPS [--margin 0.1]]
 
 A record replaces that of the same job in an earlier file.
 
 The main table has ratios to vanilla without groups: means over seeds, then geometric means over corpora.  Δ macro-F1,
 entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
 temperature divides its attention scores; measures between two temperatures are interpolated.
+
+`--targets` compares a row with the targets of the study, with 95 % bootstrap intervals (bench/stability_statistics.py).
 
 Comprehensiveness at equal confidence: a factor multiplies the logits of every model, so that its mean confidence is the
 mean of vanilla's without groups.
@@ -17,6 +19,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import ge, gt, le
 from statistics import geometric_mean, mean, stdev
 from typing import Any
 
@@ -52,8 +55,12 @@ class Records:
     def present(self, row: Row) -> list[str]:
         return [corpus for corpus in self.corpora if self.cells.get((corpus, row))]
 
+    def values(self, corpus: str, row: Row, measure: str) -> list[float]:
+        """One number per seed; the first seed has no distance to other seeds."""
+        return [cell[measure] for cell in self.cells[corpus, row] if cell.get(measure) is not None]
+
     def average(self, corpus: str, row: Row, measure: str) -> float:
-        values = [cell[measure] for cell in self.cells[corpus, row] if cell.get(measure) is not None]
+        values = self.values(corpus, row, measure)
         return mean(values) if values else float("nan")
 
     def level(self, row: Row, measure: str) -> float:
@@ -171,6 +178,41 @@ def shortfall(records: Records, row: Row, margin: float = 0.0) -> float:
     return sum(max(0.0, ratio - 1) for ratio in (*ratios, 2 - records.gain(row) / 0.015))
 
 
+TARGETS = (
+    ("flips, 3 substitutions of cf", "both", "label-flip/cf3", "≤ 0.30"),
+    ("Δp, the same", "both", "prediction-change/cf3", "≤ 0.30"),
+    ("JSD, the same", "both", "jensen-shannon/cf3", "≤ 0.15"),
+    ("unused table: flips, groups of cf under wn", "cf", "label-flip/wn3", "≤ 0.80"),
+    ("JSD, the same", "cf", "jensen-shannon/wn3", "≤ 0.45"),
+    ("unused table: flips, groups of wn under cf", "wn", "label-flip/cf3", "≤ 0.80"),
+    ("JSD, the same", "wn", "jensen-shannon/cf3", "≤ 0.45"),
+    ("merged tables: flips under wn", "both", "label-flip/wn3", "≤ 0.50"),
+    ("JSD between seeds", "both", "seeds", "≤ 0.20"),
+    ("macro-F1", "both", "macro-f1", "≥ +0.015"),
+    ("comprehensiveness", "both", "comprehensiveness", "≥ 0.93"),
+    ("top-7 overlap under cf", "both", "top-7-overlap/cf3", "> +0"),
+    ("τ under cf", "both", "kendall/cf3", "> +0"),
+)
+"""Name, groups, measure, target; a target with a sign is of the difference from vanilla, others of the ratio."""
+
+
+def targets_table(records: Records, technique: str) -> list[list[str]]:
+    """The row's value for each target, its interval and whether the value meets the target."""
+    from stability_statistics import difference, ratio
+
+    table = [["target", "groups", "data sets", "value", "95 % interval", "met"]]
+    for name, groups, measure, target in TARGETS:
+        row, (sign, bar) = (technique, groups), target.split()
+        corpora = records.present(row)
+        ours, vanilla = ({c: records.values(c, key, measure) for c in corpora} for key in (row, BASE))
+        estimate = (difference if "+" in bar else ratio)(ours, vanilla)
+        value, low, high = (f"{number:{'+' if '+' in bar else ''}.3f}" for number in estimate)
+        met = {"≤": le, "≥": ge, ">": gt}[sign](estimate.value, float(bar))
+        shown = [value, f"{low} to {high}", "yes" if met else "no"]
+        table.append([f"{name} {target}", groups, str(len(corpora)), *shown])
+    return table
+
+
 def _at_entropy(models: list[dict[str, Any]], split: str, measure: str, target: float) -> float:
     """The measure of vanilla at a normalized entropy, interpolated between temperatures; constant beyond them."""
     import numpy as np
@@ -192,6 +234,7 @@ def main() -> None:
     parser.add_argument("--corpora", default="")
     parser.add_argument("--by-corpus", action="store_true")
     parser.add_argument("--tempered", action="store_true")
+    parser.add_argument("--targets", metavar="ROW", help="compare this technique with the targets")
     parser.add_argument("--select", metavar="GROUPS", help="print the student with the least shortfall, then cost")
     parser.add_argument("--margin", type=float, default=0.0, help="select by ratios that are stricter by this share")
     options = parser.parse_args()
@@ -206,7 +249,9 @@ def main() -> None:
             print(row[0], f"{missing[row]:.3f} {records.cost(row):.2f}", file=sys.stderr)
         print(min(rows, key=lambda row: (missing[row], records.cost(row)))[0])
         return
-    if options.by_corpus:
+    if options.targets:
+        table = targets_table(records, options.targets)
+    elif options.by_corpus:
         table = corpus_table(records)
     else:
         table = tempered_table(records, options.split) if options.tempered else main_table(records)

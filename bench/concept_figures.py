@@ -146,8 +146,16 @@ def collapse() -> alt.LayerChart:
     frame = pd.DataFrame(rows)
     frame["kind"] = np.where(frame["model"].str.startswith("vanilla"), "vanilla", "technique")
     base = alt.Chart(frame).encode(
-        x=alt.X("entropy:Q", title="normalized entropy, difference from vanilla", scale=alt.Scale(domain=[0, 0.75])),
-        y=alt.Y("shift:Q", title="shift under three synonyms, ratio to vanilla", scale=alt.Scale(domain=[0, 1])),
+        x=alt.X(
+            "entropy:Q",
+            title="normalized entropy, difference from vanilla",
+            scale=alt.Scale(domain=[-0.05, 0.6], nice=False),
+        ),
+        y=alt.Y(
+            "shift:Q",
+            title="shift under three synonyms, ratio to vanilla",
+            scale=alt.Scale(domain=[0, 1.1], nice=False),
+        ),
     )
     color = alt.Color("kind:N", scale=alt.Scale(range=COLORS), legend=None)
     curve = base.transform_filter("datum.kind == 'vanilla'").mark_line(color="#777", strokeDash=[4, 4])

@@ -20,7 +20,7 @@ import numpy as np
 
 from stability_records import study_records
 from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
-from stability_table import _compared, rows_of, with_first_seeds
+from stability_table import _compared, own_start, rows_of, with_first_seeds
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 
 RECORDS = Path(__file__).parent / "records"
@@ -237,7 +237,7 @@ def seat() -> str:
         paper_bilstm=power(paper_ratio("seat", "bilstm")),
         paper_bert=power(paper_ratio("seat", MINILM)),
         **{f"word_at_{name}": less(jsd["word-at", name]) for name in ("rnn", "bilstm", "minilm")},
-        **{f"study_{name}": less(value) for name, value in word_at_study().items() if name != "hate"},
+        **{f"study_{name}": less(value) for name, value in study().items() if name != "hate"},
         **{f"hate_{name.replace('-', '_')}": f"{mean(hate[name]):.3f}" for name in hate},
         differences=table(
             ["technique", "encoder", "JSD, ratio", "TVD, ratio", "JSD, ratio in the paper", "macro-F1"], rows
@@ -292,7 +292,7 @@ def kitada() -> str:
         **{f"{row[0].lower().replace(' ', '_')}_ci": row[2] for row in rows if row[1] == FIVE},
         **{f"{row[0].lower().replace(' ', '_')}_all": row[2] for row in rows if row[1] == ALL},
         **{f"{row[0].lower().replace(' ', '_')}_four": row[3] for row in rows if row[1] == FOUR},
-        study_hate=f"{-word_at_study()['hate']:.3f}",
+        study_hate=f"{-study()['hate']:.3f}",
         **{f"{name.replace('-', '_')}_babi": babi[TECHNIQUES[name]] for name in techniques},
         differences=table(["technique", "data", "score", "correlation"], rows),
         beside=beside(reproduction, (0, 2), _column),
@@ -395,12 +395,13 @@ def paper_ratio(technique: str, encoder: str) -> float:
 
 
 @cache
-def word_at_study() -> dict[str, float]:
-    """Word AT in the stability study: ratios of the shift to vanilla, and the difference of macro-F1 on hate."""
+def study() -> dict[str, float]:
+    """Ratios of the shift in the stability study, of Word AT and `joint`; and of Word AT the macro-F1 on hate."""
     rows = with_first_seeds(rows_of(study_records()))
     names = {"noise": "noise", "synonyms": "3-synonyms", "held_out": "3-held-out"}
     settings = list(rows["vanilla"])
     ratios = {n: _compared(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value for n, key in names.items()}
+    ratios["joint"] = own_start(paired, rows, "seat-joint-kl", "jensen-shannon/noise", settings).value
     return {**ratios, "hate": _compared(difference, rows, "word-at", "macro-f1", ["hate-bilstm"]).value}
 
 

@@ -1,22 +1,18 @@
 """The tables of docs/results/stability.md, from the records of bench/stability.py.
 
-    python bench/stability_page.py docs/results/stability.md
-
-The command replaces the tables of the page.  A table is recognized by its header and the labels of its first two rows.
+bench/stability_text.py makes the page.
 """
 
-import re
-import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from functools import cache
 from statistics import mean, pstdev
 
 import numpy as np
 
 from stability_plan import SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
-from stability_records import Record, earlier_setting, study_records
+from stability_records import Record, study_records
 from stability_statistics import Estimate, difference, paired, paired_difference, ratio
-from stability_table import FIRST, SHIFTS, Rows, last_settings, own_start, rows_of, table, values, with_first_seeds
+from stability_table import FIRST, SHIFTS, Rows, own_start, rows_of, table, values, with_first_seeds
 from stability_table import _compared as compared
 from stability_table import _shown as shown
 
@@ -125,21 +121,25 @@ ALONE = "sst2-bilstm"
 
 def shifts(rows: Rows, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
     lines = []
-    for row, label in _present(rows):
+    for row, label in LABELS.items():
         cells = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in SHIFTS.values()]
-        lines.append([label, *cells, _range(row, seeds, settings)])
+        lines.append([label, *cells, _range(between_seeds(row, seeds, settings))])
     return table(["", *(name.removeprefix("JSD ") for name in SHIFTS), "between seeds"], lines)
 
 
-def _range(row: str, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
+def between_seeds(row: str, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> list[float]:
+    """JSD between models of different seeds, ratio to vanilla's, by setting."""
     key = "jensen-shannon/seeds"
-    ratios = [seeds[s, row][key] / seeds[s, "vanilla"][key] for s in settings if (s, row) in seeds]
+    return [seeds[s, row][key] / seeds[s, "vanilla"][key] for s in settings if (s, row) in seeds]
+
+
+def _range(ratios: list[float]) -> str:
     return f"{min(ratios):.2f}–{max(ratios):.2f}" if ratios else ""
 
 
 def effects(rows: Rows, settings: list[str]) -> str:
     lines = []
-    for row, label in _present(rows):
+    for row, label in LABELS.items():
         runs = [record for s in settings for record in rows[row].get(s, {}).values()]
         first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
         middle = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in EFFECTS.values()]
@@ -149,10 +149,9 @@ def effects(rows: Rows, settings: list[str]) -> str:
 
 
 def ranks(rows: Rows, settings: list[str]) -> str:
-    last = last_settings(rows)
-    plain = [mean(mean(values(rows["vanilla"], key, [s])[s]) for s in last) for key in RANKS.values()]  # type: ignore[index]
+    plain = [mean(mean(values(rows["vanilla"], key, [s])[s]) for s in settings) for key in RANKS.values()]  # type: ignore[index]
     lines = [["vanilla, as it is", *(f"{value:.3f}" for value in plain)]]
-    for row, label in _present(rows):
+    for row, label in LABELS.items():
         lines.append(
             [label, *(shown(compared(difference, rows, row, key, settings), "+.3f") for key in RANKS.values())]
         )
@@ -166,7 +165,7 @@ def flatness(rows: Rows, settings: list[str]) -> str:
     """
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
-    for row in (row for row in CONTROLLED if row in rows):
+    for row in CONTROLLED:
         here = [s for s in settings if s in rows[row]]
         flat = _gain(rows, row, here)
         alone = [f"{np.exp(np.mean([_tempered(rows, row, s, key) for s in here])):.2f}" for key in keys.values()]
@@ -194,12 +193,8 @@ def _value(rows: Rows, row: str, key: str, settings: list[str]) -> str:
 
 
 def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
-    """ln of the ratio to vanilla, interpolated at the row's normalized entropy between temperatures 1, 1.5, 2 and 3.
-
-    The curve is of the earlier run where the last one lacks it.
-    """
+    """ln of the ratio to vanilla, interpolated at the row's normalized entropy between temperatures 1, 1.5, 2 and 3."""
     gain = _gain(rows, row, [setting])
-    setting = setting if setting in rows["tempered-1.5"] else earlier_setting(setting)
     own = {setting: {seed: rows["vanilla"][setting][seed] for seed in rows["tempered-1.5"][setting]}}
     entropies, logs = [0.0], [0.0]
     for t in TEMPERATURES:
@@ -215,14 +210,12 @@ def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
     for row, label in labels.items():
-        if row in rows and ALONE in rows[row]:
-            cells = [
-                shown(compared(difference, rows, row, key, [ALONE]), "+.3f")
-                for key in ("macro-f1", "normalized-entropy")
-            ]
-            cells += [shown(compared(ratio, rows, row, key, [ALONE]), ".2f") for key in keys.values()]
-            cells += [shown(compared(difference, rows, row, "kendall/3-held-out", [ALONE]), "+.3f")]
-            lines.append([label, *cells])
+        cells = [
+            shown(compared(difference, rows, row, key, [ALONE]), "+.3f") for key in ("macro-f1", "normalized-entropy")
+        ]
+        cells += [shown(compared(ratio, rows, row, key, [ALONE]), ".2f") for key in keys.values()]
+        cells += [shown(compared(difference, rows, row, "kendall/3-held-out", [ALONE]), "+.3f")]
+        lines.append([label, *cells])
     return table(["", "macro-F1", "normalized entropy", *keys, "τ 3 held-out"], lines)
 
 
@@ -230,7 +223,7 @@ def against_start(rows: Rows, labels: Mapping[str, str], settings: list[str], fo
     """Rows against the vanilla model that each of their models starts from: effects of vanilla seeds cancel."""
     lines = []
     for row, label in labels.items():
-        if _starts(row) and row in rows:
+        if _starts(row):
             cells = [
                 shown(own_start(paired_difference, rows, row, key, settings), "+.3f")
                 for key in OWN_DIFFERENCES.values()
@@ -240,36 +233,18 @@ def against_start(rows: Rows, labels: Mapping[str, str], settings: list[str], fo
     return table(["", *OWN_DIFFERENCES, *OWN_RATIOS], lines)
 
 
-def _present(rows: Rows) -> list[tuple[str, str]]:
-    """Rows with their labels; of a row that lacks a setting, with the number of those it has."""
-    counts = {row: len(rows[row]) for row in LABELS if row in rows}
-    whole = len(last_settings(rows))
-    return [(row, LABELS[row] + (f" ({n} of {whole} settings)" if n < whole else "")) for row, n in counts.items()]
-
-
 def scores(rows: Rows) -> str:
     """Macro-F1 of the main rows by data set, mean ± standard deviation over seeds."""
     lines = []
     for row, label in SCORED.items():
-        cells = []
-        for setting in SETTINGS:
-            own, earlier = rows[row].get(setting), rows[row].get(earlier_setting(setting))
-            f1_scores = [record["macro-f1"] for record in (own or earlier or {}).values()]
-            mark = "" if own else " †"
-            cells.append(f"{mean(f1_scores):.3f} ± {pstdev(f1_scores):.3f}{mark}" if f1_scores else "")
-        lines.append([f"{label} ({max(map(len, rows[row].values()))})", *cells])
-        if row == "vanilla":  # beside the earlier rows of a setting that the last run does not have complete
-            earlier = [rows[row][earlier_setting(s)] for s in SETTINGS if earlier_setting(s) in rows["consensus"]]
-            f1_scores = [record["macro-f1"] for runs in earlier for record in runs.values()]
-            lines.append(
-                ["vanilla, earlier run (25)", "", "", "", f"{mean(f1_scores):.3f} ± {pstdev(f1_scores):.3f} †"]
-            )
+        by_setting = [[record["macro-f1"] for record in rows[row][setting].values()] for setting in SETTINGS]
+        cells = [f"{mean(f1_scores):.3f} ± {pstdev(f1_scores):.3f}" for f1_scores in by_setting]
+        lines.append([f"{label} ({len(by_setting[0])})", *cells])
     return table(["", "SST-2", "Rotten Tomatoes", "emotion", "hate"], lines)
 
 
-def grouped(rows: Rows) -> str:
-    """Rows with and without synonym groups, on the data sets that all of them have."""
-    settings = list(rows["consensus-groups"])
+def grouped(rows: Rows, settings: list[str]) -> str:
+    """Rows with and without synonym groups."""
     lines = []
     for row, label in GROUPED.items():
         first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
@@ -278,6 +253,7 @@ def grouped(rows: Rows) -> str:
     return table(["", "macro-F1", *GROUPED_RATIOS], lines)
 
 
+@cache
 def tables() -> dict[str, str]:
     """Title -> table."""
     records = study_records()
@@ -289,32 +265,10 @@ def tables() -> dict[str, str]:
         "Rank-based stability, difference from vanilla": ranks(rows, settings),
         "Effect on the model": effects(rows, settings),
         "Macro-F1 by setting": scores(rows),
-        "Synonym groups": grouped(rows),
+        "Synonym groups": grouped(rows, settings),
         "Flatness control": flatness(rows, settings),
         "Parts, SST-2": one_setting(rows, PARTS),
-        "SEAT's terms, SST-2": one_setting(rows, ABLATION),
         "Against the vanilla model that each starts from": against_start(rows, LABELS, settings, ".3f"),
         "Parts against their own start, SST-2": against_start(rows, PARTS, [ALONE], ".2f"),
         "SEAT's terms against their own start, SST-2": against_start(rows, ABLATION, [ALONE], ".3f"),
     }
-
-
-def updated(text: str, made: Iterable[str]) -> str:
-    """The page with its tables replaced by those with the same header and the same labels in the first two rows."""
-    known = {_signature(block): block for block in made}
-    blocks = re.split(r"((?:^\|.*\n)+)", text, flags=re.MULTILINE)
-    return "".join(known.get(_signature(block), block) if block.startswith("|") else block for block in blocks)
-
-
-def _signature(block: str) -> tuple[str, ...]:
-    header, _, *lines = block.splitlines()
-    return header, *(line.split(" | ")[0] for line in lines[:2])
-
-
-def main() -> None:
-    page = Path(sys.argv[1])
-    page.write_text(updated(page.read_text(), tables().values()))
-
-
-if __name__ == "__main__":
-    main()

@@ -23,9 +23,7 @@ SELECTED = {"id", "setting", "row", "seed", "phase", "config", "macro-f1"} | {
 }
 DIGITS = 6
 FOLDER = Path(__file__).parent / "records"
-STUDY = FOLDER / "stability-a9f29cc.jsonl.gz"
-EARLIER = FOLDER / "stability-79c48bc.jsonl.gz"
-"""The run of the whole study before: rows and settings that the last run does not have are of this one."""
+STUDY = FOLDER / "stability-db9835f.jsonl.gz"
 SELECTION = FOLDER / "stability-selection-79c48bc.jsonl.gz"
 """Made once; later runs of the study reuse the selected settings."""
 
@@ -55,26 +53,9 @@ def read(file: Path) -> tuple[Record, list[Record]]:
     return first, rest
 
 
-def earlier_setting(setting: str) -> str:
-    """The name of a setting in the earlier run, whose rows have a vanilla of their own."""
-    return f"{setting} ({EARLIER.name.split('-')[1].split('.')[0]})"
-
-
 def study_records() -> list[Record]:
-    """The records of the last run, and of the earlier run for the rows and settings that the last one lacks.
-
-    Rows of the earlier run are compared with the vanilla models of that run: they have a setting of their own.
-    """
-    new, old = read(STUDY)[1], read(EARLIER)[1]
-    finished = {(record["setting"], record["row"]) for record in new if record["phase"] == "seeds"}
-    left = {(record["setting"], record["row"]) for record in old} - finished
-    left |= {(setting, "vanilla") for setting, _ in left}
-    earlier = [
-        {**record, "setting": earlier_setting(record["setting"])}
-        for record in old
-        if (record["setting"], record["row"]) in left
-    ]
-    return [record for record in new if (record["setting"], record["row"]) in finished] + earlier
+    """The records of the study."""
+    return read(STUDY)[1]
 
 
 def _rounded(value: Any) -> Any:

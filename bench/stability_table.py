@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from statistics import geometric_mean, mean, pstdev
 from typing import Any
 
-from stability_plan import GRID, SEEDS, SELECTION_PROBES, SETTINGS, STARTS_FROM_VANILLA
-from stability_records import EARLIER, SELECTION, STUDY, Record, read, study_records
+from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
+from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 
 PROBES = {
@@ -59,11 +59,9 @@ NOTES = """# Stability: all tables
 
 `bench/stability_table.py` makes this page. See [stability.md](stability.md).
 
-- Last run: `bench/records/{file}`, {jobs} records.
+- Records: `bench/records/{file}`, {jobs} of them.
 - Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.
-- Settings whose name ends in `(79c48bc)` are of an earlier run, `bench/records/{earlier_file}`. They have the rows
-  that the last run lacks, and are divided by the vanilla models of the earlier run.
-- "All settings" has every row once in each of the four data sets, if it was run there.
+- "All settings" has every row once in each of the four data sets. The ablations were run on SST-2 alone.
 - Configurations were selected with commit `{selection}` (`bench/records/{selection_file}`), and not again.
 - JSD: Jensen–Shannon divergence between original and perturbed attention, in nats.
 - Δp: total variation between predictions. comp, suff: comprehensiveness and sufficiency.
@@ -95,14 +93,9 @@ def rows_of(records: Iterable[Record]) -> Rows:
 
 
 def with_first_seeds(rows: Rows) -> Rows:
-    """The rows, after one with the vanilla models of seeds 0 to 4 of the last run."""
-    first = {s: {seed: rows["vanilla"][s][seed] for seed in range(SEEDS)} for s in last_settings(rows)}
+    """The rows, after one with the vanilla models of seeds 0 to 4."""
+    first = {s: {seed: runs[seed] for seed in range(SEEDS)} for s, runs in rows["vanilla"].items()}
     return {FIRST: first, **rows}
-
-
-def last_settings(rows: Rows) -> list[str]:
-    """The settings of the last run."""
-    return [s for s in rows["vanilla"] if s in SETTINGS]
 
 
 def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
@@ -235,12 +228,11 @@ def substitutions(rows: Rows) -> str:
 
 
 def page() -> str:
-    origin, (earlier, tried) = read(STUDY)[0], read(SELECTION)
-    records = study_records()
+    (origin, records), (earlier, tried) = read(STUDY), read(SELECTION)
     rows = rows_of(records)
     settings = list(rows["vanilla"])
     shown = with_first_seeds(rows)
-    files = {"file": STUDY.name, "earlier_file": EARLIER.name, "selection_file": SELECTION.name}
+    files = {"file": STUDY.name, "selection_file": SELECTION.name}
     parts = [NOTES.format(selection=earlier["commit"], first=FIRST, **files, **origin)]
 
     def compare(title: str, where: list[str]) -> None:

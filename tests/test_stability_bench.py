@@ -17,8 +17,9 @@ from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 
-BENCH = Path(__file__).parent.parent / "bench"
-MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble", "coverage", "models")
+ROOT = Path(__file__).parents[1]
+BENCH = ROOT / "bench"
+MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "text", "ensemble", "coverage", "models")
 
 
 @pytest.fixture
@@ -321,7 +322,7 @@ def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
 
 @pytest.mark.slow
 def test_the_tables_of_the_documentation_are_those_of_the_committed_records(bench: Any) -> None:
-    page = (BENCH.parent / "docs" / "results" / "stability-tables.md").read_text()
+    page = (ROOT / "docs" / "results" / "stability-tables.md").read_text(encoding="utf-8")
     assert bench.table.page() == page
 
 
@@ -338,18 +339,12 @@ def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) ->
     assert own == pytest.approx((1, 1, 1), abs=1e-3)
 
 
-def test_rows_of_the_earlier_run_are_compared_with_its_own_vanilla(bench: Any) -> None:
-    """The last run lacks `consensus` on hate: the row has the earlier setting, once for each data set."""
-    rows = bench.table.rows_of(bench.records.study_records())
-    earlier = bench.records.earlier_setting("hate-bilstm")
-    assert set(rows["consensus"]) == {"sst2-bilstm", "rt-bilstm", "emotion-bilstm", earlier}
-    assert set(rows["word-at"]) == set(bench.plan.SETTINGS)
-    assert len(rows["vanilla"][earlier]) == 25
-    assert all(len(settings) <= 4 for row, settings in rows.items() if row != "vanilla")
-    new, old = (bench.records.read(file)[1] for file in (bench.records.STUDY, bench.records.EARLIER))
-    f1 = {r["id"]: r["macro-f1"] for r in old if r["phase"] == "test"}
-    assert rows["vanilla"][earlier][3]["macro-f1"] == f1["test.hate-bilstm.vanilla.s3"]
-    assert rows["vanilla"]["hate-bilstm"][3]["macro-f1"] in {r.get("macro-f1") for r in new}
+def test_the_records_have_every_planned_model_once(bench: Any) -> None:
+    groups = bench.plan.row_groups(bench.study.selected(bench.records.read(bench.records.SELECTION)[1]))
+    planned = {group.model_id(seed) for group in groups for seed in range(group.seeds)}
+    ids = [record["id"] for record in bench.records.study_records() if record["phase"] == "test"]
+    assert len(ids) == len(set(ids)) == 825
+    assert set(ids) == planned
 
 
 def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start(bench: Any) -> None:
@@ -362,17 +357,90 @@ def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start
 
 
 @pytest.mark.slow
-def test_every_table_row_of_the_results_page_is_made_from_the_committed_records(bench: Any) -> None:
-    result = bench.page.tables()
-    made = [line for table in result.values() for line in table.splitlines()]
-    text = (BENCH.parent / "docs" / "results" / "stability.md").read_text()
-    bracketed = [line for line in text.splitlines() if line.startswith("|") and "[" in line and "](" not in line]
-    assert len(bracketed) > 80
-    assert set(bracketed) <= set(made)
-    assert bench.page.updated(text, result.values()) == text
+def test_the_page_is_made_from_the_committed_records(bench: Any) -> None:
+    """Its tables and the numbers in its text."""
+    assert bench.text.page() == (ROOT / "docs" / "results" / "stability.md").read_text(encoding="utf-8")
 
 
-def test_a_table_of_the_page_is_replaced_by_the_one_with_its_header_and_first_labels(bench: Any) -> None:
-    old = "Text.\n\n| | x |\n| --- | --- |\n| a | 1 |\n| b | 2 |\n\n| | x |\n| --- | --- |\n| c | 3 |\n"
-    new = bench.page.updated(old, ["| | x |\n| --- | --- |\n| a | 5 |\n| b | 6 |\n| d | 7 |\n"])
-    assert new == old.replace("| a | 1 |\n| b | 2 |\n", "| a | 5 |\n| b | 6 |\n| d | 7 |\n")
+HEADLINE = (
+    "shifts [{less consensus 3-synonyms} less than vanilla's]",
+    "(95 % CI {less_interval consensus 3-synonyms}), and {less consensus 3-held-out} less under held-out synonyms",
+)
+PASSAGES = {
+    "README.md": (
+        *HEADLINE,
+        "shift {change consensus 3-synonyms} (3 synonyms), {change consensus 3-held-out} (held-out synonyms)",
+        "normalized entropy {coarse consensus normalized-entropy} |",
+        "shift {change consensus-word-at 3-synonyms}, {change consensus-word-at 3-held-out} | thirteen vanilla runs | "
+        "macro-F1 {difference consensus-word-at macro-f1 hate} on hate speech",
+        "shift {change word-at 3-synonyms}, {change word-at 3-held-out} | two vanilla runs | "
+        "label flips hardly fall ({change word-at label-flip/3-synonyms})",
+        "flips {change synonym-augmentation label-flip/3-synonyms}, shift {change synonym-augmentation 3-synonyms} "
+        "(3 synonyms) | two vanilla runs | no effect under PGD ({change synonym-augmentation pgd-attention})",
+        "JSD between seeds {seeds ensemble} lower | five models at prediction time | "
+        "3 synonyms only {change ensemble 3-synonyms}",
+        "raises macro-F1 by {gain consensus macro-f1}. Flatter attention could explain "
+        "{explained consensus 3-synonyms} of its gain",
+        "do not lower the shift under three synonyms by more than {own_less seat-joint-kl 3-synonyms}.",
+    ),
+    "docs/index.md": HEADLINE,
+    "docs/tutorial.md": ("has {models all} models on four data sets",),
+    "docs/results/index.md": (
+        "it falls by {less consensus 3-synonyms} with `consensus`",
+        "by {less word-at 3-synonyms} with `word-at`",
+        "`consensus` shifts {less consensus 3-synonyms} less than vanilla, `word-at` {less word-at 3-synonyms} less; "
+        "with unseen ones {less consensus 3-held-out} and {less word-at 3-held-out}",
+        "flatter weights alone shift {flat_less consensus 3-synonyms} less",
+    ),
+    "docs/how-to/train-stable-classifier.md": (
+        "shifts {less consensus 3-synonyms} less under three synonyms of the training table, "
+        "{less consensus 3-held-out} less under held-out synonyms and {less consensus noise} less under noise",
+        "change {less consensus prediction-change/3-synonyms} less, students of different seeds differ "
+        "{seeds consensus} less, and macro-F1 rises by {gain consensus macro-f1}",
+        "shifts {less consensus-word-at 3-synonyms} less under three synonyms and "
+        "{less consensus-word-at 3-held-out} less under held-out synonyms, at macro-F1 "
+        "{difference consensus-word-at macro-f1}. "
+        "It is flatter (normalized entropy {coarse consensus-word-at normalized-entropy})",
+        "macro-F1 fell by {loss consensus-word-at macro-f1 hate}",
+        "shifts {less word-at 3-synonyms} less under three synonyms and {less word-at noise} less under noise, at "
+        "macro-F1 {difference word-at macro-f1}. Label flips under synonyms hardly fall "
+        "({less word-at label-flip/3-synonyms})",
+    ),
+}
+"""Page -> its sentences about the study, with numbers of the records in braces."""
+
+
+def test_the_numbers_of_other_pages_are_those_of_the_records(bench: Any) -> None:
+    for name, passages in PASSAGES.items():
+        text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        for passage in passages:
+            assert bench.text.fill(passage) in text, name
+
+
+def test_a_number_of_the_text_follows_the_records(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vanilla shifts by 0.4 and 0.2, consensus by 0.1 and 0.05, and 5 % and 4 % of its labels flip."""
+    names = ("jensen-shannon/3-synonyms", "macro-f1", "label-flip/3-synonyms")
+
+    def seeds(*numbers: float) -> dict[int, dict[str, float]]:
+        return {seed: dict(zip(names, numbers, strict=True)) for seed in range(2)}
+
+    rows = {
+        "vanilla": {"a": seeds(0.4, 0.5, 0.1), "b": seeds(0.2, 0.5, 0.1)},
+        "consensus": {"a": seeds(0.1, 0.53, 0.05), "b": seeds(0.05, 0.52, 0.04)},
+    }
+    monkeypatch.setattr(bench.text, "_rows", lambda: rows)
+    monkeypatch.setattr(bench.text, "WHERE", {"all": ["a", "b"], "a": ["a"], "b": ["b"]})
+    monkeypatch.setattr(bench.text, "SETTINGS", ["a", "b"])
+    filled = {
+        "{less consensus 3-synonyms}": "75 %",
+        "{less_interval consensus 3-synonyms}": "75–75 %",
+        "{change consensus 3-synonyms a}": "−75 %",
+        "{own_ratio consensus 3-synonyms b}": "0.25",
+        "{difference consensus macro-f1}": "+0.025",
+        "{gain_range consensus macro-f1 all}": "+0.020 to +0.030",
+        "{flips consensus 3-synonyms}": "4–5 %",
+        "{difference vanilla macro-f1}": "0.000",
+    }
+    assert {expression: bench.text.fill(expression) for expression in filled} == filled
+    with pytest.raises(SystemExit, match="no comprehensiveness of consensus in all"):
+        bench.text.fill("{ratio consensus comprehensiveness}")

@@ -1,0 +1,229 @@
+"""docs/results/stability.md, from its template and the records of bench/stability.py.
+
+    python bench/stability_text.py > docs/results/stability.md
+
+The template, bench/stability_page.md, has expressions in braces.  A test fills those of README and other pages, too.
+
+    {table Effect on the model}
+    {less consensus 3-synonyms}             77 %      how much lower than vanilla
+    {less_interval consensus 3-synonyms}    75–79 %   its 95 % interval
+    {change word-at label-flip/3-synonyms}  −6 %      the same with its sign
+    {ratio consensus pgd-attention}         0.13
+    {difference word-at macro-f1 hate}      −0.024
+
+A row, a measure (a probe alone is the shift under it), and the settings: all, or those named.  `own_` before the name
+compares with the vanilla model that each model starts from.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+
+from stability_page import _tempered, between_seeds, tables
+from stability_plan import SEEDS, SETTINGS
+from stability_records import STUDY, Record, read, study_records
+from stability_statistics import Estimate, difference, paired, paired_difference, ratio
+from stability_table import FIRST, PROBES, Rows, _compared, own_start, rows_of, with_first_seeds
+
+WHERE = {
+    **{name.removesuffix("-bilstm"): [name] for name in SETTINGS},
+    "all": list(SETTINGS),
+    "without-hate": [name for name in SETTINGS if name != "hate-bilstm"],
+}
+EXPRESSION = re.compile(r"\{(\w+)((?: [^{}]+)?)\}")
+NOT_TRAINED = ("tempered-", "ensemble")
+"""Rows without models of their own."""
+
+
+def page() -> str:
+    return fill((Path(__file__).parent / "stability_page.md").read_text(encoding="utf-8"))
+
+
+def fill(text: str) -> str:
+    """The text with every expression in braces replaced by its value."""
+
+    def value(match: re.Match[str]) -> str:
+        name, words = match[1], match[2].split()
+        if name == "table":
+            return tables()[match[2].strip()].rstrip("\n")
+        own = name.startswith("own_")
+        form = FORMS[name.removeprefix("own_")]
+        return form(*words, own=own) if own else form(*words)
+
+    return EXPRESSION.sub(value, text)
+
+
+@cache
+def _rows() -> Rows:
+    rows = with_first_seeds(rows_of(study_records()))
+    return {**rows, "first": rows[FIRST]}
+
+
+@cache
+def _estimate(kind: str, row: str, measure: str, where: str, own: bool) -> Estimate:
+    key = f"jensen-shannon/{measure}" if measure in PROBES.values() else measure
+    if own:
+        statistic = {"ratio": paired, "difference": paired_difference}[kind]
+        estimate = own_start(statistic, _rows(), row, key, WHERE[where])
+    else:
+        estimate = _compared({"ratio": ratio, "difference": difference}[kind], _rows(), row, key, WHERE[where])
+    if estimate is None:
+        raise SystemExit(f"the records have no {measure} of {row} in {where}")
+    return estimate
+
+
+def _ratio(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return f"{_estimate('ratio', row, measure, where, own).value:.2f}"
+
+
+def _less(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return f"{_percent(1 - _estimate('ratio', row, measure, where, own).value)} %"
+
+
+def _more(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return f"{_percent(_estimate('ratio', row, measure, where, own).value - 1)} %"
+
+
+def _less_interval(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    estimate = _estimate("ratio", row, measure, where, own)
+    return f"{_percent(1 - estimate.high)}–{_percent(1 - estimate.low)} %"
+
+
+def _change(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return f"{_signed(100 * (_estimate('ratio', row, measure, where, own).value - 1), '.0f')} %"
+
+
+def _difference(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return _signed(_estimate("difference", row, measure, where, own).value, ".3f")
+
+
+def _coarse(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return _signed(_estimate("difference", row, measure, where, own).value, ".2f")
+
+
+def _loss(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return f"{-_estimate('difference', row, measure, where, own).value:.3f}"
+
+
+def _gain(row: str, measure: str, where: str = "all", own: bool = False) -> str:
+    return f"{_estimate('difference', row, measure, where, own).value:.3f}"
+
+
+def _gain_range(row: str, measure: str, where: str) -> str:
+    """The lowest and the highest difference in one setting."""
+    found = [_estimate("difference", row, measure, s.removesuffix("-bilstm"), False).value for s in WHERE[where]]
+    return f"{_signed(min(found), '.3f')} to {_signed(max(found), '.3f')}"
+
+
+def _flat(row: str, measure: str) -> str:
+    """The ratio that flatness alone would give."""
+    return f"{np.exp(_flatness(row, measure)):.2f}"
+
+
+def _flat_less(row: str, measure: str) -> str:
+    return f"{_percent(1 - np.exp(_flatness(row, measure)))} %"
+
+
+def _explained(row: str, measure: str) -> str:
+    """The share of the logarithm of the ratio that flatness could explain."""
+    return f"{_percent(_flatness(row, measure) / np.log(_estimate('ratio', row, measure, 'all', False).value))} %"
+
+
+@cache
+def _flatness(row: str, measure: str) -> float:
+    return float(np.mean([_tempered(_rows(), row, s, f"jensen-shannon/{measure}") for s in SETTINGS]))
+
+
+def _flips(row: str, probe: str) -> str:
+    """The lowest and the highest share of flipped labels in one setting."""
+    shares = [mean(r[f"label-flip/{probe}"] for r in _rows()[row][s].values()) for s in SETTINGS]
+    return f"{_percent(min(shares))}–{_percent(max(shares))} %"
+
+
+def _seeds(row: str) -> str:
+    """How much less models of different seeds differ than vanilla's, lowest to highest setting."""
+    ratios = between_seeds(row, _seed_records(), list(SETTINGS))
+    return f"{_percent(1 - max(ratios))} to {_percent(1 - min(ratios))} %"
+
+
+@cache
+def _seed_records() -> dict[tuple[str, str], Record]:
+    return {(r["setting"], r["row"]): r for r in study_records() if r["phase"] == "seeds"}
+
+
+def _correlation(row: str, measure: str) -> str:
+    """Between the logarithms of a row and of vanilla with the same seeds, within settings."""
+    pairs = []
+    for s in SETTINGS:
+        logs = np.log(
+            [[_rows()[name][s][i][f"jensen-shannon/{measure}"] for i in range(SEEDS)] for name in (row, "vanilla")]
+        )
+        pairs.append(logs - logs.mean(1, keepdims=True))
+    both = np.concatenate(pairs, axis=1)
+    return f"{np.corrcoef(both)[0, 1]:.2f}"
+
+
+def _left_out(setting: str, probe: str) -> str:
+    """Texts with too few words to substitute, of the first vanilla model."""
+    record = _rows()["vanilla"][f"{setting}-bilstm"][0]
+    return f"{record['skipped'][f'jensen-shannon/{probe}']:,}"
+
+
+def _models(kind: str) -> str:
+    """Models that were trained, or measured without training of their own."""
+    records = [r for r in study_records() if r["phase"] == "test" and "same-as" not in r]
+    derived = sum(r["row"].startswith(NOT_TRAINED) for r in records)
+    return str({"trained": len(records) - derived, "derived": derived, "all": len(records)}[kind])
+
+
+def _commit() -> str:
+    return str(read(STUDY)[0]["commit"][:7])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}".replace("-0", "0")
+
+
+def _signed(number: float, form: str) -> str:
+    """With a sign, unless it is zero as shown.
+
+    >>> _signed(-0.0231, ".3f"), _signed(0.0001, ".3f")
+    ('−0.023', '0.000')
+    """
+    shown = f"{number:+{form}}"
+    return shown.replace("-", "−") if float(shown) else f"{0:{form}}"
+
+
+FORMS: dict[str, Callable[..., str]] = {
+    "ratio": _ratio,
+    "less": _less,
+    "more": _more,
+    "less_interval": _less_interval,
+    "change": _change,
+    "difference": _difference,
+    "coarse": _coarse,
+    "loss": _loss,
+    "gain": _gain,
+    "gain_range": _gain_range,
+    "flat": _flat,
+    "flat_less": _flat_less,
+    "explained": _explained,
+    "flips": _flips,
+    "seeds": _seeds,
+    "correlation": _correlation,
+    "left_out": _left_out,
+    "models": _models,
+    "commit": _commit,
+}
+
+
+def main() -> None:
+    print(page(), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -60,3 +60,10 @@ def test_the_page_has_the_numbers_of_the_records():
     shares = [search.epochs / grid.epochs for search in searches]
     assert f"at most {below:.4f} below the best of ten values" in page
     assert f"with {100 * min(shares):.0f} to {100 * max(shares):.0f} %\nof its epochs" in page
+    (default,) = [search for search in searches if search.epsilon == 0.2]
+    assert default.validation == max(search.validation for search in searches), "no search gains over the default"
+    runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    trials = [trial for run in runs if run["kind"] == "search" for trial in run["trials"]]
+    pruned = [trial for trial in trials if not trial["score"]]
+    assert f"Of {len(trials)} trials, {len(pruned)} were pruned." in page
+    assert all(trial["epochs"] == 1 for trial in pruned if trial["epsilon"] >= 1)

@@ -1,0 +1,76 @@
+"""Every study on bench/job_cells.py: its function and its jobs can be sent to worker processes."""
+
+import ast
+import pickle
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+NONE = ["--only", "no job", "--seeds", "1"]
+"""No black box is prepared for jobs that are not selected."""
+ARGUMENTS: dict[str, list[str]] = {
+    "babi_settings": [],
+    "black_boxes": ["--data", "data", *NONE],
+    "fresh": [],
+    "hypothesis_only": [],
+    "independent_reader": NONE,
+    "long_texts": [],
+    "movies": ["--cut", "cut"],
+    "rationales": ["--cut", "cut"],
+    "synonym_groups": ["--tables", "tables"],
+    "tune_epsilon": [],
+    "xor_rationalizer": [],
+}
+"""Study -> its options, besides --out and --workers."""
+
+
+def test_all_studies_are_listed() -> None:
+    scripts = [file for file in BENCH.glob("*.py") if file.stem != "job_cells"]
+    assert {file.stem for file in scripts if "job_cells.run(" in file.read_text(encoding="utf-8")} == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.usefixtures("bench")
+def test_workers_import_the_function_and_the_jobs_of_a_study(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker loads what the driver pickled: modules are found by name, and nothing is local to the driver."""
+    monkeypatch.chdir(tmp_path)
+    Path("tables").mkdir()
+    for table in ("cf", "wn"):
+        Path("tables", f"{table}.jsonl").write_text('{"word": "good", "synonyms": ["fine"]}\n')
+    study, passed = import_module(name), []
+    monkeypatch.setattr(import_module("job_cells"), "run", lambda *args, **more: passed.append((args, more)))
+    monkeypatch.setattr(sys, "argv", [name, "--out", "out", "--workers", "2", *ARGUMENTS[name]])
+    study.main()
+    [((options, plan, do), more)] = passed
+    assert options.workers == 2
+    loaded = pickle.loads(pickle.dumps(do))
+    assert _function(loaded) is _function(do)
+    jobs = plan() or _jobs(study)
+    assert len({job.id for job in jobs}) == len(jobs) > 0
+    assert pickle.loads(pickle.dumps(jobs)) == jobs
+    assert all(isinstance(need, str) for job in jobs for need in more.get("needs", lambda job: ())(job))
+
+
+def _function(do: Any) -> Any:
+    """The function of a partial, or of a bound method."""
+    inner = getattr(do, "func", do)
+    return getattr(inner, "__func__", inner)
+
+
+def _jobs(study: Any) -> list[Any]:
+    """All jobs of a study, of which none was selected."""
+    return study.plan(1)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_script_calls_main_through_an_import(name: str) -> None:
+    """Otherwise the classes of its jobs belong to __main__, which a worker does not have."""
+    last = ast.parse((BENCH / f"{name}.py").read_text(encoding="utf-8")).body[-1]
+    assert isinstance(last, ast.If)
+    assert ast.unparse(last) == f"if __name__ == '__main__':\n    import {name}\n    {name}.main()"

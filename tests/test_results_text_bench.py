@@ -1,0 +1,298 @@
+"""Numbers in the text of results pages are those of the records, or of the tables beside them."""
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import pytest
+from scipy.stats import t
+
+ROOT = Path(__file__).parents[1]
+Records = list[dict[str, Any]]
+
+
+def records(name: str) -> Records:
+    lines = (ROOT / "bench" / "records" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def text_of(page: str) -> str:
+    return " ".join((ROOT / "docs" / "results" / f"{page}.md").read_text(encoding="utf-8").split())
+
+
+def missing(page: str, sentences: list[str]) -> list[str]:
+    text = text_of(page)
+    return [sentence for sentence in sentences if sentence not in text]
+
+
+def rows_below(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table whose header begins so."""
+    lines = (ROOT / "docs" / "results" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(heading)) + 2
+    cells = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        cells.append([cell.strip(" *") for cell in line.strip().strip("|").split("|")])
+    return cells
+
+
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+# Long texts
+
+READING = {"first 256 pieces": "truncated256", "first 509 pieces": "truncated509", "windows of 256": "windows"}
+COLUMNS = ("accuracy", "accuracy, long", "accuracy, short", "coverage", "coverage, long", "fully covered")
+
+
+def long_texts() -> dict[str, Records]:
+    rows = defaultdict(list)
+    for record in records("long_texts"):
+        rows[record["row"]].append(record)
+    return {row: sorted(runs, key=lambda run: run["seed"]) for row, runs in rows.items()}
+
+
+def test_the_table_of_long_texts_is_that_of_the_records() -> None:
+    rows = long_texts()
+    table = {cells[0]: cells[1:] for cells in rows_below("long-texts", "| reading | accuracy |")}
+    assert set(table) == set(READING)
+    for label, row in READING.items():
+        for column, cell in zip(COLUMNS, table[label], strict=True):
+            values = [100 * run[column] for run in rows[row]]
+            shown = (
+                f"{mean(values):.1f} ± {stdev(values):.1f}" if column.startswith("accuracy") else f"{mean(values):.1f}"
+            )
+            assert cell == shown.replace("100.0", "100"), (label, column)
+
+
+def test_the_text_about_long_texts_has_the_numbers_of_the_records() -> None:
+    rows = long_texts()
+    accuracy = {row: [run["accuracy"] for run in runs] for row, runs in rows.items()}
+    coverage = {row: mean(run["coverage"] for run in runs) for row, runs in rows.items()}
+    short, long, windows = (percent(mean(accuracy[row]), 1) for row in READING.values())
+    points = {row: _points(accuracy["windows"], accuracy[row]) for row in ("truncated509", "truncated256")}
+    assert coverage["windows"] == 1
+    sentences = [
+        f"leaves {percent(1 - coverage['truncated509'])} of the words without a weight, "
+        f"truncation at 256 pieces {percent(1 - coverage['truncated256'])}",
+        f"Accuracy is {windows} with windows, {long} at 509 pieces and {short.removesuffix(' %')} % at 256",
+        f"the difference is {points['truncated509']}",
+        f"The difference between windows and 256 pieces is {points['truncated256']}",
+        f"they are {percent(rows['windows'][0]['long'])} of the test reviews",
+        "{:,} training reviews, 2 epochs, {:,} test reviews".format(*rows["windows"][0]["sizes"]),
+        f"{len(rows['windows'])} seeds: mean ± standard deviation",
+    ]
+    assert not missing("long-texts", sentences)
+
+
+def _points(ours: list[float], others: list[float]) -> str:
+    """Percentage points with a t interval over pairs of seeds."""
+    pairs = [100 * (a - b) for a, b in zip(ours, others, strict=True)]
+    half = t.ppf(0.975, len(pairs) - 1) * stdev(pairs) / len(pairs) ** 0.5
+    low, high = (f"{end:.1f}".replace("-", "−") for end in (mean(pairs) - half, mean(pairs) + half))
+    return f"{mean(pairs):.1f} points (95 % CI {low} to {high})"
+
+
+# Small datasets
+
+
+def small_data() -> dict[tuple[str, int], dict[str, float]]:
+    """Corpus and size -> column -> macro-F1 of the first table."""
+    cells: dict[tuple[str, int], dict[str, float]] = {}
+    names = ("lr", "lr balanced", "lr 10", "lr 10 balanced", "usual", "default", "", "glove", "")
+    for corpus, size, *numbers in rows_below("small-data", "| corpus | texts | TF-IDF | TF-IDF, balanced"):
+        scores = [float(number.split(" ± ")[0].replace("−", "-")) for number in numbers]
+        cells[corpus, int(size.replace(",", ""))] = dict(zip(names, scores, strict=True))
+    return cells
+
+
+def spread(numbers: list[float]) -> str:
+    return f"{min(numbers):.3f} to {max(numbers):.3f}"
+
+
+def test_the_text_about_small_datasets_has_the_differences_of_its_table() -> None:
+    cells = small_data()
+    assert len(cells) == 9
+    behind = {cell: round(row["lr 10 balanced"] - row["default"], 3) for cell, row in cells.items()}
+    lower = [number for number in behind.values() if number > 0]
+    (higher,) = [cell for cell, number in behind.items() if number <= 0]
+    plain = {cell: row["lr 10 balanced"] - row["lr"] for cell, row in cells.items()}
+    glove = {cell: row["glove"] - row["lr 10 balanced"] for cell, row in cells.items()}
+    loss = [cells["Yelp polarity", size]["default"] - cells["Yelp polarity", size]["glove"] for size in (500, 1000)]
+    balanced = [
+        cells["Yelp polarity", size]["lr balanced"] - cells["Yelp polarity", size]["glove"] for size in (500, 1000)
+    ]
+    within = max(abs(row["default"] - row["lr balanced"]) for row in cells.values())
+    assert (len(lower), higher) == (8, ("Yelp polarity", 200))
+    yelp = [number for (corpus, _), number in plain.items() if corpus.startswith("Yelp")]
+    others = [number for (corpus, _), number in plain.items() if not corpus.startswith("Yelp")]
+    sentences = [
+        f"Macro-F1 is {spread(lower)} lower than that of a TF-IDF logistic regression (C = 10, balanced classes) in "
+        f"eight of nine cases. It is {-behind[higher]:.3f} higher on Yelp with 200 texts.",
+        f"the regression is {spread(others)} lower, on Yelp {spread(yelp)}",
+        f"is {spread([number for (corpus, _), number in glove.items() if corpus == 'SST-2'])} above that regression",
+        f"lower the macro-F1 of our model by {loss[0]:.3f} and {loss[1]:.3f}",
+        f"is within {within:.3f} in all nine cells. "
+        f"With the extra it is {balanced[0]:.3f} and {balanced[1]:.3f} lower on Yelp",
+    ]
+    assert not missing("small-data", sentences)
+    index = text_of("index")
+    assert f"our macro-F1 is {spread(lower)} lower than a good linear model's in eight of nine cases" in index
+
+
+def test_the_repeated_fits_of_small_datasets_differ_as_the_text_states() -> None:
+    cells, repeated = small_data(), rows_below("small-data", "| corpus | texts | TF-IDF | default, no extra |")
+    differences = []
+    for corpus, size, _, default, glove in repeated:
+        if "±" in default:
+            first = cells[corpus, int(size)]
+            differences += [abs(float(default[:5]) - first["default"]), abs(float(glove[:5]) - first["glove"])]
+    assert len(differences) == 8
+    assert f"The recorded rows differ from the first table by at most {max(differences):.3f}." in text_of("small-data")
+    fits = {(r["row"], r["seed"]): r["macro-f1"] for r in records("small_data") if _cell(r) == ("rotten_tomatoes", 500)}
+    paired = [fits["default", seed] - fits["tfidf-lr", seed] for seed in range(5)]
+    half = t.ppf(0.975, 4) * stdev(paired) / 5**0.5
+    tie = f"{mean(paired):.3f} ± {half:.3f}".replace("-", "−")
+    assert f"Rotten Tomatoes with 500 texts and no extra is a tie ({tie})" in text_of("small-data")
+
+
+def _cell(record: dict[str, Any]) -> tuple[str, int]:
+    return record["corpus"], record["size"]
+
+
+# Label leakage
+
+CORPORA = {"planted": "planted", "IMDB": "imdb", "Yelp": "yelp", "600 reviews": "reviews600"}
+SELECTORS = {
+    "L2X with ŷ, plain": "l2x-y",
+    "… random-pretraining": "pretrained-y",
+    "L2X without ŷ": "l2x",
+    "leave-one-out": "leave-one-out",
+    "deciding words": "truth",
+}
+PADDED = {
+    "padding cannot be selected, plain": "l2x-y",
+    "padding can be selected, plain": "padded-y",
+    "padding can be selected, mask-neutral": "padded-neutral-y",
+    "padding cannot be selected, mask-neutral": "neutral-y",
+}
+READER = "independent-reader-accuracy"
+
+
+def selections() -> dict[tuple[str, str], Records]:
+    cells = defaultdict(list)
+    for record in records("independent_reader"):
+        cells[record["corpus"], record["row"]].append(record)
+    return cells
+
+
+def assert_shown(cell: str, runs: Records, key: str) -> None:
+    """The mean, and the range of the seeds if it is in parentheses."""
+    values = [run[key] for run in runs if key in run]
+    if not values:
+        assert cell == ""
+        return
+    numbers = [float(number) for number in re.findall(r"-?\d\.\d+", cell.replace("−", "-"))]
+    shown = [mean(values), min(values), max(values)][: len(numbers)]
+    assert len(numbers) in (1, 3), cell
+    assert numbers == pytest.approx(shown, abs=0.00051), (cell, shown)
+
+
+def test_the_tables_of_the_independent_reader_are_those_of_the_records() -> None:
+    cells, corpus, seen = selections(), "", 0
+    for first, selector, *numbers, opinions, warned in rows_below("shortcuts", "| data, k, held-out texts |"):
+        name = first.split(",")[0]
+        corpus = CORPORA[name] if name else corpus
+        runs = cells[corpus, SELECTORS[selector]]
+        if first:
+            assert first.endswith(f" {runs[0]['n']:,}"), first
+        keys = (
+            "fidelity",
+            "post-hoc-accuracy",
+            READER,
+            f"{READER}/random-words",
+            "leakage-gap",
+            "leakage-gap/black-box",
+        )
+        for cell, key in zip(numbers, keys, strict=True):
+            assert_shown(cell, runs, key)
+        assert opinions == percent(mean(run["opinion-share"] for run in runs)), (corpus, selector)
+        assert warned == f"{sum(run['leaks'] for run in runs)} of {len(runs)}"
+        seen += len(runs)
+    for label, count, post_hoc, reader, fidelity, warned in rows_below("shortcuts", "| L2X with ŷ | seeds |"):
+        runs = cells["imdb", PADDED[label]]
+        for cell, key in ((post_hoc, "post-hoc-accuracy"), (reader, READER), (fidelity, "fidelity")):
+            assert_shown(cell, runs, key)
+        assert (count, warned) == (str(len(runs)), f"{sum(run['leaks'] for run in runs)} of {len(runs)}")
+        seen += len(runs) * (PADDED[label] != "l2x-y")
+    assert seen == 100, "every record is in a table"
+
+
+def test_the_counts_of_warnings_are_those_of_the_records() -> None:
+    groups = (
+        ("l2x-y",),
+        ("padded-y", "padded-neutral-y", "neutral-y"),
+        ("pretrained-y", "l2x"),
+        ("leave-one-out", "truth"),
+    )
+    counts = []
+    for which in groups:
+        runs = [run for run in records("independent_reader") if run["row"] in which]
+        gaps = [sum(run[f"{gap} low"] > 0.05 for run in runs) for gap in ("leakage-gap/black-box", "leakage-gap")]
+        counts.append([len(runs), sum(run["leaks"] for run in runs), *gaps])
+    table = rows_below("shortcuts", "| runs | number |")
+    assert [[int(cell) for cell in cells[1:]] for cells in table] == counts
+    leaking = [sum(pair) for pair in zip(*counts[:2], strict=True)]
+    fitted, warned, *_ = counts[2]
+    sentence = f"warned in {leaking[1]} of {leaking[0]} runs that leak and in {warned} of {fitted} fitted explainers"
+    assert not missing("shortcuts", [sentence])
+
+
+def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
+    cells = selections()
+    post_hoc = {key: [run["post-hoc-accuracy"] for run in runs] for key, runs in cells.items()}
+    leaking = post_hoc["imdb", "l2x-y"]
+    imdb, yelp = (
+        {row: percent(mean(post_hoc[corpus, row])) for row in ("l2x-y", "pretrained-y", "l2x")}
+        for corpus in ("imdb", "yelp")
+    )
+    majority = max(run[f"{READER}/no-words"] for run in cells["imdb", "l2x-y"])
+    neutral = post_hoc["imdb", "neutral-y"]
+    fitted = [
+        run for (corpus, row), runs in cells.items() for run in runs if corpus != "reviews600" and "fidelity" in run
+    ]
+    plotted = [run for run in fitted if not run["row"].startswith("padded")]
+    missed = min(cells["imdb", "neutral-y"], key=lambda run: run["leaks"])
+    raised = mean(post_hoc["imdb", "padded-neutral-y"]) - mean(post_hoc["imdb", "padded-y"])
+    rows = {row: cells["yelp", row] for row in ("l2x-y", "pretrained-y")}
+    shares = {row: [run["unseen-share"] for run in runs] for row, runs in rows.items()}
+    unseen = {row: f"{percent(min(seen))[:-2]}–{percent(max(seen))}" for row, seen in shares.items()}
+    other = {row: percent(mean(run[f"{READER}/by-class=0"] for run in runs)) for row, runs in rows.items()}
+    sentences = [
+        f"recovers {percent(mean(run['fidelity'] for run in cells['imdb', 'l2x-y']))} of the predictions from these "
+        f"words, but the black box only {imdb['l2x-y']}: no better than always one class ({percent(majority, 1)})",
+        f"share to {imdb['pretrained-y']}, mask-neutral weighting does not ({percent(mean(neutral))}). "
+        f"L2X without ŷ has {imdb['l2x']}. On Yelp the leak is smaller: {yelp['l2x-y']}, "
+        f"with random pretraining {yelp['pretrained-y']}.",
+        f"{imdb['l2x-y']} is the mean of {percent(min(leaking))[:-2]} to {percent(max(leaking))}",
+        f"The plot has {len(plotted)} fitted explainers",
+        f"On Yelp {unseen['l2x-y']} of its words are invisible to the black box "
+        f"(random-pretraining: {unseen['pretrained-y']})",
+        f"predicts one class for {percent(cells['yelp', 'l2x-y'][0][f'{READER}/no-words'])} of the texts",
+        f"the reader recovers {other['l2x-y']} from leaking selections and {other['pretrained-y']} from those of",
+        f"raises mean post-hoc accuracy by {raised:.2f}",
+        f"does not raise post-hoc accuracy ({mean(neutral):.3f} against {mean(leaking):.3f})",
+        f"recovers {missed[READER]:.3f} of the predictions, and the gap to the reader is {missed['leakage-gap']:.3f}",
+    ]
+    assert not missing("shortcuts", sentences)
+    index = text_of("index")
+    assert (
+        f"recovers {imdb['l2x-y']} of its predictions from the words; with random pretraining {imdb['pretrained-y']}"
+        in index
+    )
+    assert f"on Yelp {yelp['l2x-y']} and {yelp['pretrained-y']}" in index

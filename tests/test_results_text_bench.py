@@ -81,8 +81,8 @@ def test_the_text_about_long_texts_has_the_numbers_of_the_records() -> None:
         f"leaves {percent(1 - coverage['truncated509'])} of the words without a weight, "
         f"truncation at 256 pieces {percent(1 - coverage['truncated256'])}",
         f"Accuracy is {windows} with windows, {long} at 509 pieces and {short.removesuffix(' %')} % at 256",
-        f"the difference is {points['truncated509']}",
-        f"The difference between windows and 256 pieces is {points['truncated256']}",
+        "the difference is {} points before rounding ({})".format(*points["truncated509"]),
+        "The difference between windows and 256 pieces is {} points ({})".format(*points["truncated256"]),
         f"they are {percent(rows['windows'][0]['long'])} of the test reviews",
         "{:,} training reviews, 2 epochs, {:,} test reviews".format(*rows["windows"][0]["sizes"]),
         f"{len(rows['windows'])} seeds: mean ± standard deviation",
@@ -90,12 +90,12 @@ def test_the_text_about_long_texts_has_the_numbers_of_the_records() -> None:
     assert not missing("long-texts", sentences)
 
 
-def _points(ours: list[float], others: list[float]) -> str:
+def _points(ours: list[float], others: list[float]) -> tuple[str, str]:
     """Percentage points with a t interval over pairs of seeds."""
     pairs = [100 * (a - b) for a, b in zip(ours, others, strict=True)]
     half = t.ppf(0.975, len(pairs) - 1) * stdev(pairs) / len(pairs) ** 0.5
     low, high = (f"{end:.1f}".replace("-", "−") for end in (mean(pairs) - half, mean(pairs) + half))
-    return f"{mean(pairs):.1f} points (95 % CI {low} to {high})"
+    return f"{mean(pairs):.1f}", f"95 % CI {low} to {high}"
 
 
 # Small datasets
@@ -269,6 +269,7 @@ def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
     plotted = [run for run in fitted if not run["row"].startswith("padded")]
     missed = min(cells["imdb", "neutral-y"], key=lambda run: run["leaks"])
     raised = mean(post_hoc["imdb", "padded-neutral-y"]) - mean(post_hoc["imdb", "padded-y"])
+    one_class = percent(cells["yelp", "l2x-y"][0][f"{READER}/no-words"])
     rows = {row: cells["yelp", row] for row in ("l2x-y", "pretrained-y")}
     shares = {row: [run["unseen-share"] for run in runs] for row, runs in rows.items()}
     unseen = {row: f"{percent(min(seen))[:-2]}–{percent(max(seen))}" for row, seen in shares.items()}
@@ -277,13 +278,13 @@ def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
         f"recovers {percent(mean(run['fidelity'] for run in cells['imdb', 'l2x-y']))} of the predictions from these "
         f"words, but the black box only {imdb['l2x-y']}: no better than always one class ({percent(majority, 1)})",
         f"share to {imdb['pretrained-y']}, mask-neutral weighting does not ({percent(mean(neutral))}). "
-        f"L2X without ŷ has {imdb['l2x']}. On Yelp the leak is smaller: {yelp['l2x-y']}, "
-        f"with random pretraining {yelp['pretrained-y']}.",
+        f"L2X without ŷ has {imdb['l2x']}. On Yelp, where always one class has {one_class}, L2X with ŷ has "
+        f"{yelp['l2x-y']}, without ŷ {yelp['l2x']}, and with random pretraining {yelp['pretrained-y']}.",
         f"{imdb['l2x-y']} is the mean of {percent(min(leaking))[:-2]} to {percent(max(leaking))}",
         f"The plot has {len(plotted)} fitted explainers",
         f"On Yelp {unseen['l2x-y']} of its words are invisible to the black box "
         f"(random-pretraining: {unseen['pretrained-y']})",
-        f"predicts one class for {percent(cells['yelp', 'l2x-y'][0][f'{READER}/no-words'])} of the texts",
+        f"predicts one class for {one_class} of the texts",
         f"the reader recovers {other['l2x-y']} from leaking selections and {other['pretrained-y']} from those of",
         f"raises mean post-hoc accuracy by {raised:.2f}",
         f"does not raise post-hoc accuracy ({mean(neutral):.3f} against {mean(leaking):.3f})",

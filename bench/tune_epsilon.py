@@ -61,7 +61,8 @@ class Study:
         from steadygaze.study.tune_config import TuneConfig
 
         options = self.options
-        common = {"vectors": str(options.glove), "epochs": options.epochs, "encoder": options.encoder}
+        vectors = str(options.glove) if options.glove else None
+        common = {"vectors": vectors, "epochs": options.epochs, "encoder": options.encoder}
         config = TuneConfig(data=CORPUS, technique=TECHNIQUE, trials=TRIALS, seed=seed, parallel=1, **common)
         with tempfile.TemporaryDirectory() as folder:
             result = tune(config, StudyRuntime(Path(folder) / "out", options.data_dir, options.device))

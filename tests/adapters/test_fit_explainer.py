@@ -224,7 +224,7 @@ def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitt
     replace(fitted, rows=rows).save(tmp_path / "l2x")
     with pytest.warns(UserWarning, match="Label leakage") as caught:
         (message,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
-    assert "30% more often than an independent reader" in message
+    assert "30 % more often than an independent reader" in message
     assert (str(caught[0].message), caught[0].filename) == (message, __file__)
 
 

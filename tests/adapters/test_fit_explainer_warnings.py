@@ -57,8 +57,10 @@ def test_leakage_is_reported_when_only_the_own_approximator_recovers_the_label(
 
 def test_the_warning_names_all_independent_readers_and_the_mitigation() -> None:
     (sentence,) = leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35)))
-    assert "recovers the predicted class 30% more often than an independent reader and 25% more often than" in sentence
-    assert "(accuracy of the reader: 70%, 50% from random words)" in sentence
+    assert (
+        "recovers the predicted class 30 % more often than an independent reader and 25 % more often than" in sentence
+    )
+    assert "(accuracy of the reader: 70 %, 50 % from random words)" in sentence
     assert sentence.endswith("do not read them as reasons.  Fit again with --mitigation random-pretraining.")
 
 

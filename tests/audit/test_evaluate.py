@@ -166,7 +166,7 @@ def test_the_command_prints_and_writes(capsys, tmp_path, monkeypatch):
     ended = run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "evaluation.json")
     assert ended.code == 0, ended.err
     assert "macro-f1" in ended.out
-    assert "wrong: good 75.0%, label bad: good good" in ended.err
+    assert "wrong: good 75.0 %, label bad: good good" in ended.err
     again = run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "evaluation.json")
     assert again.code == 0, again.err
     taken = run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "unlabeled.csv")

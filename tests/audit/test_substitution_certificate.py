@@ -487,7 +487,7 @@ def test_the_summary_has_the_number_of_pairs_that_are_left_out() -> None:
     table = {"film": ["movie", "movies", "the", "motion picture", "film"], "films": ["movies"], "re": ["about"]}
     certificates = sg.certify(unsure(), ["a film"], substitutions=table)
     assert (certificates.table_pairs, certificates.excluded_pairs) == (6, 4)
-    assert "pairs of the table that are left out: 4 of 6 (66.7%)" in str(certificates)
+    assert "pairs of the table that are left out: 4 of 6 (66.7 %)" in str(certificates)
     summary = certificates.to_dict()["summary"]
     assert (summary["table_pairs"], summary["excluded_pairs"]) == (6, 4)
 

@@ -2,16 +2,18 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
-from steadygaze.audit.measures.shortcut_measures import FEWEST
+from steadygaze.audit.commands import AuditCommands
 from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
 from steadygaze.audit.verdict_rules import (
     FEW_TEXTS_OF_A_CLASS,
     NO_SYNONYM_TABLE,
     VERDICT_RULES,
+    AdviceContext,
     advise,
     advise_after_no,
     deciding_texts,
@@ -49,16 +51,28 @@ def test_the_number_of_texts_by_hand(name, value, low, high, expected):
     assert deciding_texts(row(name, value, low, high), *LIMITS[name]) == pytest.approx(expected)
 
 
+SETTINGS = {
+    "model": "./my model",
+    "data": "./held-out.csv",
+    "text": ("message",),
+    "label": "outcome",
+    "classes": ("upset", "happy"),
+    "limit": 30,
+    "explainers": ("attention",),
+}
+COLUMNS = "--text message --label outcome --classes upset,happy"
+AUDIT = f"steadygaze audit './my model' --data ./held-out.csv --limit {{}} {COLUMNS}"
+HUB = AdviceContext(trained=False, commands=AuditCommands(SETTINGS))
+"""A model that steadygaze has not trained, audited by the command."""
+
+
 def test_the_advice_names_texts_and_options():
     good, bad = row(SHIFT, 0.004, 0.003, 0.006), row(SHIFT, 0.030, 0.010, 0.040)
     between = row(ERASURE, 0.030, 0.000, 0.060)
-    assert advise([good], LIMITS, 100) == "Audit about 400 texts instead of 100 (--limit 400)."
-    assert advise([good], LIMITS, 500) == "Audit about 400 texts instead of 100 (--sample 400)."
-    assert advise([good], LIMITS, 150) == "Audit about 400 texts instead of 100 (--limit 400 --sample 400)."
-    assert advise([good], LIMITS, 100, 200) == (
-        "Audit about 400 texts instead of 100 (the data have 200: label more texts, or hold out more with "
-        "train --test-share)."
-    )
+    command = "Audit about 400 texts instead of 100: `steadygaze audit MODEL --data DATA {}`.".format
+    assert advise([good], LIMITS, 100) == command("--limit 400")
+    assert advise([good], LIMITS, 500) == command("--sample 400")
+    assert advise([good], LIMITS, 150) == command("--limit 400 --sample 400")
     assert advise([between, bad], LIMITS, 100).startswith("Audit about 400 texts"), "a no needs only one measure"
     unlikely = advise([good, between], LIMITS, 100)
     assert "more texts are unlikely to decide it" in unlikely.lower()
@@ -68,12 +82,74 @@ def test_the_advice_names_texts_and_options():
     assert advise([], LIMITS, 100) == ""
 
 
+def test_advice_that_the_data_cannot_meet_is_not_given():
+    good = row(SHIFT, 0.004, 0.003, 0.006)  # decides with 400 texts
+    near = "Audit about 400 texts instead of 100; the data have 200: label more texts"
+    assert advise([good], LIMITS, 100, AdviceContext(200)) == f"{near}, or hold out more with train --test-share."
+    assert advise([good], LIMITS, 100, replace(HUB, available=200)) == f"{near}."
+    few = "These data are too few to decide it: it needs about 400 texts, and the data have 100."
+    assert advise([good], LIMITS, 100, AdviceContext(100)) == few
+    tiny = advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7, AdviceContext(7))
+    assert tiny == "These data are too few: a verdict needs at least 8, and the data have 7."
+
+
+def test_commands_have_the_model_the_data_and_the_columns_of_the_user():
+    good = row(SHIFT, 0.004, 0.003, 0.006)
+    advice = advise(
+        [good], LIMITS, 100, replace(HUB, available=1000), "not applicable, because there is no synonym table"
+    )
+    table, more = advice.split("; audit about 400 texts instead of 100: ")
+    assert more == f"`{AUDIT.format(400)} --explainer attention`."
+    with_table = AUDIT.format(30).replace(" --classes", " --synonyms synonyms.jsonl --classes")
+    assert table.endswith(f"then pass it: `{with_table} --explainer attention`")
+    other = advise_after_no("kendall/randomized", "attention", HUB)
+    assert other == f"Audit another explainer of this model: `{AUDIT.format(30)} --explainer integrated-gradients`."
+    trained = advise_after_no(SHIFT, "attention", replace(HUB, trained=True))
+    assert "`steadygaze train TRAINING_DATA --text message --label outcome --technique consensus" in trained
+    corpus = AuditCommands({"model": "./m", "data": "planted-reviews"})
+    assert "train planted-reviews --technique consensus" in advise_after_no(
+        SHIFT, "attention", AdviceContext(commands=corpus)
+    )
+
+
+def test_options_of_training_are_advised_only_for_models_of_train():
+    drop, erased = row("largest-drop", 0.02, 0.01, 0.03), row(ERASURE, 0.003, 0.001, 0.005)
+    ours, theirs = (verdicts([erased, drop], "attention", context)[1].advice for context in (AdviceContext(), HUB))
+    assert "--balanced or with --vectors" in ours
+    evaluate = (
+        "`steadygaze evaluate './my model' --data ./held-out.csv --text message --label outcome --classes upset,happy`"
+    )
+    assert theirs == (
+        f"Compare the model with the most frequent label: {evaluate}; if it is not better, check the order of "
+        "--classes and the language of the texts."
+    )
+    for name in {name for rule in VERDICT_RULES for name in rule.thresholds}:
+        assert "steadygaze train" not in advise_after_no(name, "attention", HUB)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "available", "expected"),
+    [
+        ((), None, "Audit more texts: at least 20 texts of each of two predicted classes."),
+        ((90, 10), 1000, "Audit about 200 texts, for at least 20 texts of each of two predicted classes: `steadygaze"),
+        (
+            (90, 10),
+            150,
+            "These data are too few to decide it: it needs at least 20 texts of each of two predicted classes",
+        ),
+        ((30, 0), 80, "These data are too few to decide it"),
+        ((30, 0, 0), 10_000, "Audit at least 670 texts, for"),  # 20 / 3 * 100: with fewer, 20 texts are unlikely
+        ((80, 10, 10), 150, "These data are too few to decide it"),
+    ],
+)
+def test_more_texts_of_a_class_are_advised_only_if_the_data_can_have_them(predicted, available, expected):
+    missing = f"not applicable, because {ONE_CLASS}"
+    assert advise([], LIMITS, 100, AdviceContext(available, predicted), missing).startswith(expected)
+
+
 @pytest.mark.parametrize(
     ("reason", "advice"),
-    [
-        (NO_SYNONYMS, "Build a synonym table with steadygaze synonyms build wordnet"),
-        (ONE_CLASS, f"Audit more texts, with at least {FEWEST} of each predicted class."),
-    ],
+    [(NO_SYNONYMS, "Build a synonym table, here of English words: `steadygaze"), (ONE_CLASS, "Audit")],
 )
 def test_the_reasons_of_the_protocols_have_an_advice(reason, advice):
     assert advise([], LIMITS, 100, missing=f"not applicable, because {reason}").startswith(advice)
@@ -87,10 +163,15 @@ def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():
     rows = [row(SHIFT, 0.001, 0.0, 0.002), missing]
     stability = verdicts(rows, "attention")[0]
     assert stability.answer == "undecided"
-    assert stability.advice.startswith("Build a synonym table with steadygaze synonyms build wordnet")
+    assert stability.advice.startswith("Build a synonym table")
     report = Report("Explanation audit", tuple(rows), (stability,))
     assert f"Advice: b{stability.advice[1:]}" in text(report)
-    assert "<strong>Advice:</strong> Build a synonym table" in render(report)
+    page = render(report)
+    assert "<strong>Advice:</strong> Build a synonym table" in page
+    command = (
+        '<code class="inline">steadygaze synonyms build wordnet <span class="option">--out synonyms.jsonl</span></code>'
+    )
+    assert page.count(command) == 2
     assert Report.from_dict(report.to_dict()).verdicts[0].advice == stability.advice
 
 
@@ -100,7 +181,7 @@ def test_a_yes_has_no_advice_and_a_no_has_one_with_a_command():
     assert (good.answer, good.advice) == ("yes", "")
     assert bad.answer == "no"
     assert bad.advice.startswith(
-        "Train a classifier with stable attention: steadygaze train DATA --technique consensus"
+        "Train a classifier with stable attention: `steadygaze train TRAINING_DATA --technique consensus"
     )
 
 
@@ -116,7 +197,7 @@ def test_every_no_has_one_line_of_advice_with_a_command_of_this_program(name, ex
     sentence = advise_after_no(name, explainer)
     assert "\n" not in sentence
     _, command, option = re.fullmatch(
-        r"(.*): steadygaze (\S+) .*--(?:explainer|technique) ([a-z0-9-]+).*\.", sentence
+        r"(.*): `steadygaze (\S+) .*--(?:explainer|technique) ([a-z0-9-]+).*`\.", sentence
     ).groups()
     assert command in COMMANDS
     assert option in (*EXPLAINERS, *TECHNIQUES, *METHODS)

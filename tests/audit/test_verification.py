@@ -17,7 +17,7 @@ from report.audited import full_report
 from steadygaze import cli
 from steadygaze.audit import bundle
 from steadygaze.audit.bundle import AuditBundle, discrepancies, gate, read, render
-from steadygaze.audit.loaded_audit import rerun_command as repeating
+from steadygaze.audit.commands import rerun_command as repeating
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
 from steadygaze.cli import audit_and_verify
 from steadygaze.results.audit_config import AuditConfig

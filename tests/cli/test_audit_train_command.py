@@ -94,7 +94,7 @@ def test_the_progress_callback_receives_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
     data, calls = table(tmp_path / "train.csv"), []
-    loaded(tmp_path, data, data, Runtime(device="cpu", on_progress=lambda *call: calls.append(call))).run()
+    loaded(tmp_path, data, data, Runtime(device="cpu", on_progress=lambda *call: calls.append(call))).run({})
     for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
         epochs_seen = [(done, total) for name, done, total in calls if name == what]
         assert list(dict.fromkeys(epochs_seen)) == [(done, epochs) for done in range(epochs + 1)]

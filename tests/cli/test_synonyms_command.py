@@ -100,7 +100,7 @@ def test_check_reports_coverage_and_suspicious_pairs(folder: Path, capsys: pytes
     assert result["coverage"]["share"] == 0.5
     (folder / "groups.json").write_text(SynonymGroups((("good", "bad"),)).to_json())
     out = run(capsys, "synonyms", "check", "groups.json", "--data", "reviews.csv").out
-    assert "coverage: 25.0% of the words in the texts, 2 of 6 different words" in out
+    assert "coverage: 25.0 % of the words in the texts, 2 of 6 different words" in out
     assert "suspicious pairs: 1 (in the groups)" in out
     (folder / "groups.json").write_text(SynonymGroups((("tremendous", "good", "bad"),)).to_json())
     result = json.loads(run(capsys, "synonyms", "check", "groups.json", "--data", "reviews.csv", "--json").out)

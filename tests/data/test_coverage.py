@@ -15,7 +15,7 @@ def test_truncated_texts_and_unknown_tokens_are_counted() -> None:
     read = coverage(tokens, tokens.encode(texts))
     assert read == Coverage(texts=4, truncated=1, tokens=9, unknown=2, max_length=4)
     assert read + read == Coverage(8, 2, 18, 4, 4)
-    assert read.facts == {"truncated texts": "1 of 4", "unknown tokens": "22.2% of 9"}
+    assert read.facts == {"truncated texts": "1 of 4", "unknown tokens": "22.2 % of 9"}
     assert [str(warning)[:12] for warning in read.warnings()] == ["1 of 4 texts"]
 
 
@@ -30,7 +30,7 @@ def clf() -> sg.TextClassifier:
 
 
 def test_predict_warns_about_texts_that_are_mostly_unknown(clf: sg.TextClassifier) -> None:
-    with pytest.warns(UserWarning, match="67% of the tokens are not in the model's vocabulary"):
+    with pytest.warns(UserWarning, match="67 % of the tokens are not in the model's vocabulary"):
         clf.predict(["ein guter film"])
 
 
@@ -42,7 +42,7 @@ def test_predict_warns_about_truncated_texts(clf: sg.TextClassifier) -> None:
 def test_an_audit_reports_coverage_first(clf: sg.TextClassifier) -> None:
     report = sg.audit(clf, ["a good film " * 9, "ein schlechter streifen"], ["yes", "no"])
     assert report.facts["truncated texts"] == "1 of 2"
-    assert report.facts["unknown tokens"] == "27.3% of 11"
+    assert report.facts["unknown tokens"] == "27.3 % of 11"
     assert any(note.startswith("1 of 2 texts were truncated at 8 tokens") for note in report.notes)
     assert report.date.endswith("Z")
 

@@ -22,7 +22,7 @@ def advice(monkeypatch, rare: int, hits: int) -> str | None:
 
 def test_a_rare_label_that_is_seldom_found_leads_to_the_option(monkeypatch):
     assert advice(monkeypatch, rare=21, hits=2) == (
-        "the model finds 40% of the 5 validation texts with the rare label 'upset' (21% of the training texts): "
+        "the model finds 40 % of the 5 validation texts with the rare label 'upset' (21 % of the training texts): "
         'add --balanced (class_weight="balanced") to weight all labels equally'
     )
 

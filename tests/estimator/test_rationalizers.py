@@ -179,6 +179,10 @@ def test_commands_read_the_column_of_sentences(tmp_path, capsys, monkeypatch):
     assert json.loads(evaluated.out)["rows"][0]["value"] == pytest.approx(accuracy)
     refused = commands.run(capsys, "explain", "model", "a text", *option)
     assert (refused.code, "give --file FILE" in refused.err) == (2, True)
+    fit = commands.run(capsys, "fit-explainer", "model", "--data", "spoken.jsonl", *option, "--out", "l2x")
+    assert (fit.code, "fit-explainer does not take --sentences" in " ".join(fit.err.split())) == (2, True)
+    server = commands.run(capsys, "serve", "model", *option)
+    assert (server.code, "--sentences names a column of the data: give --data DATA" in server.err) == (2, True)
 
 
 def test_an_audit_reads_given_sentences(tmp_path):
@@ -187,6 +191,30 @@ def test_an_audit_reads_given_sentences(tmp_path):
     for texts, expected in ((examples, 3), ([example.text for example in examples], 1)):
         report = steadygaze.audit(clf, texts, LABELS, sample=4)
         assert {explanation.sentences for explanation in report.explanations} == {expected}
+
+
+def test_the_server_reads_the_given_sentences_of_texts_of_its_data(tmp_path):
+    """`serve` offers texts with their sentences; a text that is typed is split by rules."""
+    pytest.importorskip("fastapi")
+    from steadygaze.adapters.as_adapter import as_adapter
+    from steadygaze.cli.application import Common
+    from steadygaze.cli.serve_command import check_data, load_data
+    from steadygaze.serve.api import Models
+    from steadygaze.serve.served_models import ServedModel
+
+    examples = spoken_corpus(tmp_path).training
+    clf = tiny(technique="a2r").fit(examples, LABELS)
+    model = ServedModel("spoken", as_adapter(clf), {})
+    columns = {"text": ("text",), "label": None, "rationales": None, "sentences": "parts"}
+    check_data(str(tmp_path / "spoken.jsonl"), columns)
+    data = load_data(str(tmp_path / "spoken.jsonl"), columns, None, [model], Common())
+    models, texts = Models([model], data), [examples[0].text, "the film was good"]
+    shown = models._work(("explain", "spoken", None, None, "word"), texts)
+    assert [explanation.sentences for explanation in shown] == [3, 1]
+    predicted = models._work(("predict", "spoken"), texts[:1])
+    assert list(predicted[0].values()) == pytest.approx(clf.predict_proba(examples[:1])[0].tolist())
+    with pytest.raises(UserError, match="missing"):
+        check_data(str(tmp_path / "spoken.jsonl"), {**columns, "sentences": "missing"})
 
 
 def test_other_sentences_of_a_file_are_other_data(tmp_path):

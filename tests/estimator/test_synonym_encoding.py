@@ -297,7 +297,7 @@ def test_the_vector_of_a_group_is_that_of_its_representative_or_the_mean(
     file.write_text("good 1 2\nfine 5 0\nmovie 7 7\nthe 1 1\nwas 0 1\n")  # "film" and "splendid" have none
     groups = SynonymGroups((("good", "fine", "splendid"), ("film", "movie")))
     settings = {**SMALL, "group_vectors": option, "train_vectors": False, "small_data": False}
-    with pytest.warns(CoverageWarning, match="31% of the tokens"):
+    with pytest.warns(CoverageWarning, match="31 % of the tokens"):
         clf = tiny(synonym_groups=groups, vectors=file, settings=settings).fit(TEXTS, LABELS)
     vectors, vocabulary = clf.stored_.model.vectors.detach().numpy(), clf.stored_.tokenizer.vocabulary
     assert vectors[vocabulary.index("good")].tolist() == expected

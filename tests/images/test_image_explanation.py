@@ -90,7 +90,7 @@ def test_colors_are_drawn(image):
 def test_html_is_escaped_and_loads_nothing():
     html = explained(label="<b>&", probabilities={"<b>&": 1.0}, explainer='"x"')._repr_html_()
     assert "<b>&" not in html
-    assert "&lt;b&gt;&amp; 100.0%" in html
+    assert "&lt;b&gt;&amp; 100.0 %" in html
     assert "&quot;x&quot;: 2 of 16 patches of 2 × 2 pixels selected" in html
     (source,) = re.findall(r'src="([^"]*)"', html)
     assert decoded(b64decode(source.removeprefix("data:image/png;base64,"))).shape == (224, 456, 3)

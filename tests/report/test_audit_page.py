@@ -34,7 +34,7 @@ from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import ONE_CLASS
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
-from steadygaze.results.row import Fact, Shift, Verdict
+from steadygaze.results.row import Fact, Row, Shift, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +145,8 @@ def test_properties_measures_and_perturbations_link_to_their_sentence_at_the_end
 def test_a_model_with_one_predicted_class_is_named_in_the_summary():
     facts = {**full_report().facts, ONE_CLASS: "'positive'"}
     head = plain_text(full_report(facts=facts, plots={}).to_html()).partition("Verdicts")[0]
-    assert "The model predicts 'positive' for every text, so that its explanations show little" in head
-    assert "for every text" not in plain_text(full_report(plots={}).to_html()).partition("Verdicts")[0]
+    assert "The model predicts 'positive' for each of the 400 audited texts, so that its" in head
+    assert "audited texts, so that" not in plain_text(full_report(plots={}).to_html()).partition("Verdicts")[0]
 
 
 def test_all_texts_with_human_rationales_are_on_the_page_five_of_them_open():
@@ -368,12 +368,51 @@ def test_the_page_begins_with_a_summary_in_words(html):
         "This audit tested the attention of the model reviews-model on 400 texts. The answer is yes for faithfulness. "
         "The answer is no for freedom from shortcuts. The texts do not decide stability. "
         "Not measured: seed consistency and plausibility. "
-        "The model predicts the right label for 91.2 % of the texts (95 % interval 88.4 to 94.0 %). "
+        "The model predicts the right label for 91.3 % of the texts (95 % interval 88.5 to 94.1 %). "
         "The most frequent label, negative, has 50.0 % of the texts; "
         "of the texts with label negative, the model finds 90.0 %. "
         "Do not rely on these explanations for a property whose answer is no."
     ) in first
     assert 'class="paragraph"' not in full_report(plots={}, verdicts=()).to_html()
+
+
+def test_the_summary_quotes_the_model_and_keeps_numbers_with_their_percent_sign(html):
+    assert 'of the model <code class="inline">reviews-model</code> on 400 texts.' in html
+    first = html[html.index("<body>") : html.index("<main>")]
+    assert "91.3\N{NO-BREAK SPACE}% of the texts (95\N{NO-BREAK SPACE}% interval" in first
+    assert not re.search(r"\d %", first)
+
+
+def test_shares_are_rounded_by_one_rule():
+    """69 of 80 is 0.8625: 0.863 and 86.3 %, not 86.2 %."""
+    page = plain_text(full_report(plots={}, rows=(row("accuracy", 69 / 80, None, None),)).to_html())
+    assert "the right label for 86.3 % of the texts." in page
+    assert "Accuracy 0.863 " in page
+
+
+def test_stability_names_the_missing_synonyms_if_all_measured_shifts_are_small():
+    def answer(*rows: Row) -> str:
+        limits = {"jensen-shannon/noise": (0.005, 0.02), "jensen-shannon/1-synonym": (0.02, 0.05)}
+        names = tuple(item.signature for item in rows)
+        verdict = Verdict(STABILITY_TITLE, "undecided", "Why.", names, "stability", limits)
+        report = full_report(plots={}, rows=rows, verdicts=(verdict,))
+        return plain_text(report.to_html()).partition("Is it stable?")[2].partition("Date")[0]
+
+    small, between = row("jensen-shannon/noise", 0.003, 0.001), row("jensen-shannon/noise", 0.01, 0.001)
+    synonym = row("jensen-shannon/1-synonym", 0.03, 0.001)
+    missing = "The measured perturbations shift the attention little; substitutions by synonyms were not measured."
+    assert missing in answer(small)
+    assert all("may shift the attention to other words" in answer(*rows) for rows in ((between,), (small, synonym)))
+
+
+def test_fingerprints_and_perturbations_of_vectors_are_named(html):
+    facts = {**full_report().facts, "trained on": "579720c966e9", "data": "2f5800e50b2f"}
+    same = replace(SHIFTS[0], probe="noise", after=SHIFTS[0].before)
+    page = plain_text(full_report(plots={}, facts=facts, shifts=(SHIFTS[0], same)).to_html())
+    assert "fingerprint of the training data 579720c966e9" in page
+    assert "fingerprint of the audited data 2f5800e50b2f" in page
+    assert page.count("No word changes: the perturbation changes word vectors") == 1
+    assert "No word changes" not in plain_text(full_report(plots={}, shifts=SHIFTS[:1]).to_html())
 
 
 def test_the_summary_names_the_gate_and_points_to_the_advice():

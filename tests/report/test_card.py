@@ -54,7 +54,7 @@ def test_the_card_has_the_scores_on_the_test_part():
 
 def test_the_card_has_the_share_of_training_tokens_with_a_vector():
     page = card({**CONFIG, "vectors": "glove.txt", "token_coverage": 0.8086})
-    assert "`ab:cd` |\n| training tokens with a vector in `glove.txt` | 80.9% |\n\n```python" in page
+    assert "`ab:cd` |\n| training tokens with a vector in `glove.txt` | 80.9 % |\n\n```python" in page
     assert "with a vector" not in card(CONFIG)
 
 
@@ -98,7 +98,7 @@ def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
     assert "weights `a41c77e05b19`" in page
     assert "- **Faithfulness**: yes. Erasing the highlighted words costs" in page
     assert "- **Plausibility**: not measured. Nobody marked words in these texts." in page
-    assert "| `accuracy` | the prediction | 0.912 | 0.884 to 0.941 | 400 |" in page
+    assert "| `accuracy` | the prediction | 0.913 | 0.885 to 0.941 | 400 |" in page
     assert "| `jensen-shannon/noise` | `attention` | 0.003 | 0.003 to 0.004 | 400 |" in page
     assert "normalized-entropy" not in page  # no verdict rests on it
 

@@ -9,7 +9,7 @@ from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 
 POLICY = as_policy(["accuracy>=0.99", "jensen-shannon/noise<=0.9"])
-READ = {"truncated texts": "12 of 400", "unknown tokens": "3.1% of 9,000"}
+READ = {"truncated texts": "12 of 400", "unknown tokens": "3.1 % of 9,000"}
 
 
 def made() -> Report:
@@ -24,9 +24,9 @@ def test_the_page_begins_with_date_gate_policy_accuracy_and_coverage() -> None:
         "2026-11-16 10:12:23 UTC",
         "failed: 1 of 2 requirements not met",
         "accuracy>=0.99; jensen-shannon/noise<=0.9",
-        "0.912 (0.884 to 0.941)",
+        "0.913 (0.885 to 0.941)",
         "12 of 400",
-        "3.1% of 9,000",
+        "3.1 % of 9,000",
         "The gate failed.",
         "at least 0.99 was required",
     ):
@@ -47,7 +47,7 @@ def test_without_a_policy_no_gate_is_shown() -> None:
 def test_the_card_names_the_failed_requirements() -> None:
     card = add_audit_to_card("", made(), date(2026, 11, 16))
     assert "**Gate failed: 1 of 2 requirements not met** (`accuracy>=0.99`, `jensen-shannon/noise<=0.9`)." in card
-    assert "\n- accuracy is 0.912; at least 0.99 was required." in card
+    assert "\n- accuracy is 0.913; at least 0.99 was required." in card
     assert "Gate" not in add_audit_to_card("", full_report(), date(2026, 11, 16))
 
 

@@ -189,7 +189,7 @@ def test_weights_that_are_all_zero_draw_nothing_and_a_note_reports_it():
 def test_an_empty_text_can_be_drawn():
     e = explain(text="", weights=())
     assert HighlightParser(highlight_html(e)).shown == ""
-    assert str(e) == "\n→ positive 75.0%\nshare of the attention: no word has a weight"
+    assert str(e) == "\n→ positive 75.0 %\nshare of the attention: no word has a weight"
 
 
 def test_pieces_that_share_a_character_add_up_to_one_mark():
@@ -287,7 +287,7 @@ def test_without_color_the_terminal_shows_everything():
         "Question: Why?",
         "good  plot,",
         "bad end",
-        "→ positive 75.0% (explained: negative)",
+        "→ positive 75.0 % (explained: negative)",
         "share of the attention: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
         "human rationale: bad",
     ]

@@ -321,7 +321,7 @@ def test_the_best_epoch_is_kept_where_every_epoch_selects_as_much():
 
 @pytest.mark.parametrize(
     ("spans", "shown", "open_share"),
-    [(2, 1.0, "100%"), (2, 0.41, "41%"), (2, 0.4, None), (2, 0.1, None), (2, 0.04, "4%"), (None, 1.0, None)],
+    [(2, 1.0, "100 %"), (2, 0.41, "41 %"), (2, 0.4, None), (2, 0.1, None), (2, 0.04, "4 %"), (None, 1.0, None)],
 )
 def test_with_spans_a_large_difference_between_open_gates_and_selected_words_is_reported(spans, shown, open_share):
     """share = .2: from .1 to .4 is near enough.  Without spans the gates themselves select."""

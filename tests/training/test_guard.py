@@ -257,7 +257,7 @@ class Alike(nn.Module):
 
 @pytest.mark.parametrize(
     ("score", "reason"),
-    [(9.0, "All or nearly all words are selected (100.0%)."), (-9.0, "No or almost no word is selected (0.0%).")],
+    [(9.0, "All or nearly all words are selected (100.0 %)."), (-9.0, "No or almost no word is selected (0.0 %).")],
     ids=["all", "none"],
 )
 def test_a_model_that_selects_all_words_or_none_is_a_warning_in_words(score: float, reason: str) -> None:

@@ -111,5 +111,5 @@ def test_the_bar_shows_elapsed_and_remaining_time_in_80_columns() -> None:
     (line,) = screen.getvalue().strip("\0").splitlines()
     shown = re.sub(r"\x1b\[[\d;]*m", "", line)
     assert "teacher 1 of 5, epoch 1" in shown
-    assert "10% 0:20 elapsed, 3:00 left" in shown  # 4 of 40 steps; 36 steps of 5 s remain
+    assert "10 % 0:20 elapsed, 3:00 left" in shown  # 4 of 40 steps; 36 steps of 5 s remain
     assert len(shown) <= 80

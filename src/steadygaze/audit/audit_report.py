@@ -17,12 +17,13 @@ from steadygaze.audit.audit_case import (
     selecting_explainers,
     texts_without_selection,
 )
+from steadygaze.audit.commands import AuditCommands
 from steadygaze.audit.measures import FACTS, measure_of
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
-from steadygaze.audit.verdict_rules import interrupted_verdicts, verdicts
+from steadygaze.audit.verdict_rules import AdviceContext, interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
@@ -102,7 +103,7 @@ def build_report(audited: AuditFindings) -> Report:
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
-    answers = verdicts(rows, main, None if audited.request.draw is None else audited.request.draw.total)
+    answers = verdicts(rows, main, _advice_context(audited))
     report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)
@@ -126,6 +127,14 @@ def build_report(audited: AuditFindings) -> Report:
         evaluation=evaluation,
         explanations=explanations,
     )
+
+
+def _advice_context(audited: AuditFindings) -> AdviceContext:
+    request, case = audited.request, audited.prepared.case
+    counts = case.probs.argmax(-1).bincount(minlength=case.probs.shape[-1]).tolist()
+    available = None if request.draw is None else request.draw.total
+    commands = AuditCommands(request.settings)
+    return AdviceContext(available, tuple(counts), audited.prepared.adapter.is_classifier, commands)
 
 
 def _training_texts(number: int, total: int) -> str:

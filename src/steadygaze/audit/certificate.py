@@ -25,6 +25,7 @@ from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.maths.distributions import Norm
 from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Batch, Forward, Label
 from steadygaze.data.batches import by_length, collate
 from steadygaze.estimator.inputs import is_single_text
@@ -168,7 +169,7 @@ class Certificates(Sequence[Certificate]):
             "mean_gamma_tvd": "mean γ as total variation",
         }
         ball = f"within {_ball(first)}"
-        certified_share = f"{summary['certified']:,} of {len(self):,} ({summary['share_certified']:.1%})"
+        certified_share = f"{summary['certified']:,} of {len(self):,} ({percent(summary['share_certified'], 1)})"
         if first.radius is None:
             certified_share = "none: the decoder is not linear in the attention weights"
         if first.exact:

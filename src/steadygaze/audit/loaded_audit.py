@@ -2,16 +2,13 @@
 
 A bundle stores paths relative to the folder that contains it.  A stored path starts with a dot: ./model or
 ../data/test.csv.  Hub ids and names of corpora do not start with a dot.
-
-A manifest and a page show the command that repeats the audit.  It depends only on the settings and the policy; options
-that do not change the numbers (--bundle, --html, --device) are left out.
 """
 
 import os
 import posixpath
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit import read_train, run_audit, trainable
-from steadygaze.audit.manifest import POLICY, Manifest
+from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, compose_request, fingerprint
-from steadygaze.core.arguments import option_name, options
+from steadygaze.core.arguments import option_name
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.data.corpora import CORPORA, divided, load_corpus
@@ -29,7 +26,6 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.results.audit_config import AuditConfig, Runtime
-from steadygaze.results.policy import Policy, Requirement
 from steadygaze.results.report import Report
 
 if TYPE_CHECKING:
@@ -74,10 +70,11 @@ class LoadedAudit:
         training = {} if train is None else {"train": read_split(*train).fingerprint()}
         return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n, **training}
 
-    def run(self) -> Report:
+    def run(self, settings: Mapping[str, Any]) -> Report:
+        """`settings`: with portable paths, for the commands in the advice."""
         split = self.split if len(self.corpus.splits) > 1 else "all rows"
         facts = {"corpus": self.corpus.name, "split": split, "data": str(self.data["fingerprint"])[:12]}
-        return run_audit(replace(self.request, facts=facts)).report()
+        return run_audit(replace(self.request, facts=facts, settings=settings)).report()
 
     def manifest(self, report: Report, settings: Mapping[str, Any]) -> Manifest:
         """The manifest of a report; `settings` have portable paths."""
@@ -237,42 +234,3 @@ def _divided(value: str) -> tuple[str, str]:
 
 def _dotted(path: str) -> str:
     return path if path.startswith("..") else f"./{path}"
-
-
-def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:
-    """The arguments of the command line.
-
-    >>> rerun_command({"model": "./m", "data": "sst2", "k": 5, "seed": 0, "thorough": True})
-    ('steadygaze', 'audit', './m', '--data', 'sst2', '--k', '5', '--thorough')
-    """
-    words = ["steadygaze", "audit", str(settings["model"]), "--data", str(settings["data"])]
-    for field in fields(AuditConfig):
-        value, default = (
-            list(item) if isinstance(item, tuple) else item for item in (settings.get(field.name), field.default)
-        )
-        if field.name not in ("model", "data") and value not in (default, None):
-            words += _arguments(field.name, value)
-    return (*words, *_requirements(policy))
-
-
-def _arguments(name: str, value: Any) -> list[str]:
-    flag, listed = option_name(AuditConfig, name), options(AuditConfig)
-    if value is True:
-        return [flag]
-    if name in listed and listed[name][1].comma:
-        return [flag, ",".join(map(str, value))]
-    return [word for item in (value if isinstance(value, list) else [value]) for word in (flag, str(item))]
-
-
-def _requirements(policy: Policy | None) -> list[str]:
-    """One option for each requirement; --policy if an option cannot express them."""
-    if policy is None:
-        return []
-    if policy.verdicts or any(item.interval or item.why for item in policy.requirements):
-        return ["--policy", POLICY]
-    return [word for item in policy.requirements for word in ("--require", _rule(item))]
-
-
-def _rule(item: Requirement) -> str:
-    """The requirement, with all digits of its limit."""
-    return f"{item.measure}{f'[{item.explainer}]' if item.explainer else ''}{item.op}{item.limit!r}"

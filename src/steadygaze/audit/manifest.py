@@ -40,7 +40,7 @@ class Manifest:
     """All settings needed to repeat the audit, with portable paths (`loaded_audit.py`)."""
     seeds: tuple[str | int, ...] = ()
     command: tuple[str, ...] = ()
-    """The command that repeats the audit (`loaded_audit.rerun_command`)."""
+    """The command that repeats the audit (`commands.rerun_command`)."""
     gate: Mapping[str, Any] | None = None
     """Whether the policy passed, and its failures; None: no policy."""
     date: str = ""

@@ -106,6 +106,8 @@ class AuditRequest:
     runtime: Runtime = field(default_factory=Runtime)
     draw: TextDraw | None = None
     """How the examples were drawn; None: they are all texts."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the command with portable paths, for the advice; empty: made in Python."""
     measures: frozenset[str] = frozenset()
     """Names of the rows that are needed; other protocols and probes are left out if possible.  Empty: all."""
 

@@ -17,16 +17,26 @@ largest drop at some of the erased sizes only, and the score is the mean over al
 Advice: what would decide an undecided verdict, and what to try after a no.  The width of an interval falls with the
 square root of the number of texts.  A score decides with n (h / d)² texts: d is its distance from the threshold, and h
 the part of its interval towards the threshold.  A score between both thresholds decides with no number of texts.
+Advice that the data cannot meet is not given; it names the number of texts that would be needed instead.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from steadygaze.audit.commands import AuditCommands
 from steadygaze.audit.measures import check_name
 from steadygaze.audit.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
 from steadygaze.core.errors import unknown
-from steadygaze.results.formatting import explainer_name, measure_noun, number, plain_label, scale, short_number
+from steadygaze.results.formatting import (
+    count_text,
+    explainer_name,
+    measure_noun,
+    number,
+    plain_label,
+    scale,
+    short_number,
+)
 from steadygaze.results.leakage_warnings import GAP, MARGIN, MITIGATION
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Answer, Row, Verdict
@@ -35,6 +45,10 @@ FEWEST = 8
 """Minimum number of texts for a verdict."""
 MOST = 100_000
 """Numbers of texts above this one are not advised."""
+WITHIN_REACH = 3
+"""More than this multiple of the texts in the data is not advised."""
+UNSEEN = 3
+"""Rule of three: a class that none of n texts has, has at most 3 / n of all texts, with 95 % confidence."""
 Limits = Mapping[str, tuple[float, float]]
 """Measure -> thresholds of yes and of no."""
 SAME_TEXTS = "which one step of FGM shifts by"
@@ -42,17 +56,7 @@ SAME_TEXTS = "which one step of FGM shifts by"
 NO_SYNONYM_TABLE = "there is no synonym table"
 FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
 """Reasons why a measure is missing; the protocols begin their sentences with them."""
-MISSING = {
-    NO_SYNONYM_TABLE: "build a synonym table with steadygaze synonyms build wordnet --out synonyms.jsonl "
-    "(English; extra wordnet), and pass it with --synonyms (synonyms=)",
-    FEW_TEXTS_OF_A_CLASS: f"audit more texts, with at least {TEXTS_PER_CLASS} of each predicted class",
-}
-"""Reason in the note of a missing measure -> advice."""
-CONSTANT_MODEL = (
-    "compare the model with the most frequent label (steadygaze evaluate MODEL --data DATA), then train it for more "
-    "epochs, with --balanced or with --vectors"
-)
-"""For a model whose prediction hardly depends on the words."""
+BUILD_TABLE = "`steadygaze synonyms build wordnet --out synonyms.jsonl`"
 OTHER_EXPLAINERS = {
     "integrated-gradients": "leave-one-out",
     "leave-one-out": "lime",
@@ -63,34 +67,84 @@ OTHER_EXPLAINERS = {
 RATIONALE, ATTENTION = "rationale", "attention"
 
 
-def advise_after_no(measure: str, explainer: str) -> str:
+@dataclass(frozen=True)
+class AdviceContext:
+    """The audited model and data, as far as they are known."""
+
+    available: int | None = None
+    """Number of texts in the data; None: unknown."""
+    predicted: tuple[int, ...] = ()
+    """Number of audited texts for each predicted class; empty: unknown."""
+    trained: bool = True
+    """Whether steadygaze has trained the model, so that options of `train` apply."""
+    commands: AuditCommands = field(default_factory=AuditCommands)
+
+
+UNKNOWN = AdviceContext()
+
+
+def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNOWN) -> str:
     """What to try if this measure leads to a no for this explainer, as a sentence with a command.
 
     >>> advise_after_no("kendall/randomized", "attention")
-    'Audit another explainer of this model: steadygaze audit MODEL --data DATA --explainer integrated-gradients.'
+    'Audit another explainer of this model: `steadygaze audit MODEL --data DATA --explainer integrated-gradients`.'
     """
+    commands = context.commands
     if measure == GAP and explainer != RATIONALE:
-        fit = f"fit-explainer MODEL --data DATA --explainer {explainer} --mitigation {MITIGATION} --out DIR"
-        return f"Fit the explainer again with a mitigation: steadygaze {fit}."
-    technique = _technique(measure, explainer)
-    if technique:
-        return f"Train a classifier with {technique} --out DIR."
+        fit = commands.fit_explainer("--explainer", explainer, "--mitigation", MITIGATION, "--out", "DIR")
+        return f"Fit the explainer again with a mitigation: {fit}."
+    goal, *options = _technique(measure, explainer, context)
+    if options:
+        return f"Train a classifier with {goal}: {commands.train(*options, '--out', 'DIR')}."
     other = OTHER_EXPLAINERS.get(explainer, "integrated-gradients")
-    return f"Audit another explainer of this model: steadygaze audit MODEL --data DATA --explainer {other}."
+    return f"Audit another explainer of this model: {commands.audit(explainers=(other,))}."
 
 
-def _technique(measure: str, explainer: str) -> str:
-    """The technique against this problem, with the command; empty if another explainer is the better advice."""
+def _technique(measure: str, explainer: str, context: AdviceContext) -> tuple[str, ...]:
+    """The goal and the options of `train` against this problem; no options if another explainer is better advice."""
     if explainer == RATIONALE:
-        name = "fresh" if measure == GAP else "a2r"
-        return f"another rationalizer: steadygaze train DATA --technique {name}"
-    if explainer != ATTENTION:
-        return ""
+        return "another rationalizer", "--technique", "fresh" if measure == GAP else "a2r"
+    if explainer != ATTENTION or not context.trained:
+        return ("",)
     if measure.startswith("jensen-shannon/"):
-        return "stable attention: steadygaze train DATA --technique consensus --set synonyms=TABLE"
+        table = context.commands.settings.get("synonyms") or "TABLE"
+        return "stable attention", "--technique", "consensus", "--set", f"synonyms={table}"
     if measure in ("position-leak/shuffled", "default-mass/above-share"):
-        return "a technique against shortcuts: steadygaze train DATA --technique random-pretraining"
-    return ""
+        return "a technique against shortcuts", "--technique", "random-pretraining"
+    return ("",)
+
+
+def _after_constant_model(context: AdviceContext) -> str:
+    """For a model whose prediction hardly depends on the words."""
+    compare = f"compare the model with the most frequent label: {context.commands.evaluate()}"
+    if context.trained:
+        return f"{compare}; then train it for more epochs, with --balanced or with --vectors"
+    return f"{compare}; if it is not better, check the order of --classes and the language of the texts"
+
+
+def _after_missing(reason: str, audited: int, context: AdviceContext) -> str:
+    """Advice about a measure that a yes needs; `reason`: the note of its row."""
+    if NO_SYNONYM_TABLE in reason:
+        audit = context.commands.audit(synonyms="synonyms.jsonl")
+        argument = "" if context.commands.settings else " as synonyms= or"
+        return (
+            f"build a synonym table, here of English words: {BUILD_TABLE} (after `pip install 'steadygaze[wordnet]'`); "
+            f"then pass it{argument}: {audit}"
+        )
+    return _more_of_a_class(audited, context) if FEW_TEXTS_OF_A_CLASS in reason else ""
+
+
+def _more_of_a_class(audited: int, context: AdviceContext) -> str:
+    """The position leak needs two classes that are predicted for TEXTS_PER_CLASS texts each."""
+    goal = f"at least {TEXTS_PER_CLASS} texts of each of two predicted classes"
+    if not context.predicted:
+        return f"audit more texts: {goal}"
+    second = sorted((*context.predicted, 0))[-2]
+    texts, most = _rounded_up(TEXTS_PER_CLASS * audited / (second or UNSEEN)), "about" if second else "at least"
+    if context.available is not None and texts > context.available:
+        found = f"the second most frequent has {second:,} of {count_text(audited, 'text')}"
+        return f"these data are too few to decide it: it needs {goal}, and {found}"
+    return f"audit {most} {texts:,} texts, for {goal}: {context.commands.audit(limit=texts)}"
 
 
 def deciding_texts(row: Row, good: float, bad: float) -> float:
@@ -107,24 +161,26 @@ def advise(
     undecided: Sequence[Row],
     limits: Limits,
     audited: int,
-    available: int | None = None,
+    context: AdviceContext = UNKNOWN,
     missing: str = "",
     first: str = "",
 ) -> str:
     """What would decide a verdict, as a sentence.
 
-    `undecided`: rows without an answer.  `audited` texts were read, and `available` is the number of texts in the data.
-    `missing`: the note of a missing measure that a yes needs.  `first`: other advice, which comes first.
+    `undecided`: rows without an answer.  `audited` texts were read.  `missing`: the note of a missing measure that a
+    yes needs.  `first`: other advice, which comes first.
     """
-    parts = [first, *(advice for reason, advice in MISSING.items() if reason in missing)]
-    parts += [_more_texts(undecided, limits, audited, available)] if undecided else []
+    parts = [first, _after_missing(missing, audited, context)]
+    parts += [_more_texts(undecided, limits, audited, context)] if undecided else []
     sentence = "; ".join(filter(None, parts))
     return sentence and f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, available: int | None) -> str:
+def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: AdviceContext) -> str:
+    available = math.inf if context.available is None else context.available
     if any(row.n < FEWEST or row.interval is None for row in rows):
-        return f"audit more texts: a verdict needs at least {FEWEST}"
+        few = f", and the data have {available:,}" if available < FEWEST else ""
+        return f"{'these data are too few' if few else 'audit more texts'}: a verdict needs at least {FEWEST}{few}"
     needed = {row.measure: deciding_texts(row, *limits[row.measure]) for row in rows}
     no = [row for row in rows if _leans_to_no(row, *limits[row.measure]) and needed[row.measure] <= MOST]
     row = min(no, key=lambda item: needed[item.measure]) if no else max(rows, key=lambda item: needed[item.measure])
@@ -137,11 +193,15 @@ def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, available: in
             f"{number(row.value)}"
         )
     texts = _rounded_up(needed[row.measure])
-    sampled = f"--sample {texts}" if row.n < audited else ""
-    options = " ".join(filter(None, [f"--limit {texts}" if texts > audited else "", sampled]))
-    if available is not None and texts > available:
-        options = f"the data have {available:,}: label more texts, or hold out more with train --test-share"
-    return f"audit about {texts:,} texts instead of {row.n:,} ({options})"
+    if texts > WITHIN_REACH * available:
+        return f"these data are too few to decide it: it needs about {texts:,} texts, and the data have {available:,}"
+    advice = f"audit about {texts:,} texts instead of {row.n:,}"
+    if texts > available:
+        source = "label more texts, or hold out more with train --test-share" if context.trained else "label more texts"
+        return f"{advice}; the data have {available:,}: {source}"
+    changes = {"limit": texts} if texts > audited else {}
+    changes |= {"sample": texts} if row.n < audited else {}
+    return f"{advice}: {context.commands.audit(**changes)}"
 
 
 def _leans_to_no(row: Row, good: float, bad: float) -> bool:
@@ -307,10 +367,10 @@ VERDICT_RULES = (
 )
 
 
-def verdicts(rows: Sequence[Row], explainer: str, available: int | None = None) -> tuple[Verdict, ...]:
-    """`available`: the number of texts that could be audited, for the advice; None: unknown."""
+def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNOWN) -> tuple[Verdict, ...]:
+    """`context`: for the advice."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
-    return tuple(_verdict(rule, by_name, explainer, available) for rule in VERDICT_RULES)
+    return tuple(_verdict(rule, by_name, explainer, context) for rule in VERDICT_RULES)
 
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:
@@ -318,7 +378,7 @@ def interrupted_verdicts() -> tuple[Verdict, ...]:
     return tuple(Verdict(rule.title, "not measured", INTERRUPTED, key=rule.key) for rule in VERDICT_RULES)
 
 
-def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, available: int | None) -> Verdict:
+def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context: AdviceContext) -> Verdict:
     answers = {
         name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
     }
@@ -351,10 +411,10 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, availab
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
     audited = max(row.n for row in rows.values())
-    constant = CONSTANT_MODEL if answer == "undecided" and out_of_reach else ""
-    advice = advise(undecided, limits, audited, available, note, constant)
+    constant = _after_constant_model(context) if answer == "undecided" and out_of_reach else ""
+    advice = advise(undecided, limits, audited, context, note, constant)
     if answer == "no":
-        advice = advise_after_no(order[0], explainer)
+        advice = advise_after_no(order[0], explainer, context)
     signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
     return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice)
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.audit import bundle
 from steadygaze.audit.audit import AuditInterrupted
 from steadygaze.audit.bundle import UNVERIFIED, AuditBundle, discrepancies, sign
+from steadygaze.audit.commands import rerun_command
 from steadygaze.audit.loaded_audit import (
     LoadedAudit,
     canonical,
     load_audit,
     portable_settings,
-    rerun_command,
     restored_settings,
 )
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
@@ -85,7 +85,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
             if outputs.out is not None:
                 bundle.check_same(outputs.out, loaded.model, loaded.data, outputs.replace)
             try:
-                report = with_provenance(loaded.run(), settings, policy, now())
+                report = with_provenance(loaded.run(settings), settings, policy, now())
             except AuditInterrupted as interruption:
                 partial_report = with_provenance(interruption.findings.report(), settings, None, now())
                 raise KeyboardInterrupt(_keep_finished(partial_report, outputs)) from None
@@ -216,7 +216,7 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     typed = {str(expected.instead.get("model")), *expected.instead.get("other_seeds", ())}
     with audit_runtime(common, stderr_console(common), typed) as runtime:
         loaded, renames = _with_bundle_names(load_audit(config, runtime), old, expected.instead)
-        report = with_provenance(loaded.run(), settings, old.policy, old.manifest.date)
+        report = with_provenance(loaded.run(settings), settings, old.policy, old.manifest.date)
     rerun = bundle.complete(loaded.manifest(report, settings), report, old.policy)
     differences += discrepancies(old, report, rerun)
     remarks += [*renames, _describe_gate(old)]

@@ -27,6 +27,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.output_streams import print_json, print_line
 from steadygaze.core.errors import one_line
+from steadygaze.core.rounding import percent
 
 WORSE_THAN_CONSTANT = (
     "the accuracy is below the share of the most frequent label, and would be {:.3f} with exchanged classes"
@@ -100,7 +101,9 @@ def evaluate(
             sentence = WORSE_THAN_CONSTANT.format(exchanged[1])
             print_line(console, f"! {sentence}; try:  steadygaze {shlex.join(words)}")
     for error in evaluation.errors[:SHOWN]:
-        prediction = f"{one_line(error.predicted, 24)} {error.probability:.1%}, label {one_line(error.label, 24)}"
+        prediction = (
+            f"{one_line(error.predicted, 24)} {percent(error.probability, 1)}, label {one_line(error.label, 24)}"
+        )
         print_line(console, f"wrong: {prediction}: {one_line(error.text, 80)}")
     if (wrong := evaluation.wrong) > SHOWN:
         listed = "all" if wrong == len(evaluation.errors) else f"the {len(evaluation.errors)} most confident"

@@ -22,6 +22,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, show, until_closed
 from steadygaze.cli.predict_command import TextOptions, text_options, write_table
+from steadygaze.core.rounding import percent
 
 if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
@@ -264,9 +265,8 @@ def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
         return ""
     if (accuracy := RationaleExplainer().reader_accuracy(adapter.model)) is None:
         return ""
-    return (
-        f"An independent reader recovers the label from the selected words in {accuracy:.0%} of the validation texts."
-    )
+    share = percent(accuracy)
+    return f"An independent reader recovers the label from the selected words in {share} of the validation texts."
 
 
 def _resolve(explainer: str | None, adapter: "ModelAdapter", target: str | None = None) -> "str | TextExplainer | None":

@@ -31,7 +31,7 @@ from steadygaze.cli.application import (
     training_option,
 )
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, progress_bar, show
-from steadygaze.core.errors import LeakageWarning, one_line
+from steadygaze.core.errors import LeakageWarning, UserError, one_line
 from steadygaze.core.types import OnProgress
 
 if TYPE_CHECKING:
@@ -59,6 +59,13 @@ Settings = Annotated[
 ]
 
 
+NO_SENTENCES = (
+    "fit-explainer does not take --sentences: it measures predictions with erased words, whose sentences are not "
+    "given.  Leave it out; a rationalizer then finds the sentences by rules"
+)
+Sentences = Annotated[str | None, model_option("--sentences", metavar="COL", hidden=True)]
+
+
 @app.command(
     "fit-explainer",
     **command_help(
@@ -83,10 +90,13 @@ def fit_explainer(
     target: OutputName = None,
     prompt: PromptTemplate = None,
     label_words: LabelWords = None,
+    sentences: Sentences = None,
     *,
     common: Common,
 ) -> None:
     """Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`."""
+    if sentences is not None:
+        raise UserError(NO_SENTENCES)
     corpus.check()
     from steadygaze.adapters import resumable_fit
     from steadygaze.core.settings import parse
@@ -123,8 +133,6 @@ def fit_explainer(
 
 def _two_classes(adapter: "ModelAdapter", target: str | None) -> "ModelAdapter":
     """The model, or one output of a multi-label model."""
-    from steadygaze.core.errors import UserError
-
     if adapter.task == "multi-label":
         return adapter.for_output(target)
     if target is not None:

@@ -19,6 +19,7 @@ from steadygaze.cli.application import (
     LabelWords,
     PromptTemplate,
     RationalesColumn,
+    SentencesColumn,
     Split,
     TextColumn,
     command_help,
@@ -80,6 +81,7 @@ def serve(
     text: TextColumn = None,
     label: LabelIfAny = None,
     rationales: RationalesColumn = None,
+    sentences: SentencesColumn = None,
     drop_empty: DropEmpty = False,
     host: Host = "127.0.0.1",
     port: Port = 8000,
@@ -96,9 +98,12 @@ def serve(
         from steadygaze.serve.security import Access
     except ImportError:
         raise UserError(INSTALL) from None
-    columns = {"text": tuple(text or ("text",)), "label": label, "rationales": rationales, "drop_empty": drop_empty}
+    if data is None and sentences is not None:
+        raise UserError("--sentences names a column of the data: give --data DATA")
+    columns = {"text": tuple(text or ("text",)), "label": label, "rationales": rationales, "sentences": sentences}
     if data is not None:
         check_data(data, columns)
+    columns["drop_empty"] = drop_empty
     served = load_models(models, synonyms, common, classes, prompt, label_words)
     texts = None if data is None else load_data(data, columns, split, served, common)
     with free_socket(host, port) as listener:
@@ -175,7 +180,7 @@ def check_data(data: str, columns: dict[str, Any]) -> None:
     """Refuse a missing file or column before a model is loaded."""
     from steadygaze.data.corpora import check_columns
 
-    check_columns(data, text=columns["text"], label=columns["label"], rationales=columns["rationales"])
+    check_columns(data, **columns)
 
 
 def load_data(

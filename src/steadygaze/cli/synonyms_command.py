@@ -25,6 +25,7 @@ from steadygaze.cli.application import (
     stderr_console,
 )
 from steadygaze.cli.output_streams import print_json, print_line, show
+from steadygaze.core.rounding import percent
 
 if TYPE_CHECKING:
     from steadygaze.data.class_frequencies import ClassFrequencies, SuspiciousPair
@@ -266,7 +267,7 @@ def _show_check(
     if coverage is None or frequencies is None:
         return
     show(
-        f"coverage: {coverage['share']:.1%} of the words in the texts, "
+        f"coverage: {percent(coverage['share'], 1)} of the words in the texts, "
         f"{coverage['words_with_synonym']:,} of {coverage['words']:,} different words"
     )
     show(f"suspicious pairs: {len(suspicious):,}" + (f" ({treatment})" if suspicious else ""))

@@ -31,6 +31,7 @@ from steadygaze.cli.application import (
     training_option,
 )
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, show
+from steadygaze.core.rounding import percent
 
 if TYPE_CHECKING:
     from steadygaze.data.corpus import Corpus
@@ -196,6 +197,16 @@ def _show_next(
         print_line(console, TRAINING_TEXTS)
 
 
+def _saved_epoch(result: dict[str, Any], description: "ModelConfig") -> str:
+    """Which epoch was saved, and why."""
+    from steadygaze.results.formatting import number
+
+    epoch, epochs = result["best_epoch"], result["epochs"]
+    if description.training.get("select") == "last":
+        return f"epoch {epoch} of {epochs}, the last one (select=last: the validation score does not choose the epoch)"
+    return f"epoch {epoch} of {epochs}, the one with the highest validation macro-F1, {number(result['macro-f1'])}"
+
+
 def _show(result: dict[str, Any], description: "ModelConfig", out: Path, common: Common) -> None:
     from steadygaze.data.word_vectors import LOW_COVERAGE
     from steadygaze.results.model_card import SELECTION_SCORE, training_scores
@@ -204,7 +215,7 @@ def _show(result: dict[str, Any], description: "ModelConfig", out: Path, common:
         print_json(result)
         return
     scores = training_scores(asdict(description))
-    show(f"saved in {out} (epoch {result['best_epoch']})")
+    show(f"saved in {out}: {_saved_epoch(result, description)}")
     for name, value in scores.items():
         show(f"{name}: {value}")
     if SELECTION_SCORE in scores:
@@ -212,4 +223,4 @@ def _show(result: dict[str, Any], description: "ModelConfig", out: Path, common:
         print_line(stderr_console(common), advice)
     if (covered := result["token_coverage"]) is not None:
         few = ": low; the other tokens start from random vectors" if covered < LOW_COVERAGE else ""
-        show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
+        show(f"{percent(covered, 1)} of the tokens in the training texts have a vector{few}")

@@ -4,6 +4,8 @@ from rich.progress import ProgressColumn, Task
 from rich.table import Column
 from rich.text import Text
 
+from steadygaze.core.rounding import percent
+
 
 class TimeColumn(ProgressColumn):
     """`0:12 elapsed, 1:05 left`; without an estimate only the elapsed time.
@@ -61,7 +63,7 @@ def share_text(done: int, total: int, elapsed: float, left: float | None) -> str
     '25 % done, 1:15 elapsed, about 3:45 left'
     """
     remaining = "" if left is None else f", about {duration(left)} left"
-    return f"{done / max(total, 1):.0%} done, {duration(elapsed)} elapsed{remaining}".replace("%", " %", 1)
+    return f"{percent(done / max(total, 1))} done, {duration(elapsed)} elapsed{remaining}"
 
 
 def duration(seconds: float) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from steadygaze.core.errors import CoverageWarning
 from steadygaze.core.ragged import TokenArray
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Picked, Span
 
 
@@ -130,7 +131,7 @@ class Coverage:
         """For a report."""
         return {
             "truncated texts": f"{self.truncated:,} of {self.texts:,}",
-            "unknown tokens": f"{self.unknown_share:.1%} of {self.tokens:,}",
+            "unknown tokens": f"{percent(self.unknown_share, 1)} of {self.tokens:,}",
         }
 
     @property
@@ -153,7 +154,7 @@ class Coverage:
             )
         if self.unknown_share > MOSTLY:
             yield CoverageWarning(
-                f"{self.unknown_share:.0%} of the tokens are not in the model's vocabulary: "
+                f"{percent(self.unknown_share)} of the tokens are not in the model's vocabulary: "
                 f"{UNRELIABLE[:1].lower()}{UNRELIABLE[1:]}"
             )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steadygaze.core.rounding import percent
 from steadygaze.data.batches import Data
 from steadygaze.estimator.inputs import Split
 from steadygaze.models import inference
@@ -28,6 +29,6 @@ def advice(model: Model, train: Split, validation: Data, classes: list[str]) -> 
         return None
     texts = f"{of_class.sum():,} validation texts with the rare label {classes[rare]!r:.40}"
     return (
-        f"the model finds {recall:.0%} of the {texts} ({share:.0%} of the training texts): add --balanced "
+        f"the model finds {percent(recall)} of the {texts} ({percent(share)} of the training texts): add --balanced "
         '(class_weight="balanced") to weight all labels equally'
     )

@@ -13,6 +13,7 @@ from accelerate import Accelerator
 
 from steadygaze.core.errors import ConstantLabelWarning, CoverageWarning, LeakageWarning, UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
+from steadygaze.core.rounding import percent
 from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
 from steadygaze.data.synonym_formats import table_files
@@ -357,6 +358,6 @@ def check_same_run(
 
 def _few_vectors(share: float, name: str | None) -> CoverageWarning:
     return CoverageWarning(
-        f"only {share:.0%} of the tokens in the training texts have a vector in {name}: the others start from random "
-        "vectors.  Check that the file has the texts' language and is in lower case, or use a larger one"
+        f"only {percent(share)} of the tokens in the training texts have a vector in {name}: the others start from "
+        "random vectors.  Check that the file has the texts' language and is in lower case, or use a larger one"
     )

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.random_key import derive_seed
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_file, resolve
 from steadygaze.data.batches import Data, given_sentences
@@ -276,7 +277,7 @@ def _word_plan(
             config.vectors, tokenizer.vocabulary, groups, mean=config.text.group_vectors == "mean", seed=config.seed
         )
         coverage = pretrained.coverage(specials=len(SPECIALS))
-        watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
+        watcher.say(f"vectors: {percent(coverage, 1)} of {tokenizer.size:,} words found in {description.vectors}")
         vectors = torch.from_numpy(pretrained.matrix)
         description = dataclasses.replace(description, coverage=coverage)
     if config.text.label_vectors:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from steadygaze.core.errors import SynonymWarning, UserError
+from steadygaze.core.rounding import percent
 from steadygaze.data.class_frequencies import (
     ClassFrequencies,
     SuspiciousPair,
@@ -40,7 +41,7 @@ def resolve_groups(config: TrainConfig, train: Split, validation: Split, watcher
         )
     watcher.say(
         f"synonym groups: {len(groups.groups):,} groups of {len(groups.representatives):,} words; "
-        f"{grouped / sum(total.values()):.0%} of the words in the training texts are in a group"
+        f"{percent(grouped / sum(total.values()))} of the words in the training texts are in a group"
         + (f"; typos of {len(groups.spellings):,} words are recognized" if groups.spellings else "")
     )
     if grouping.suspicious:

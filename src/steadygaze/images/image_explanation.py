@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import new_file
 from steadygaze.core.output_paths import check_file
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -206,4 +207,4 @@ class ImageExplanation:
         return f"top-weighted ({row}, {column}) {weight:.3f} [{low:.3f}, {high:.3f}]"
 
     def _confidence(self) -> str:
-        return f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
+        return percent(self.probabilities[self.label], 1) if self.label in self.probabilities else ""

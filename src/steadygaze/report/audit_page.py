@@ -61,6 +61,9 @@ SHORT_QUESTIONS = {
 """The same in the list at the top, where all answers fit on the first screen of a phone."""
 IN_HEADER = ("model", "explanation", "texts", "truncated texts", "unknown tokens")
 """Facts in the header of the page."""
+FACT_NAMES = {"trained on": "fingerprint of the training data", "data": "fingerprint of the audited data"}
+"""Name of a fact -> its name on the page."""
+NO_WORD_CHANGES = "No word changes: the perturbation changes word vectors, and the shading shows the new weights."
 WIDE = 40
 """Characters from which a fact takes a wide cell."""
 MEANS: Mapping[str, Mapping[Answer, str]] = {
@@ -91,13 +94,25 @@ MEANS: Mapping[str, Mapping[Answer, str]] = {
     },
 }
 """Key of a verdict -> answer -> sentence, with a {noun}."""
+NO_SYNONYMS = "The measured perturbations shift the {noun} little; substitutions by synonyms were not measured."
+"""Stability, if all scores count as yes and those that a yes needs are missing."""
+SYNONYM_SHIFTS = ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms")
 
 
-def meaning(verdict: Verdict, collapsed: bool, noun: str) -> str:
-    """Explain an answer.  `collapsed`: the explanation does not depend on the text."""
+def meaning(verdict: Verdict, collapsed: bool, noun: str, rows: Sequence[Row] = ()) -> str:
+    """Explain an answer.  `collapsed`: the explanation does not depend on the text.  `rows`: those of the verdict."""
     if collapsed and COLLAPSED in verdict.thresholds:
         return SILENT.format(noun=noun)
+    if verdict.key == "stability" and verdict.answer == "undecided" and _lacks_only_synonyms(verdict, rows):
+        return NO_SYNONYMS.format(noun=noun)
     return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun)
+
+
+def _lacks_only_synonyms(verdict: Verdict, rows: Sequence[Row]) -> bool:
+    """Whether every measured shift lies within the threshold of yes, with its whole interval."""
+    shifts = [row for row in rows if row.measure != COLLAPSED and row.measure in verdict.thresholds]
+    within = [row.interval is not None and row.interval[1] <= verdict.thresholds[row.measure][0] for row in shifts]
+    return bool(shifts) and all(within) and not any(row.measure in SYNONYM_SHIFTS for row in shifts)
 
 
 LONG = 80
@@ -238,10 +253,13 @@ def render(report: Report) -> str:
             paragraph=summary_paragraph(report),
             one_class=bool(constant_prediction(report.facts)),
             summary=_summary(report),
-            cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
+            cards=[_card(report, verdict, bool(collapsed), noun) for verdict in report.verdicts],
             questions=QUESTIONS,
             short_questions=SHORT_QUESTIONS,
             facts=_facts(report),
+            fact_names=FACT_NAMES,
+            same_words=_same_words,
+            no_word_changes=NO_WORD_CHANGES,
             wide=WIDE,
             plain_label=plain_label,
             scale=scale,
@@ -335,6 +353,14 @@ def _facts(report: Report) -> dict[str, str]:
     return {name: value for name, value in report.facts.items() if name not in shown}
 
 
+def _card(
+    report: Report, verdict: Verdict, collapsed: bool, noun: str
+) -> tuple[Verdict, str, list[tuple[DecidingRow, Axis | None]]]:
+    """A verdict, the meaning of its answer, and its rows."""
+    axes = _axes(report, verdict)
+    return verdict, meaning(verdict, collapsed, noun, [item.row for item, _ in axes]), axes
+
+
 def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:
     """The rows that decide a verdict, each with its axis."""
     deciding = deciding_rows(report, verdict)
@@ -367,6 +393,10 @@ def _extremes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, Shift,
         return []
     group = (of_words or groups)[0]
     return [("Least stable", *group[0]), ("Most stable", *group[-1])]
+
+
+def _same_words(shifts: Sequence[tuple[Shift, TextPair]]) -> bool:
+    return all(shift.before.text == shift.after.text for shift, _ in shifts)
 
 
 def _legend(pairs: Sequence[TextPair]) -> Markup:

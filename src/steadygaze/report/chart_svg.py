@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steadygaze.core.errors import one_line
+from steadygaze.core.rounding import percent
 from steadygaze.report.page import ticks
 from steadygaze.results.formatting import BINS, bin_of, short_number
 
@@ -139,7 +140,7 @@ def _curves(points: Points, of: str) -> tuple[float, str]:
         bottom += GAP
     shares = [mark for mark in ticks(0.0, x.edges[1], 5) if mark <= x.edges[1]]
     bottom -= GAP
-    body += _x_axis(x, shares, bottom, bottom, "share of the words, top-weighted first", "{:.0%}".format)
+    body += _x_axis(x, shares, bottom, bottom, "share of the words, top-weighted first", percent)
     return _legend(names, styles, bottom + 2 * GAP, body)
 
 
@@ -174,7 +175,7 @@ def _scatter(points: Points, of: str) -> tuple[float, str]:
     left, top, bottom = 58.0, float(MARGIN), 270.0
     x = _Scale((0.0, end), (left, WIDTH - MARGIN - 6), np.sqrt)
     y = _Scale((0.0, end), (bottom, top), np.sqrt)
-    marks, percent = [tick for tick in ROOT_TICKS if tick <= end], "{:.0%}".format
+    marks = [tick for tick in ROOT_TICKS if tick <= end]
     body = _y_axis(y, marks, left, x.ends[1], "share of the gradient (%)", percent)
     body += _x_axis(x, marks, top, bottom, f"share of the {of} (%)", percent)
     body += _line(x.ends[0], bottom, x.ends[1], top, "muted", extra=' stroke-dasharray="4,4"')

@@ -77,7 +77,7 @@ def templates() -> Environment:
         "number": number,
         "interval": interval,
         "broken": _broken,
-        "unbroken_options": unbroken_options,
+        "sentence": sentence_html,
         "marked": lambda e: Markup(highlight_html(e)),
         "drawn": Markup,  # an SVG of report/chart_svg.py
         "top_words": _top_words,
@@ -99,13 +99,37 @@ def _broken(name: str) -> Markup:
     return Markup("").join(escape(part) + Markup("<wbr>") * (part in "|/") for part in re.split(r"([|/])", name))
 
 
-def unbroken_options(text: str) -> Markup:
-    """The escaped text, in which no line ends within the name of an option.
+UNBROKEN = 40
+"""Characters of an option with its value that stay on one line."""
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+OPTION_AND_VALUE = re.compile(OPTION.pattern + r"(?: (?!--)(?:'[^']*'|\S+))?")
 
-    >>> unbroken_options("add --test-share <0.2>")
-    Markup('add <span class="option">--test-share</span> &lt;0.2&gt;')
+
+def sentence_html(text: str) -> Markup:
+    """The escaped text: code between backticks, no line break in an option, nor between a number and %.
+
+    >>> sentence_html("add --test-share <0.2>: 5 % of the texts")
+    Markup('add <span class="option">--test-share</span> &lt;0.2&gt;: 5\xa0% of the texts')
+    >>> sentence_html("run `build --out a.csv`.")
+    Markup('run <code class="inline">build <span class="option">--out a.csv</span></code>.')
     """
-    return Markup(re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', str(escape(text))))
+    parts = re.split(r"`([^`]+)`", re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text))
+    pieces = []
+    for i, part in enumerate(parts):
+        pattern = OPTION_AND_VALUE if i % 2 else OPTION
+        matches = list(pattern.finditer(part))
+        starts = [0, *(match.end() for match in matches)]
+        ends = [*(match.start() for match in matches), len(part)]
+        html = Markup("").join(
+            escape(part[start:end]) + (_unbroken(match.group()) if match else "")
+            for start, end, match in zip(starts, ends, [*matches, None], strict=True)
+        )
+        pieces.append(Markup('<code class="inline">{}</code>').format(html) if i % 2 else html)
+    return Markup("").join(pieces)
+
+
+def _unbroken(words: str) -> Markup:
+    return Markup('<span class="option">{}</span>').format(words) if len(words) <= UNBROKEN else escape(words)
 
 
 def _top_words(e: Explanation) -> list[tuple[str, float | None, bool]]:

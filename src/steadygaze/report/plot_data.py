@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.rounding import percent
 from steadygaze.report.chart_svg import Points, draw
 from steadygaze.results.evaluation import RELIABILITY_BINS, Evaluation
 from steadygaze.results.formatting import BINS, bin_of, measure_noun, number
@@ -171,7 +172,7 @@ def _seeds(points: Points) -> Table:
 
 def _aopc(points: Points) -> Table:
     lines: list[tuple[str, ...]] = [
-        (str(p["explainer"]), f"{p['share']:.0%}", number(p["erased"]), number(p["kept"])) for p in points
+        (str(p["explainer"]), percent(p["share"]), number(p["erased"]), number(p["kept"])) for p in points
     ]
     return ("explainer", "share of the words", "lost when erased", "lost when alone"), lines
 

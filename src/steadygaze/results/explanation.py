@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 from steadygaze.core.arguments import argument_error, integer, optional, validated
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.output_paths import write_output
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label, Picked, Span
 from steadygaze.results.highlight import UNREAD, highlight_html, highlight_rich, is_truncated, legend, page
 
@@ -267,7 +268,7 @@ class Explanation:
         return f"<Explanation {text!r}: {one_line(self.label, LABEL)} {self._confidence()}; {self.explainer}: {top}>"
 
     def _confidence(self) -> str:
-        probability = f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
+        probability = percent(self.probabilities[self.label], 1) if self.label in self.probabilities else ""
         if self.value is not None:
             probability = f"{self.value:.4g}"
         explained_class = (

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 
+from steadygaze.core.rounding import decimals, significant
 from steadygaze.results.row import Answer, Better, Fact, Row
 
 ICONS: dict[Answer, str] = {"yes": "✓", "undecided": "~", "no": "✗", "not measured": "–"}
@@ -20,6 +21,7 @@ PLAIN_LABELS: Mapping[str, str] = {
     "jensen-shannon/3-synonyms": "Shift when three words are substituted by synonyms",
     "jensen-shannon/seeds": "Difference between models trained with other seeds",
     "comprehensiveness/above-random": "Probability lost without the highlighted words, more than without random words",
+    "largest-drop": "Probability lost in the erasure of words that lowers it most",
     "prediction-change/permuted": "Change of the prediction when the weights are permuted",
     "kendall/randomized": "Similarity to the explanation of a model with random parameters",
     "leakage-gap": "Label recovered from the selection alone, more often than by an independent reader",
@@ -52,8 +54,9 @@ def number(value: float) -> str:
     """
     if not math.isfinite(value):
         return "not defined" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    style = ",.0f" if abs(value) >= 1000 else ".1e" if 0 < abs(value) < 0.001 else ".3f"
-    return ("−" if value < 0 else "") + format(abs(value), style)
+    size = abs(value)
+    style = ",.0f" if size >= 1000 else ".1e" if 0 < size < 0.001 else ""
+    return ("−" if value < 0 else "") + (format(size, style) if style else decimals(size, 3))
 
 
 def short_number(value: float) -> str:
@@ -62,7 +65,7 @@ def short_number(value: float) -> str:
     >>> short_number(0.05), short_number(1.0), short_number(0.6931471805599453), short_number(-1)
     ('0.05', '1', '0.693', '−1')
     """
-    return format(value, ".3g").replace("-", "−") if math.isfinite(value) else number(value)
+    return significant(value, 3).replace("-", "−") if math.isfinite(value) else number(value)
 
 
 def count_text(number: int, noun: str) -> str:
@@ -101,15 +104,20 @@ def measure_noun(explainer: str) -> str:
 
 
 ONE_CLASS = "only predicted class"
-"""Name of a fact: the class that a model predicts for every text."""
+"""Name of a fact: the class that a model predicts for every audited text."""
 
 
 def constant_prediction(facts: Mapping[str, str]) -> str:
     """
-    >>> constant_prediction({ONE_CLASS: "'happy'"}), constant_prediction({})
-    ("The model predicts 'happy' for every text", '')
+    >>> constant_prediction({ONE_CLASS: "'happy'", "texts": "30 of 80 texts, drawn with seed 0"})
+    "The model predicts 'happy' for each of the 30 audited texts"
+    >>> constant_prediction({"texts": "80 texts"})
+    ''
     """
-    return f"The model predicts {facts[ONE_CLASS]} for every text" if ONE_CLASS in facts else ""
+    if ONE_CLASS not in facts:
+        return ""
+    texts = f"each of the {facts['texts'].split()[0]} audited texts" if facts.get("texts") else "every audited text"
+    return f"The model predicts {facts[ONE_CLASS]} for {texts}"
 
 
 def audit_subject(facts: Mapping[str, str]) -> str:

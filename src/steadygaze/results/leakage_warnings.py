@@ -8,6 +8,7 @@ class, the selection leaks the label.
 import math
 from collections.abc import Mapping, Sequence
 
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
@@ -64,13 +65,17 @@ def leakage_sentence(
     by_name: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class"
 ) -> str:
     """The warning.  `partner`: the network that was trained on the selections; `target`: what both predict."""
-    random = f", {by_name[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in by_name else ""
-    box = f" and {by_name[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in by_name else ""
+    random = f", {percent(by_name[RANDOM_WORDS].value)} from random words" if RANDOM_WORDS in by_name else ""
+    box = (
+        f" and {percent(by_name[BLACK_BOX_GAP].value)} more often than the black box"
+        if BLACK_BOX_GAP in by_name
+        else ""
+    )
     return (
-        f"Label leakage: from the selected words {partner} recovers {target} {by_name[GAP].value:.0%} more often "
+        f"Label leakage: from the selected words {partner} recovers {target} {percent(by_name[GAP].value)} more often "
         f"than an independent reader{box}, with equal class weights (accuracy of the reader: "
-        f"{by_name[READER].value:.0%}{random}).  The choice of words carries the label, not their meaning: do not read "
-        f"them as reasons.{advice}"
+        f"{percent(by_name[READER].value)}{random}).  The choice of words carries the label, not their meaning: do not "
+        f"read them as reasons.{advice}"
     )
 
 
@@ -79,12 +84,13 @@ def read_sentence(rows: Sequence[Row]) -> str:
     by_name = by_measure(rows)
     if READER not in by_name:
         return ""
-    class_shares = [f"{row.settings.get('class')} {row.value:.0%}" for row in rows if row.measure == BY_CLASS]
+    class_shares = [f"{row.settings.get('class')} {percent(row.value)}" for row in rows if row.measure == BY_CLASS]
     baselines = {RANDOM_WORDS: "random words", NO_WORDS: "no words"}
-    base = [f"{name} {by_name[key].value:.0%}" for key, name in baselines.items() if key in by_name]
+    base = [f"{name} {percent(by_name[key].value)}" for key, name in baselines.items() if key in by_name]
     return (
-        f"An independent reader recovers the predicted class from the selected words in {by_name[READER].value:.0%} of "
-        f"{by_name[READER].n:,} held-out texts ({'; '.join([', '.join(class_shares), ', '.join(base)])})."
+        "An independent reader recovers the predicted class from the selected words in "
+        f"{percent(by_name[READER].value)} of {by_name[READER].n:,} held-out texts "
+        f"({'; '.join([', '.join(class_shares), ', '.join(base)])})."
     )
 
 
@@ -98,8 +104,8 @@ def _advice(row: Row) -> str:
 def _black_box_warning(by_name: Mapping[str, Row]) -> str:
     return (
         "The black box does not predict the same from the selected words: it predicts the same class in "
-        f"{by_name[POST_HOC].value:.0%} of the texts, the explainer's approximator in "
-        f"{by_name[FIDELITY].value:.0%}.  The words suffice for the approximator, not the black box."
+        f"{percent(by_name[POST_HOC].value)} of the texts, the explainer's approximator in "
+        f"{percent(by_name[FIDELITY].value)}.  The words suffice for the approximator, not the black box."
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
+from steadygaze.core.rounding import percent
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.formatting import code, constant_prediction, interval, measure_noun, number
@@ -97,7 +98,7 @@ def _vectors(config: Mapping[str, Any]) -> str:
     """A row of the table, if the share is known."""
     if (share := config.get("token_coverage")) is None:
         return ""
-    return f"\n| training tokens with a vector in {code(config['vectors'])} | {share:.1%} |"
+    return f"\n| training tokens with a vector in {code(config['vectors'])} | {percent(share, 1)} |"
 
 
 def _groups(config: Mapping[str, Any]) -> str:
@@ -210,7 +211,7 @@ def _subject(report: Report) -> str:
     facts = report.facts
     if not {"explanation", "model", "texts"} <= facts.keys():
         return ""
-    model = facts["model"].split(",")[0]
+    model = code(facts["model"].rsplit(", a ", 1)[0])
     return f"This audit tested the {measure_noun(facts['explanation'])} of the model {model} on {facts['texts']}."
 
 
@@ -231,10 +232,11 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _accuracy(row: Row) -> str:
-    reach = (
-        "" if row.interval is None else f" (95 % interval {_percent(row.interval[0])} to {_percent(row.interval[1])} %)"
-    )
-    return f"The model predicts the right label for {_percent(row.value)} % of the texts{reach}."
+    reach = ""
+    if row.interval is not None:
+        low, high = (percent(end, 1) for end in row.interval)
+        reach = f" (95 % interval {low.removesuffix(' %')} to {high})"
+    return f"The model predicts the right label for {percent(row.value, 1)} of the texts{reach}."
 
 
 def _baseline(evaluation: Evaluation | None) -> str:
@@ -245,13 +247,9 @@ def _baseline(evaluation: Evaluation | None) -> str:
     frequent, worst = max(scores, key=lambda score: score.n), min(scores, key=lambda score: score.recall)
     share = frequent.n / sum(score.n for score in scores)
     return (
-        f"The most frequent label, {frequent.label}, has {_percent(share)} % of the texts; "
-        f"of the texts with label {worst.label}, the model finds {_percent(worst.recall)} %."
+        f"The most frequent label, {frequent.label}, has {percent(share, 1)} of the texts; "
+        f"of the texts with label {worst.label}, the model finds {percent(worst.recall, 1)}."
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
 
 
 def _consequence(report: Report) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.core.rounding import significant
 from steadygaze.results.evaluation import Evaluation, data_frame
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import explainer_name, short_number
@@ -309,5 +310,5 @@ def _exact(value: float, limit: float) -> str:
     >>> _exact(0.0500004, 0.05), _exact(0.061234, 0.05)
     ('0.0500004', '0.0612')
     """
-    texts = (format(value, f".{digits}g") for digits in range(3, 18))
+    texts = (significant(value, digits) for digits in range(3, 18))
     return next((text for text in texts if float(text) != limit or value == limit), repr(value)).replace("-", "−")

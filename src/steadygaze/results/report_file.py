@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
@@ -65,11 +66,19 @@ def _check_outline(kind: Any, values: Any) -> None:
     if not isinstance(schema, int) or isinstance(schema, bool):
         raise UserError("this is not a steadygaze report: it has no schema number")
     if schema != SCHEMA:
-        raise UserError(f"the report has schema {schema}; this version of steadygaze reads schema {SCHEMA}")
+        raise UserError(_other_schema(schema, values.get("versions")))
     if differing := {"schema", *(field.name for field in fields(kind))} ^ values.keys():
         raise UserError(f"the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}")
     if not isinstance(values["rows"], list):
         raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
+
+
+def _other_schema(schema: int, versions: Any) -> str:
+    """The error for a report of another version, with the fix."""
+    version = versions.get("steadygaze") if isinstance(versions, Mapping) else None
+    writer = f", written by steadygaze {version:.20}" if isinstance(version, str) else ""
+    fix = "run the audit again" if schema < SCHEMA else "upgrade steadygaze to read it, or run the audit again"
+    return f"the report has schema {schema}{writer}; steadygaze {__version__} reads schema {SCHEMA}: {fix}"
 
 
 def _evaluation(values: Any) -> Any:

@@ -17,8 +17,8 @@ from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_i
 
 Answer = Literal["yes", "undecided", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
-SCHEMA = 1
-"""Incremented when older versions cannot read a new file."""
+SCHEMA = 2
+"""Schema of a report; incremented if its fields change.  2: evaluation with reliability, explanations."""
 
 
 @dataclass(frozen=True, slots=True)

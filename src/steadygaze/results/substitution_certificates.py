@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from steadygaze.core.errors import one_line, printable
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.evaluation import data_frame
@@ -252,7 +253,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
 
     def confidence_note(self) -> str:
         """The meaning of the confidence level."""
-        level = f"{self.config.confidence:.1%}"
+        level = percent(self.config.confidence, 1)
         note = f"Claims about the smoothed model hold for each text with a confidence of {level}; others always."
         undecided = sum(row.method == "sampling" and not row.certified for row in self.rows)
         if not undecided:
@@ -279,4 +280,4 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _share(count: int, total: int) -> str:
-    return f"{count:,} of {total:,} ({count / total:.1%})"
+    return f"{count:,} of {total:,} ({percent(count / total, 1)})"

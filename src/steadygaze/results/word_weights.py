@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from steadygaze.core.errors import Console, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.evaluation import data_frame
 from steadygaze.results.explanation import Explanation
@@ -162,7 +163,8 @@ def render(weights: WordWeights) -> str:
 
 
 def _line(weight: WordWeight) -> str:
-    return f"{one_line(weight.word, WORD)} {weight.share:.1%} [{weight.low:.1%}, {weight.high:.1%}]{weight.mark}"
+    share, low, high = (percent(value, 1) for value in (weight.share, weight.low, weight.high))
+    return f"{one_line(weight.word, WORD)} {share} [{low}, {high}]{weight.mark}"
 
 
 def _table(explainer: str, weights: Sequence[WordWeight]) -> str:
@@ -184,7 +186,8 @@ def _bar(weight: WordWeight, most: float) -> str:
         f"<div style='position:absolute;top:45%;height:1px;background:currentColor;"
         f"left:{ends[0]:.1f}%;width:{ends[1] - ends[0]:.1f}%'></div></div>"
     )
-    numbers = f"{weight.share:.1%}</td><td>{weight.low:.1%} to {weight.high:.1%}{weight.mark}</td><td>{weight.n:,}"
+    share, low, high = (percent(value, 1) for value in (weight.share, weight.low, weight.high))
+    numbers = f"{share}</td><td>{low} to {high}{weight.mark}</td><td>{weight.n:,}"
     return f"<tr><td dir='auto'>{escape(weight.word)}</td><td>{bar}</td><td>{numbers}</td></tr>"
 
 

@@ -10,6 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example
+from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher
@@ -94,6 +96,8 @@ class Models:
         for model in models:
             guard(model.adapter)
         self.data = data
+        examples = () if data is None else data.examples
+        self.sentences = {e.text: e.sentences for e in examples if e.sentences is not None and e.question is None}
         self.batcher = Batcher(self._work, size=self.batch_size)
         self.seconds = seconds
 
@@ -116,9 +120,16 @@ class Models:
         method, name, *arguments = kind
         model = self.by_name[name]
         model.bound_vocabulary()
-        if method == "predict":
-            return model.predict(items)
-        return model.certify(items) if method == "certify" else model.explain(items, *arguments)
+        if method == "certify":
+            return model.certify(items)
+        inputs = self._with_sentences(model, items)
+        return model.predict(inputs) if method == "predict" else model.explain(inputs, *arguments)
+
+    def _with_sentences(self, model: ServedModel, items: Sequence[Any]) -> Sequence[Any]:
+        """The texts, those of the data with their given sentences, if the model selects sentences."""
+        if not selects(model.adapter.model) or self.sentences.keys().isdisjoint(items):
+            return items
+        return [Example(text, sentences=self.sentences.get(text)) for text in items]
 
     async def call(self, kind: Hashable, inputs: Sequence[Any], seconds: float | None = SECONDS) -> list[Any]:
         """One result for each text; texts of several requests are processed together."""

@@ -65,6 +65,7 @@ from torch.nn.functional import softplus
 
 from steadygaze.core.maths import kumaraswamy
 from steadygaze.core.maths.rationale_windows import exact_windows
+from steadygaze.core.rounding import percent
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.attention_layers import SCORES
@@ -195,8 +196,8 @@ class HardKuma(JointTechnique):
         if self.spans is None or self.share / 2 <= selected <= 2 * self.share:
             return None
         return (
-            f"the gates were open for {selected:.0%} of the words in training, but with spans, share={self.share} of "
-            "them are selected: the predictor was not trained on such selections"
+            f"the gates were open for {percent(selected)} of the words in training, but with spans, share={self.share} "
+            "of them are selected: the predictor was not trained on such selections"
         )
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:

@@ -17,7 +17,7 @@ SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "diverge
 """Validation scores of an epoch."""
 REDRAW = 0.2
 """Seconds between two updates of the loss: reading it waits for the device."""
-BAR = 12
+BAR = 11
 """Width of the bar, in columns."""
 DESCRIPTION = 33
 """Columns of 80 that remain for stage, epoch and loss terms."""
@@ -157,7 +157,7 @@ class ProgressBar:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(BAR),
-            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.percentage:>3.0f} %"),
             TimeColumn(),
             console=self.console,
             transient=True,

@@ -183,14 +183,14 @@ EVERY = torch.ones(40, dtype=torch.bool)
         (
             1.0,
             "no",
-            "it interlocks: it selects the first sentence of 100% (100% to 100%) of the 40 texts whose rationale is",
+            "it interlocks: it selects the first sentence of 100 % (100 % to 100 %) of the 40 texts whose rationale is",
         ),
         (0.95, "no", "it interlocks: "),  # 95 % ± 7 %: above 80 % altogether
         (0.85, "undecided", "interlocking is undecided: "),  # 85 % ± 11 %: above 80 % by its mean alone
         (0.5, "undecided", "interlocking is undecided: "),
         (0.25, "undecided", "interlocking is undecided: "),  # 25 % ± 13 %: below 30 % by its mean alone
         (0.1, "yes", "it does not interlock: "),  # 10 % ± 9 %
-        (0.0, "yes", "it does not interlock: it selects the first sentence of 0% (0% to 0%) of"),
+        (0.0, "yes", "it does not interlock: it selects the first sentence of 0 % (0 % to 0 %) of"),
     ],
 )
 def test_the_whole_interval_decides(taken, answer, begins):
@@ -236,16 +236,16 @@ def test_a_model_that_may_have_learned_nothing_is_not_reported_as_free_of_interl
         result, sentence = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, BY_RATIONALE))
         assert ANSWERS[result] == answer
         doubt = "; " if learned else f", {link} it may have learned nothing: "
-        assert sentence.startswith(f"{answer}: it selects the first sentence of {taken:.0%} (")
-        assert f"{BY_RATIONALE}{doubt}its accuracy is {right:.0%} (" in sentence
-        assert sentence.endswith(f", the share of the most frequent label {guessed:.0%}")
+        assert sentence.startswith(f"{answer}: it selects the first sentence of {taken:.0 %} (")
+        assert f"{BY_RATIONALE}{doubt}its accuracy is {right:.0 %} (" in sentence
+        assert sentence.endswith(f", the share of the most frequent label {guessed:.0 %}")
 
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
     """Of 40 it selects the first sentence of 30, and should of these: of the other 10 it takes none."""
     _, sentence = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, BY_SELECTION))
     assert sentence.startswith(
-        f"it does not interlock: it selects the first sentence of 0% (0% to 0%) of the 10 {BY_SELECTION}; "
+        f"it does not interlock: it selects the first sentence of 0 % (0 % to 0 %) of the 10 {BY_SELECTION}; "
     )
 
 
@@ -255,7 +255,7 @@ def test_a_few_texts_decide_nothing():
     first[38:] = torch.nan
     result, sentence = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, BY_RATIONALE))
     assert result == "undecided"
-    assert sentence.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90%")
+    assert sentence.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90 %")
 
 
 def test_known_rationales_determine_which_texts_count(monkeypatch):
@@ -269,8 +269,8 @@ def test_known_rationales_determine_which_texts_count(monkeypatch):
     usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
     assert 8 <= usual < 24
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
-    assert f"it selects the first sentence of 0% (0% to 0%) of the {usual} {BY_SELECTION}" in skewed.note
+    assert f"it selects the first sentence of 0 % (0 % to 0 %) of the {usual} {BY_SELECTION}" in skewed.note
     share = sum(again.predict(TEXTS) == LABELS) / 24
-    assert f"its accuracy is {share:.0%} (" in skewed.note
-    assert skewed.note.endswith("the share of the most frequent label 50%")
+    assert f"its accuracy is {share:.0 %} (" in skewed.note
+    assert skewed.note.endswith("the share of the most frequent label 50 %")
     assert set(INTERLOCKING_MEASURES) <= set(NAMES)

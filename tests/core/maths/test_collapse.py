@@ -371,11 +371,11 @@ def test_the_share_of_words_that_is_selected_by_hand():
 @pytest.mark.parametrize(
     ("share", "reason"),
     [
-        (0.0, "No or almost no word is selected (0.0%)."),
-        (0.0009, "No or almost no word is selected (0.1%)."),
+        (0.0, "No or almost no word is selected (0.0 %)."),
+        (0.0009, "No or almost no word is selected (0.1 %)."),
         (0.001, ""),
         (0.95, ""),
-        (0.951, "All or nearly all words are selected (95.1%)."),
+        (0.951, "All or nearly all words are selected (95.1 %)."),
         (None, ""),
     ],
 )
@@ -389,4 +389,4 @@ def test_a_selection_of_all_words_is_reported_before_equal_weights():
     mask = lengths()
     result = replace(detect_collapse(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
     assert result.uniform
-    assert result.reason == "All or nearly all words are selected (100.0%)."
+    assert result.reason == "All or nearly all words are selected (100.0 %)."

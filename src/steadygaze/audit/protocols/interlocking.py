@@ -29,6 +29,7 @@ from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Example, OnProgress, inputs_of, no_progress
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
@@ -137,7 +138,7 @@ def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, elsewher
     """`first`: whether the first sentence is selected (N,); `guessed`: share of the most frequent label."""
     rows, texts = elsewhere
     selections = first[rows & first.isfinite()]
-    accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {guessed:.0%}"
+    accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {percent(guessed)}"
     if len(selections) < FEWEST:
         return "undecided", f"{ANSWERS['undecided']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
     learned = bootstrap_mean(right.tolist())[0] > guessed
@@ -186,4 +187,4 @@ def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher,
 
 def _percentage(values: Tensor) -> str:
     low, high = bootstrap_mean(values.tolist())
-    return f"{values.mean():.0%} ({low:.0%} to {high:.0%})"
+    return f"{percent(float(values.mean()))} ({percent(low)} to {percent(high)})"

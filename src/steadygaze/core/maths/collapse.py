@@ -30,6 +30,7 @@ from torch import Tensor
 
 from steadygaze.core.maths.distributions import entropy, jensen_shannon, top_k_overlap
 from steadygaze.core.ragged import RaggedTensor
+from steadygaze.core.rounding import percent
 
 UNEVEN = 0.005
 """Distance in nats below which weights are uniform.  Vanilla attention on real reviews has 0.1 to 0.3."""
@@ -79,12 +80,12 @@ class Collapse:
     def reason(self) -> str:
         if self.selected is not None and self.all_or_none:
             extent = "All or nearly all words are" if self.selected > ALL else "No or almost no word is"
-            return f"{extent} selected ({self.selected:.1%})."
+            return f"{extent} selected ({percent(self.selected, 1)})."
         if self.uniform:
             distance = f"{self.distance_to_uniform:.4f} nats from uniform"
             return f"The weights are nearly the same for every {self.unit} ({distance})."
         if self.constant:
-            left = f"{self.unexplained:.1%}"
+            left = percent(self.unexplained, 1)
             summary = f"The weights follow the position of a {self.unit}, not the text"
             return f"{summary} (position leaves {left} of them unexplained)."
         return ""

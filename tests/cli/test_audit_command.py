@@ -4,13 +4,14 @@ import json
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import steadygaze as sg
 from commands import Ended, run
-from report.audited import full_report
+from report.audited import VERDICTS, full_report
 from steadygaze.audit.audit_progress import AuditProgress
 from steadygaze.audit.loaded_audit import TRAINING_SPLIT
 from steadygaze.cli import audit_and_verify
@@ -60,7 +61,7 @@ def audit(command, here):
 @pytest.fixture
 def canned(monkeypatch) -> None:
     """What is found was typed in: nothing is measured."""
-    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda _: full_report(plots={}))
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
 
 
 @pytest.mark.usefixtures("fewer_protocols")
@@ -294,7 +295,7 @@ def test_a_model_or_data_that_moved_is_an_error_with_the_command(audit, command,
 
 
 def test_an_interrupted_audit_reports_that_nothing_was_written(audit, monkeypatch, here, tmp_path):
-    def stopped(_):
+    def stopped(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", stopped)
@@ -351,6 +352,17 @@ def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_reques
 
 
 @pytest.mark.usefixtures("fewer_protocols")
+def test_complete_commands_of_the_advice_are_the_last_lines(audit, here, monkeypatch, tmp_path):
+    advice = "Run `steadygaze audit ./model --limit 99`, or `steadygaze train TRAINING_DATA --set synonyms=TABLE`."
+    report = full_report(plots={}, verdicts=(replace(VERDICTS[0], advice=advice),) * 2)
+    monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: report)
+    lines = [line for line in audit("--no-card").err.splitlines() if line.startswith("next:")]
+    assert lines == ["next:  steadygaze audit ./model --limit 99"]
+    assert "next:" not in audit("--no-card", "--json").err
+    monkeypatch.chdir(tmp_path)  # the page does not have the folders of the model and the data
+    assert "next:" not in audit("--no-card").err
+
+
 def test_a_model_that_gives_every_text_the_same_label_is_named_before_the_verdicts(command, here, tmp_path):
     constant = sg.load(here / "model", device="cpu")
     constant.stored_.model.decoder.output.bias.data[0] += 100

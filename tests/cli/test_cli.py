@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,8 @@ from commands import Ended
 from steadygaze import cli
 from steadygaze.adapters import streaming
 from steadygaze.cli.registry_listing import list_registry
+from steadygaze.cli.train_command import _saved_epoch
+from steadygaze.core.rounding import percent
 from steadygaze.core.settings import field_names
 from steadygaze.data.batches import collate
 from steadygaze.estimator import resumable_training
@@ -60,7 +64,10 @@ def model(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path: Path) -> None:
     ended = run("train", csv, "--out", tmp_path / "model", *QUICK)
     assert ended.code == 0
-    assert f"saved in {tmp_path / 'model'}" in ended.out
+    saved = (
+        rf"saved in {tmp_path / 'model'}: epoch \d of \d, the one with the highest validation macro-F1, 0\.\d{{3}}\n"
+    )
+    assert re.search(saved, ended.out)
     assert "films.csv: 28 train, 4 validation (a tenth of the training texts)\n" in ended.err
     assert "that audit reads training texts" in ended.err
     assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
@@ -71,6 +78,16 @@ def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path
         "training_texts.safetensors",
     ]
     assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [({"small_data": True}, "so few validation texts do not show which epoch is best"), ({}, "because select=last")],
+)
+def test_train_names_the_saved_epoch_and_why_it_is_the_last(text: dict[str, bool], reason: str) -> None:
+    description = SimpleNamespace(training={"select": "last"}, text=text)
+    result = {"best_epoch": 9, "epochs": 9, "macro-f1": 0.644}
+    assert _saved_epoch(result, description) == f"epoch 9 of 9, the last one: {reason}"
 
 
 def test_the_next_audit_of_train_is_a_complete_command(
@@ -99,9 +116,13 @@ def test_train_reports_the_share_of_training_tokens_with_a_vector(run: Run, csv:
     ended = run("train", csv, "--out", model, *QUICK, "--vectors", vectors)
     share = json.loads((model / "config.json").read_text(encoding="utf-8"))["token_coverage"]
     assert 0 < share < 0.8
-    assert f"{share:.1%} of the tokens in the training texts have a vector: low" in ended.out
-    assert f"only {share:.0%} of the tokens in the training texts have a vector in v.txt" in " ".join(ended.err.split())
-    assert f"| training tokens with a vector in `v.txt` | {share:.1%} |" in (model / "README.md").read_text("utf-8")
+    assert f"{percent(share, 1)} of the tokens in the training texts have a vector: low" in ended.out
+    assert f"only {percent(share)} of the tokens in the training texts have a vector in v.txt" in " ".join(
+        ended.err.split()
+    )
+    assert f"| training tokens with a vector in `v.txt` | {percent(share, 1)} |" in (model / "README.md").read_text(
+        "utf-8"
+    )
     again = run("train", csv, "--out", model, *QUICK, "--vectors", vectors, "--replace", "--json")
     assert json.loads(again.out)["token_coverage"] == share
 

@@ -40,6 +40,8 @@ bit.  The training settings for fewer than 600 texts change no entry.  The diffe
     new, later      the reliability diagram of evaluations; the eight entries audit/* were recorded again
     new, last       chance levels in the notes of plausibility rows, the fact `only predicted class`, and the vectors
                     among the settings of a comparison; audit/* and compare were recorded again, with equal numbers
+    schema          2 instead of 1 in the reports of audit/*, which were recorded again, with equal numbers; advice and
+                    percentages, which are sentences, have other words
     rounding        1e-7 in the weights and probabilities of the texts with the largest shifts: other batches
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.

@@ -4,9 +4,11 @@ The command that repeats an audit depends only on the settings and the policy; o
 (--bundle, --html, --device) are left out.  An audit in Python has no settings: its commands have placeholders.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from steadygaze.audit.manifest import POLICY
@@ -14,9 +16,11 @@ from steadygaze.core.arguments import option_name, options
 from steadygaze.data.corpora import CORPORA
 from steadygaze.results.audit_config import AuditConfig
 from steadygaze.results.policy import Policy, Requirement
+from steadygaze.results.report import Report
 
 COLUMNS = ("text", "label", "drop_empty")
 """Settings of the columns, which commands about a model and data share."""
+PLACEHOLDERS = {"MODEL", "DATA", "TRAINING_DATA", "TABLE", "DIR"}
 OUTPUTS = ("classes", "target", "prompt", "label_words")
 """Settings that name the outputs of a model."""
 
@@ -64,6 +68,16 @@ class AuditCommands:
 
 def _code(words: Sequence[str]) -> str:
     return f"`{shlex.join(words).replace('`', '')}`"
+
+
+def complete_commands(report: Report, settings: Mapping[str, Any]) -> list[str]:
+    """The commands in the advice that run as they are, in the working folder; none if a file is elsewhere."""
+    paths = [str(settings[name]) for name in ("model", "data")]
+    if not all(Path(path).exists() for path in paths if path.startswith(".")):
+        return []
+    advice = " ".join(verdict.advice for verdict in report.verdicts)
+    commands = re.findall(r"`(steadygaze [^`]+)`", advice)
+    return [command for command in dict.fromkeys(commands) if PLACEHOLDERS.isdisjoint(re.split("[ =]", command))]
 
 
 def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:

@@ -29,7 +29,6 @@ from steadygaze.audit.measures import check_name
 from steadygaze.audit.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import (
-    count_text,
     explainer_name,
     measure_noun,
     number,
@@ -142,8 +141,7 @@ def _more_of_a_class(audited: int, context: AdviceContext) -> str:
     second = sorted((*context.predicted, 0))[-2]
     texts, most = _rounded_up(TEXTS_PER_CLASS * audited / (second or UNSEEN)), "about" if second else "at least"
     if context.available is not None and texts > context.available:
-        found = f"the second most frequent has {second:,} of {count_text(audited, 'text')}"
-        return f"these data are too few to decide it: it needs {goal}, and {found}"
+        return f"these data are too few to decide it: it needs {goal}"
     return f"audit {most} {texts:,} texts, for {goal}: {context.commands.audit(limit=texts)}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.audit import bundle
 from steadygaze.audit.audit import AuditInterrupted
 from steadygaze.audit.bundle import UNVERIFIED, AuditBundle, discrepancies, sign
-from steadygaze.audit.commands import rerun_command
+from steadygaze.audit.commands import complete_commands, rerun_command
 from steadygaze.audit.loaded_audit import (
     LoadedAudit,
     canonical,
@@ -95,6 +95,9 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
     _show(report, common)
     for line in lines:
         print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
+    if not common.json and outputs.base == Path.cwd():
+        for command in complete_commands(report, settings):
+            print_line(console, f"next:  {command}")
     if not common.json and (names := _exchanged(loaded, report)):
         command = rerun_command(portable_settings(asdict(replace(config, classes=names)), Path.cwd()), policy)
         print_line(console, f"try:  {shlex.join(command)}")

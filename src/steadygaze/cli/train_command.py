@@ -203,7 +203,9 @@ def _saved_epoch(result: dict[str, Any], description: "ModelConfig") -> str:
 
     epoch, epochs = result["best_epoch"], result["epochs"]
     if description.training.get("select") == "last":
-        return f"epoch {epoch} of {epochs}, the last one (select=last: the validation score does not choose the epoch)"
+        few = description.text.get("small_data")
+        reason = "so few validation texts do not show which epoch is best" if few else "because select=last"
+        return f"epoch {epoch} of {epochs}, the last one: {reason}"
     return f"epoch {epoch} of {epochs}, the one with the highest validation macro-F1, {number(result['macro-f1'])}"
 
 

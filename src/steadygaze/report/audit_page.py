@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
@@ -395,8 +395,8 @@ def _extremes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, Shift,
     return [("Least stable", *group[0]), ("Most stable", *group[-1])]
 
 
-def _same_words(shifts: Sequence[tuple[Shift, TextPair]]) -> bool:
-    return all(shift.before.text == shift.after.text for shift, _ in shifts)
+def _same_words(shifts: Iterable[Shift]) -> bool:
+    return all(shift.before.text == shift.after.text for shift in shifts)
 
 
 def _legend(pairs: Sequence[TextPair]) -> Markup:

@@ -22,6 +22,7 @@ from steadygaze.audit.protocols.interlocking import (
     read,
 )
 from steadygaze.core.errors import UserError
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
@@ -236,9 +237,9 @@ def test_a_model_that_may_have_learned_nothing_is_not_reported_as_free_of_interl
         result, sentence = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, BY_RATIONALE))
         assert ANSWERS[result] == answer
         doubt = "; " if learned else f", {link} it may have learned nothing: "
-        assert sentence.startswith(f"{answer}: it selects the first sentence of {taken:.0 %} (")
-        assert f"{BY_RATIONALE}{doubt}its accuracy is {right:.0 %} (" in sentence
-        assert sentence.endswith(f", the share of the most frequent label {guessed:.0 %}")
+        assert sentence.startswith(f"{answer}: it selects the first sentence of {percent(taken)} (")
+        assert f"{BY_RATIONALE}{doubt}its accuracy is {percent(right)} (" in sentence
+        assert sentence.endswith(f", the share of the most frequent label {percent(guessed)}")
 
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
@@ -271,6 +272,6 @@ def test_known_rationales_determine_which_texts_count(monkeypatch):
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
     assert f"it selects the first sentence of 0 % (0 % to 0 %) of the {usual} {BY_SELECTION}" in skewed.note
     share = sum(again.predict(TEXTS) == LABELS) / 24
-    assert f"its accuracy is {share:.0 %} (" in skewed.note
+    assert f"its accuracy is {percent(share)} (" in skewed.note
     assert skewed.note.endswith("the share of the most frequent label 50 %")
     assert set(INTERLOCKING_MEASURES) <= set(NAMES)

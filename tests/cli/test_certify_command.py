@@ -12,6 +12,7 @@ import steadygaze
 from commands import Ended
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.audit.certificate import SCOPE
+from steadygaze.core.rounding import percent
 from steadygaze.results import substitution_certificates
 
 Run = Callable[..., Ended]
@@ -45,7 +46,7 @@ def test_it_prints_the_counts_and_what_they_are_about(run: Run, folder: Path) ->
     ended = run(folder / "model", "--data", folder / "films.jsonl", "--radius", 0.01)
     expected = steadygaze.certify(fitted(), TEXTS, radius=0.01)
     assert ended.code == 0
-    assert f"{expected.summary()['certified']} of 24 ({expected.share_certified:.1%})" in ended.out
+    assert f"{expected.summary()['certified']} of 24 ({percent(expected.share_certified, 1)})" in ended.out
     assert f"{expected.summary()['median_radius']:.4g}" in ended.out
     assert f"{expected.summary()['mean_alpha']:.4g}" in ended.out
     assert "share whose top 7 words cannot change" in ended.out
@@ -171,7 +172,7 @@ def test_substitutions_print_a_summary_and_all_texts_on_request(run: Run, folder
     ended = run(*options)
     expected = steadygaze.certify(fitted(), TEXTS, substitutions=TABLE)
     assert ended.code == 0
-    assert f"{expected.summary()['certified']} of 24 ({expected.share_certified:.1%})" in ended.out
+    assert f"{expected.summary()['certified']} of 24 ({percent(expected.share_certified, 1)})" in ended.out
     assert "texts whose top 7 words cannot change" in ended.out
     assert f"This is about {substitution_certificates.SCOPE}." in ended.out
     assert len(ended.out.splitlines()) < 12

@@ -8,6 +8,7 @@ import pytest
 
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.core.errors import UserError
+from steadygaze.core.rounding import percent
 from steadygaze.data import word_vectors
 from steadygaze.data.word_tokenizer import SPECIALS
 from steadygaze.estimator.fit import CheckpointConfig, fit
@@ -79,7 +80,9 @@ def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warn
     assert 0 < share < word_vectors.LOW_COVERAGE
     assert stored.description.token_coverage == pytest.approx(share)
     assert [
-        line for line in message if line.startswith(f"only {share:.0%} of the tokens in the training texts have a vec")
+        line
+        for line in message
+        if line.startswith(f"only {percent(share)} of the tokens in the training texts have a vec")
     ]
     every = tmp_path / "every.txt"
     every.write_text("".join(f"{word} 1 0 {i}\n" for i, word in enumerate(sorted(set(words)))))

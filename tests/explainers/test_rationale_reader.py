@@ -17,6 +17,7 @@ from commands import run
 from steadygaze.core.maths import distributions
 from steadygaze.core.ragged import segment_sum
 from steadygaze.core.random_key import RandomKey
+from steadygaze.core.rounding import percent
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import collate
@@ -169,7 +170,7 @@ def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(
     assert clf.explain(text, explainer="leave-one-out").reader_accuracy is None
     ended = run(capsys, "explain", tmp_path / "model", text, "--json", "--device", "cpu")
     assert json.loads(ended.out)["reader_accuracy"] == accuracy
-    assert f"recovers the label from the selected words in {accuracy:.0%} of the validation texts" in ended.err
+    assert f"recovers the label from the selected words in {percent(accuracy)} of the validation texts" in ended.err
 
 
 @pytest.mark.slow

@@ -96,8 +96,8 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
     for line in lines:
         print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
     if not common.json and outputs.base == Path.cwd():
-        for command in complete_commands(report, settings):
-            print_line(console, f"next:  {command}")
+        for line in complete_commands(report, settings):
+            print_line(console, f"next:  {line}")
     if not common.json and (names := _exchanged(loaded, report)):
         command = rerun_command(portable_settings(asdict(replace(config, classes=names)), Path.cwd()), policy)
         print_line(console, f"try:  {shlex.join(command)}")

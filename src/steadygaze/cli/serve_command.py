@@ -103,9 +103,8 @@ def serve(
     columns = {"text": tuple(text or ("text",)), "label": label, "rationales": rationales, "sentences": sentences}
     if data is not None:
         check_data(data, columns)
-    columns["drop_empty"] = drop_empty
     served = load_models(models, synonyms, common, classes, prompt, label_words)
-    texts = None if data is None else load_data(data, columns, split, served, common)
+    texts = None if data is None else load_data(data, {**columns, "drop_empty": drop_empty}, split, served, common)
     with free_socket(host, port) as listener:
         port = listener.getsockname()[1]
         name = "localhost" if host in ("0.0.0.0", "::") else _in_address(host)

@@ -93,7 +93,7 @@ def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warn
 
 
 def test_fit_warns_in_python_too_when_few_tokens_have_a_vector(vectors):
-    with pytest.warns(UserWarning, match=r"only \d+ % of the tokens in the training texts have a vector in vectors.txt"):
+    with pytest.warns(UserWarning, match=r"only \d+ % of the tokens in the training texts have a vector in vectors"):
         tiny(vectors=vectors, settings={"hidden": 4}).fit(TEXTS, LABELS)
 
 

@@ -299,3 +299,120 @@ def test_other_pages_repeat_the_numbers_of_the_long_student(three: Any, four: An
         f"flips ({four.ratio(long, 'label-flip/cf3'):.2f} of vanilla's instead of "
         f"{three.ratio(both, 'label-flip/cf3'):.2f}), in {time:.1f} times vanilla's training time"
     ) in how_to
+
+
+def rows_of(page: str) -> str:
+    """A section without bold marks."""
+    return page.replace("**", "")
+
+
+def test_the_table_of_flatness_has_the_numbers_of_the_records(records: Any) -> None:
+    from synonym_table import tempered_table
+
+    names = {SHORT: "two short teachers", "linked": "both, linked"}
+    page, five, cells = section("Flatness"), records("five_seeds", THREE), {}
+    for technique, groups, entropy, *values in tempered_table(five, "test")[1:]:
+        control = technique.startswith("vanilla, tempered")
+        shifts = [" / ".join(values[i : i + 3]) for i in (0, 3, 6)]
+        row = [names.get(technique, technique), "none" if control else names.get(groups, groups), entropy, *shifts]
+        cells[f"| {' | '.join([*row, *values[9:12]])} |"] = values
+    shown = [row for row in cells if row in page]
+    assert len(shown) == page.count("| vanilla, tempered |") * 2 == 10
+    first = shown.index(next(row for row in shown if row.startswith("| two short teachers | both |")))
+    student, control = (cells[row] for row in shown[first : first + 2])
+    assert (
+        f"Flatness explains part of the divergence: {control[0]} instead of 1, against {student[0]}. It explains "
+        f"almost none of the flips ({control[1]} against {student[1]})"
+    ) in page
+
+
+CHEAPER = {
+    "word-at": "word-at, one model",
+    "fast-4-4": "word-at of 4 epochs, rate × 4, one model",
+    "t1-e2": "1 teacher",
+    "t2-e2": "2 teachers",
+    "t2-e2-equal-entropy": "2 teachers of equal entropy",
+    "t3-e2": "3 teachers",
+    "t5-e2": "5 teachers",
+    "2-8-t2-e2": "2 teachers of 2 epochs, rate × 8",
+    "3-4-t2-e2": "2 teachers of 3 epochs, rate × 4",
+    "3-4-t3-e2": "3 teachers of 3 epochs, rate × 4",
+    "3-8-t2-e2": "2 teachers of 3 epochs, rate × 8",
+    SHORT: "2 teachers of 4 epochs, rate × 4",
+    "4-4-t2-e1": "the same, student of 1 epoch",
+    "4-4-t2-e2-no-swaps": "the same, no substitutions",
+    "5-2-t2-e1": "2 teachers of 5 epochs, rate × 2, student of 1 epoch",
+    "snapshots-4-2-e2": "snapshots after 4 and 2 epochs",
+    "snapshots-5-3-e2": "snapshots after 5 and 3 epochs",
+    "snapshots-6-3-e1": "snapshots after 6 and 3 epochs, student of 1 epoch",
+    "snapshots-4-2-2-e1": "snapshots after 4, 2 and 2 epochs, student of 1 epoch",
+    "self-anchor": "self-anchor",
+}
+"""Row of the records -> row of the page."""
+
+
+def test_the_table_of_cheaper_students_has_the_numbers_of_the_records(bench: None) -> None:
+    from synonym_table import Records, main_table
+
+    cheaper = Records([str(ROOT / "bench" / "records" / "synonym_groups.jsonl")], "validation", THREE)
+    page = rows_of(section("Cheaper students"))
+    heading, *table = main_table(cheaper)
+    columns = ["cost", "models", *heading[3:6], "seeds", "comp.", "entropy"]
+    rows = [
+        [
+            "vanilla, no groups" if tuple(line[:2]) == BASE else CHEAPER[line[0]],
+            *(line[heading.index(c)] for c in columns),
+        ]
+        for line in table
+        if tuple(line[:2]) == BASE or (line[1] == "both" and line[0] in CHEAPER)
+    ]
+    lines = [f"| {' | '.join(row)} |".replace("| nan |", "| – |") for row in rows]
+    assert len(lines) == len(CHEAPER) + 1 == page.count(" / ") // 4
+    assert [line for line in lines if line not in page] == []
+    seeds = [f"{cheaper.ratio((f't{count}-e2', 'both'), 'seeds'):.2f}" for count in (1, 2, 3, 5)]
+    cost = f"{cheaper.cost((SHORT, 'both')):.2f}"
+    assert f"{', '.join(seeds[:3])} and {seeds[3]} with one, two, three and five." in page
+    assert f"student of a quarter of the epochs cost {cost} times vanilla:" in page
+    assert f"{cost} in the run of the [cheaper students](#cheaper-students)" in section("Training time")
+
+
+CONFIDENCE = {
+    "4-4-t2-e2-x0.5": "the same, T = 0.5",
+    "4-4-t2-e1-x0.7": "student of 1 epoch, T = 0.7",
+    "4-4-t2-e1-x0.5": "student of 1 epoch, T = 0.5",
+    "4-4-t2-e1-x0.35": "student of 1 epoch, T = 0.35",
+    "4-4-t2-e1-mean-logits": "student of 1 epoch, mean of logits",
+    "scorers-4-4-e2": "4 scorers, teacher of 4 epochs",
+    "scorers-4-6-e2": "4 scorers, teacher of 6 epochs",
+}
+FIVE_SEEDS = {"vanilla": "vanilla", "word-at": "word-at", SHORT: "two short teachers, T = 1"}
+
+
+def test_the_table_of_confidence_has_the_numbers_of_the_records(records: Any) -> None:
+    """Rows of the five-seed run are compared with its own vanilla models, which have no confidence."""
+    from synonym_table import SHIFTS
+
+    corpora, page, texts = ["sst2", "rotten_tomatoes"], rows_of(section("Comprehensiveness and confidence")), {}
+    for run, names in (("tempered", {"": "vanilla, no groups", **CONFIDENCE}), ("five_seeds", FIVE_SEEDS)):
+        test, validation = (records(run, corpora, split) for split in ("test", "validation"))
+        for technique, name in names.items():
+            row = (technique, "linked") if technique else BASE
+            kept = [run.ratio(row, "comprehensiveness") for run in (validation, test)]
+            excess = [test.average(c, row, "confidence") - test.average(c, row, "accuracy") for c in corpora]
+            values = [f"{number:.2f}" for number in (*kept, test.equal_confidence(row))]
+            values += [f"{number:+.2f}" for number in excess] + [f"{test.gain(row):+.3f}"]
+            values += [
+                " / ".join(f"{test.ratio(row, f'{m}/{p}'):.2f}" for m in SHIFTS) for p in ("cf3", "wn3")
+            ]  # fmt: skip
+            count = min(len(test.cells[c, row]) for c in corpora)
+            cells = [name, str(count), *values, f"{test.ratio(row, 'seeds'):.2f}"]
+            texts[name] = [cell.replace("+nan", "–").replace("nan", "–") for cell in cells]
+    assert [cells for cells in texts.values() if f"| {' | '.join(cells)} |" not in page] == []
+    logits, half, groups = texts["student of 1 epoch, mean of logits"], texts["the same, T = 0.5"], texts["vanilla"]
+    sentences = [
+        f"{logits[3]} of vanilla's comprehensiveness becomes {logits[4]} at equal confidence.",
+        f"Groups alone cost {1 - float(groups[3]):.2f} (vanilla with `linked` has {groups[3]},",
+        f"Two short teachers with T = 1 have {texts['two short teachers, T = 1'][3]};",
+        f"T = 0.5 raises it to {half[3]}.",
+    ]
+    assert [sentence for sentence in sentences if sentence not in page] == []

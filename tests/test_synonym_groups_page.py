@@ -92,7 +92,7 @@ def test_the_opening_has_the_numbers_of_the_records(records: Any, three: Any, fo
         f"vanilla's label flips in {vanilla[0]} (counter-fitted table) and {vanilla[1]} (WordNet) of the texts.",
         f"Groups from both tables lower this to {both[0]} and {both[1]}, "
         f"and with the training recommended below to {long[0]} and {long[1]}.",
-        f"Synonyms of a table that was not used still flip {unused[0]} (groups from WordNet, counter-fitted "
+        f"The gain is smaller under a table that was not used: {unused[0]} (groups from WordNet, counter-fitted "
         f"substitutions) and {unused[1]} (the reverse).",
         f"groups of both tables lower flips to between {bounds[0]} and {bounds[1]}, and linked groups to about "
         f"{(min(linked) + max(linked)) / 2:.2f}. Under WordNet substitutions, groups of both tables lower them to "

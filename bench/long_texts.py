@@ -1,7 +1,7 @@
 """Long texts on MiniLM: overlapping windows against truncation on IMDB, cost per token, and memory.
 
     python bench/long_texts.py --out DIR [--sizes 6000 5000] [--seeds 3] [--device cuda] [--workers 6] [--only REGEX]
-    python bench/long_texts.py --cost [--pieces 16384] [--repeats 5] [--device cuda]
+    python bench/long_texts.py --cost [--pieces 16384] [--texts 2048] [--repeats 5] [--device cuda]
     python bench/long_texts.py --overlap
     python bench/long_texts.py --memory WORDS [--device cpu]
     python bench/long_texts.py --table RECORDS
@@ -13,9 +13,11 @@
 Every job trains a vanilla TextClassifier for 2 epochs on a sample of the training texts; a tenth of them selects the
 epoch.  `coverage` is the share of the words of the test texts that have a weight in the explanation.
 
-`--cost` measures the time per distinct piece of the texts, for texts of several lengths and for texts of mixed lengths,
-interleaved, and divides it by that of full single windows: forward passes, and forward and backward passes.  `floor` is
-the same ratio in tokens that the network reads.  `--overlap` compares the states of tokens with those in one window of
+`--cost` measures the time per distinct piece of the texts, interleaved, and divides it by that of full single windows:
+forward passes, and forward and backward passes.  Rows are one batch of texts of one length, one batch of mixed lengths,
+and the batches of a sample of IMDB reviews that prediction and training make.  Reviews are compared with long reviews
+that are truncated to one window, in batches of the same kind.  `floor` is the same ratio in tokens that the network
+reads.  `--overlap` compares the states of tokens with those in one window of
 512, for several strides.
 """
 
@@ -25,6 +27,7 @@ import resource
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,12 +40,13 @@ from numpy.typing import NDArray
 
 import job_cells
 import steadygaze as sg
-from steadygaze.data.batches import Data, collate
+from steadygaze.data.batches import Data, by_length, collate, shuffled
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.models.encoders.transformer import from_folder, locate
 from steadygaze.models.encoders.windows import Windows, default_stride
-from steadygaze.models.inference import best_device, inference
+from steadygaze.models.inference import BATCH, best_device, inference
+from steadygaze.training.optimizers import Training
 
 WINDOW = 256
 ROWS: dict[str, dict[str, Any]] = {
@@ -52,6 +56,9 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 EPOCHS = 2
 LENGTHS = (512, 1024, 4096, 16384)
+REVIEWS_BASE = "long reviews, one window"
+Workloads = dict[str, list[NDArray[np.int64]]]
+"""Lengths of the texts in each batch, in pieces."""
 
 
 @dataclass(frozen=True)
@@ -99,29 +106,60 @@ def train_and_test(job: Job, sizes: tuple[int, int], encoder: str, device: str) 
     }
 
 
-def cost(encoder: str, device: str, pieces: int, repeats: int) -> dict[str, Any]:
+def cost(encoder: str, device: str, pieces: int, repeats: int, texts: int) -> dict[str, Any]:
     """Seconds per distinct piece, CPU seconds on a CPU, relative to full single windows."""
     windows = Windows(WINDOW, default_stride(WINDOW), 1, 1)
     transformer = from_folder(locate(encoder), windows).to(best_device(device)).train()
-    workloads = {"one window": np.full(pieces // WINDOW, WINDOW)}
-    workloads |= {str(length): np.full(pieces // length, length) for length in LENGTHS if length <= pieces}
-    workloads["mixed"] = mixed_lengths(pieces)
-    batches = {name: _texts(lengths, transformer.vectors.device) for name, lengths in workloads.items()}
+    single: Workloads = {"one window": [np.full(pieces // WINDOW, WINDOW)]}
+    single |= {str(length): [np.full(pieces // length, length)] for length in LENGTHS if length <= pieces}
+    single["mixed"] = [mixed_lengths(pieces)]
     clock = time.process_time if device == "cpu" else time.perf_counter
-    ratios: dict[str, Any] = {"device": str(transformer.vectors.device), "pieces": pieces}
+    ratios: dict[str, Any] = {"device": str(transformer.vectors.device), "pieces": pieces, "texts": texts}
     for step in (_forward, _backward):
+        workloads = single | review_batches(encoder, texts, is_training=step is _backward)
+        batches = {name: [_texts(lengths) for lengths in workloads[name]] for name in workloads}
         seconds = defaultdict(list)
         for _ in range(repeats + 1):  # interleaved; the first is discarded
-            for name, batch in batches.items():
+            for name in batches:
                 begin = clock()
-                step(transformer, *batch)
-                seconds[name].append((clock() - begin) / workloads[name].sum())
-        base = median(seconds["one window"][1:])
-        ratios[step.__name__.strip("_")] = {name: round(median(seconds[name][1:]) / base, 3) for name in batches}
-    tokens = {name: sum(part.exists.sum().item() for part in windows.passes(batches[name][1])) for name in batches}
-    floor = tokens["one window"] / workloads["one window"].sum()
-    ratios["floor"] = {name: round(tokens[name] / workloads[name].sum() / floor, 3) for name in batches}
+                for ids, present in batches[name]:
+                    step(transformer, ids.to(transformer.vectors.device), present.to(transformer.vectors.device))
+                seconds[name].append(clock() - begin)
+        tokens = {name: sum(_tokens(windows, present) for _, present in batches[name]) for name in batches}
+        name = step.__name__.strip("_")
+        ratios[name] = _per_piece({name: median(seconds[name][1:]) for name in batches}, workloads)
+        ratios[f"{name}, floor"] = _per_piece(tokens, workloads)
     return ratios
+
+
+def review_batches(encoder: str, texts: int, is_training: bool) -> Workloads:
+    """Lengths of the reviews in each batch: all reviews, and the long ones truncated to one window and whole."""
+    tokenizer = load_subword_tokenizer(locate(encoder), max_length=10**6)
+    truncated = load_subword_tokenizer(locate(encoder), max_length=WINDOW)
+    reviews, _ = sample("test", texts, 0)
+    lengths = tokenizer.encode(reviews).lengths - 2
+    long = [review for review, length in zip(reviews, lengths, strict=True) if length > WINDOW]
+    splits = {
+        REVIEWS_BASE: truncated.encode(long),
+        "reviews": tokenizer.encode(reviews),
+        "long reviews": tokenizer.encode(long),
+    }
+
+    def rows(data: Data) -> Iterable[NDArray[np.int64]]:
+        return shuffled(data, Training().batch_size, (0,)) if is_training else by_length(data, BATCH)
+
+    return {name: [split.lengths[batch] - 2 for batch in rows(Data(split))] for name, split in splits.items()}
+
+
+def _per_piece(values: dict[str, Any], workloads: Workloads) -> dict[str, float]:
+    """Values per distinct piece, relative to those of single windows."""
+    each = {name: values[name] / sum(lengths.sum() for lengths in workloads[name]) for name in values}
+    return {name: round(each[name] / each[REVIEWS_BASE if "reviews" in name else "one window"], 3) for name in each}
+
+
+def _tokens(windows: Windows, present: torch.Tensor) -> int:
+    """Tokens that the network reads, without padding."""
+    return int(sum(part.exists.sum().item() for part in windows.passes(present)))
 
 
 def mixed_lengths(pieces: int) -> NDArray[np.int64]:
@@ -131,10 +169,10 @@ def mixed_lengths(pieces: int) -> NDArray[np.int64]:
     return lengths[: int(np.searchsorted(lengths.cumsum(), pieces)) + 1]
 
 
-def _texts(lengths: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def _texts(lengths: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
     """Random texts with two special tokens: ids (B,T), present (B,T)."""
     present = torch.arange(int(lengths.max()) + 2) < torch.from_numpy(lengths + 2).unsqueeze(-1)
-    return torch.randint(1000, 20000, present.shape, device=device), present.to(device)
+    return torch.randint(1000, 20000, present.shape), present
 
 
 def _forward(transformer: Any, ids: torch.Tensor, present: torch.Tensor) -> None:
@@ -222,7 +260,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs=2, default=(6000, 5000), help="training and test texts")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--cost", action="store_true")
-    parser.add_argument("--pieces", type=int, default=1 << 14, help="with --cost: pieces of all texts together")
+    parser.add_argument("--pieces", type=int, default=1 << 14, help="with --cost: pieces of a single batch")
+    parser.add_argument("--texts", type=int, default=2048, help="with --cost: reviews")
     parser.add_argument("--repeats", type=int, default=5, help="with --cost: interleaved measurements")
     parser.add_argument("--overlap", action="store_true")
     parser.add_argument("--memory", type=int, metavar="WORDS")
@@ -232,7 +271,12 @@ def main() -> None:
     if arguments.table:
         print(table(arguments.table))
     elif arguments.cost:
-        print(json.dumps(cost(arguments.encoder, arguments.device, arguments.pieces, arguments.repeats), indent=1))
+        print(
+            json.dumps(
+                cost(arguments.encoder, arguments.device, arguments.pieces, arguments.repeats, arguments.texts),
+                indent=1,
+            )
+        )
     elif arguments.overlap:
         print(json.dumps(overlap_means(arguments.encoder), indent=1))
     elif arguments.memory:

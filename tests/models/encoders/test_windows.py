@@ -14,6 +14,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch, Forward
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders import windows
+from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.encoders.windows import Windows
 
 SMALL = Windows(size=6, stride=4, before=1, after=1)
@@ -34,9 +35,7 @@ def texts(lengths: tuple[int, ...] = LENGTHS, width: int | None = None) -> Batch
 
 def encoder(cut: Windows | None = SMALL):
     torch.manual_seed(0)
-    made = bert().double().eval()
-    made.windows = cut
-    return made
+    return Transformer(bert().network, cut).double().eval()
 
 
 def hidden(made, batch: Batch) -> torch.Tensor:
@@ -204,8 +203,6 @@ def test_a_removed_piece_is_not_read_by_any_window():
 
 
 def test_a_window_that_is_larger_than_the_network_reads_is_refused():
-    from steadygaze.models.encoders.transformer import Transformer
-
     with pytest.raises(UserError, match="window is 39; the network reads at most 38 pieces at a time"):
         Transformer(bert().network, Windows(39, 30, 1, 1))
 

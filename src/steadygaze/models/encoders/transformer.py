@@ -4,7 +4,8 @@ A pair is one sequence, [CLS] text [SEP] question [SEP], so that each part atten
 is the mean of its tokens.  The real tokens of a row are made contiguous first, so that outputs do not depend on padding
 between the two.
 
-With `windows`, a text that is longer than a window is read in overlapping windows (windows.py).
+With `windows`, a text that is longer than a window is read in overlapping windows (windows.py), if possible without
+padding (unpadded.py).
 
 Weights are read from .safetensors only, and no code is loaded from a hub.
 """
@@ -20,6 +21,7 @@ from torch import Tensor
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
+from steadygaze.models.encoders import unpadded
 from steadygaze.models.encoders.pretrained import IGNORED, load_network
 from steadygaze.models.encoders.windows import Windows
 from steadygaze.models.encoders.word_encoders import Encoder
@@ -44,8 +46,14 @@ class Transformer(Encoder):
             raise UserError(f"window is {windows.size}; the network reads at most {largest} pieces at a time")
         self.network = network
         self.windows = windows
+        self.skips_padding = windows is not None and unpadded.enable(network)
         self.config = network.config
         self.size = int(self.config.hidden_size)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.skips_padding:  # another process does not know the attention function
+            unpadded.enable(self.network)
 
     @property
     def vectors(self) -> Tensor:
@@ -65,7 +73,8 @@ class Transformer(Encoder):
     ) -> Encoded:
         if embedded_question is None or question_present is None:
             if self.windows is not None and embedded.shape[1] > self.windows.width:
-                return Encoded(self.windows.encode(self._run, embedded, present))
+                run_unpadded = self._run_unpadded if self.skips_padding else None
+                return Encoded(self.windows.encode(self._run, embedded, present, run_unpadded))
             return Encoded(self._run(embedded, present))
         length = embedded.shape[1]
         vectors, real, part = joined(embedded, present, embedded_question, question_present)
@@ -80,6 +89,9 @@ class Transformer(Encoder):
         output = self.network(inputs_embeds=vectors, attention_mask=present.long(), **extra)
         hidden: Tensor = output.last_hidden_state
         return hidden * present.unsqueeze(-1)
+
+    def _run_unpadded(self, vectors: Tensor, present: Tensor) -> Tensor:
+        return unpadded.run(self.network, vectors, present, first_position(self.config))
 
 
 def joined(
@@ -106,7 +118,12 @@ def limit(config: Any) -> int:
             f"config.json of a {config.model_type} network has the pad_token_id {padding!r:.40}; it must be "
             f"a whole number from 0 to {most - 2}"
         )
-    return most - padding - 1
+    return most - first_position(config)
+
+
+def first_position(config: Any) -> int:
+    """Return the position of the first token of a text."""
+    return int(config.pad_token_id) + 1 if config.model_type in COUNTS_FROM_PADDING else 0
 
 
 def locate(name: str) -> Path:

@@ -28,8 +28,8 @@ STORED_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 15}
 OVERLAP = 16
 """The default overlap is 1/16 of a window: the network reads at most 16/15 = 1.07 tokens per token of a text."""
 BUCKETS = 4
-"""Windows of one pass differ in length by less than 1/4 of the largest.  More passes of equal lengths cost more on a
-GPU than padding."""
+"""Windows of one padded pass differ in length by less than 1/4 of the largest.  More passes of equal lengths cost more
+on a GPU than padding."""
 
 Network = Callable[[Tensor, Tensor], Tensor]
 """Vectors (R,W,E) and present tokens (R,W) -> hidden states (R,W,H), 0 at absent tokens."""
@@ -43,6 +43,7 @@ class WindowPass:
     tokens: Tensor  # (R,W) the token in each column
     exists: Tensor  # (R,W) False: padding
     targets: Tensor  # (R,W) the token that has the state; B·T: the state is not used
+    is_padded: bool
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,19 @@ class Windows:
         """Tokens of the largest window, with special tokens."""
         return self.before + self.size + self.after
 
-    def encode(self, network: Network, vectors: Tensor, present: Tensor) -> Tensor:
+    def encode(self, network: Network, vectors: Tensor, present: Tensor, unpadded: Network | None = None) -> Tensor:
         """Hidden states of all tokens, in passes of bounded size.  (B,T,E), (B,T) -> (B,T,H)
 
+        `unpadded`: the same network for passes with padding, if its cost does not depend on padding.
         For a gradient, a batch of more than STORED_TOKENS is computed again in the backward pass instead of stored.
         """
         flat, is_present = vectors.flatten(0, 1), present.flatten()
-        passes = self.passes(present)
+        passes = self.passes(present, BUCKETS if unpadded is None else 1)
 
         def run(part: WindowPass) -> Tensor:
             inputs = flat.index_select(0, part.tokens.flatten()).view(*part.tokens.shape, -1)
-            return network(inputs, part.exists & is_present[part.tokens]).flatten(0, 1)  # (R·W,H)
+            read = unpadded if unpadded is not None and part.is_padded else network
+            return read(inputs, part.exists & is_present[part.tokens]).flatten(0, 1)  # (R·W,H)
 
         tokens = sum(part.tokens.numel() for part in passes)
         is_recomputed = torch.is_grad_enabled() and tokens > _limit(STORED_TOKENS, present)
@@ -84,20 +87,21 @@ class Windows:
         assert hidden is not None, "a batch has at least one window"
         return hidden[:-1].view(*present.shape, -1)
 
-    def passes(self, present: Tensor) -> list[WindowPass]:
+    def passes(self, present: Tensor, buckets: int = BUCKETS) -> list[WindowPass]:
         """All windows of a batch, by length, in passes of at most MAX_TOKENS."""
         positions = torch.arange(1, present.shape[1] + 1, device=present.device)
         ends: Integers = (positions * present).amax(-1).cpu().numpy()  # special tokens are always present
         windows = self.cut(ends)
         size = windows[2]
         order = np.argsort(-size, kind="stable")
-        bucket = (self.size - size[order]) * BUCKETS // self.size
+        bucket = (self.size - size[order]) * buckets // self.size
         passes = []
         for rows in np.split(order, np.flatnonzero(np.diff(bucket)) + 1):
-            columns = self.before + int(size[rows[0]]) + self.after
-            most = max(1, _limit(MAX_TOKENS, present) // columns)
-            parts = (windows[:, rows[start : start + most]] for start in range(0, len(rows), most))
-            passes += [self._pass(torch.from_numpy(part).to(present.device), columns, present) for part in parts]
+            while len(rows):
+                columns = self.before + int(size[rows[0]]) + self.after
+                most = max(1, _limit(MAX_TOKENS, present) // columns)
+                passes.append(self._pass(windows[:, rows[:most]], columns, present))
+                rows = rows[most:]
         return passes
 
     def cut(self, ends: Integers) -> Integers:
@@ -118,15 +122,16 @@ class Windows:
         start = np.where(number == 0, -self.before, np.roll(stop, 1))
         return np.stack([row, begin, size, start, stop, total])
 
-    def _pass(self, windows: Tensor, columns: int, present: Tensor) -> WindowPass:
-        row, begin, size, start, stop, total = windows.unsqueeze(-1)  # (R,1) each
+    def _pass(self, windows: Integers, columns: int, present: Tensor) -> WindowPass:
+        is_padded = bool((windows[2] < columns - self.before - self.after).any())  # known without the GPU
+        row, begin, size, start, stop, total = torch.from_numpy(windows).to(present.device).unsqueeze(-1)  # (R,1) each
         column = torch.arange(-self.before, columns - self.before, device=present.device)  # from 0 on: pieces
         last = column - size  # from 0 on: the special tokens after the text
         piece = torch.where(last >= 0, total + last, torch.where(column >= 0, begin + column, column))
         exists, position = last < self.after, begin + column
         tokens = row * present.shape[1] + self.before + torch.where(exists, piece, 0)
         is_used = exists & (start <= position) & (position < stop)
-        return WindowPass(tokens, exists, torch.where(is_used, tokens, present.numel()))
+        return WindowPass(tokens, exists, torch.where(is_used, tokens, present.numel()), is_padded)
 
 
 def default_stride(size: int) -> int:

@@ -51,7 +51,7 @@ class Transformer(Encoder):
         self.size = int(self.config.hidden_size)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         if self.skips_padding:  # another process does not know the attention function
             unpadded.enable(self.network)
 

@@ -138,7 +138,8 @@ def test_options_of_training_are_advised_only_for_models_of_train():
             "These data are too few to decide it: it needs at least 20 texts of each of two predicted classes",
         ),
         ((30, 0), 80, "These data are too few to decide it"),
-        ((30, 0, 0), 10_000, "Audit at least 670 texts, for"),  # 20 / 3 * 100: with fewer, 20 texts are unlikely
+        ((12, 0), 300, "These data are too few to decide it"),
+        ((100, 0, 0), 10_000, "Audit at least 2,000 texts, for"),  # 20 * 100, as if one text had another class
         ((80, 10, 10), 150, "These data are too few to decide it"),
     ],
 )

@@ -61,7 +61,7 @@ def page() -> str:
     parts = [
         "# Claims ledger\n",
         f"**Finding.** {summary(claims)} {shares(papers)}\n",
-        _counts(papers) + "\n",
+        f'<div class="dense" markdown>\n\n{_counts(papers)}\n\n</div>\n',
         RECOMMENDATION,
         INTRODUCTION,
     ]

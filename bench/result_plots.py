@@ -293,7 +293,7 @@ def leakage_fidelity() -> Chart:
         y=alt.YDatum(0.44, scale=y),
         text=alt.value("far below the diagonal:|label leakage"),
     )
-    plot = (diagonal + majority + points + leaks).properties(width=195, height=155)
+    plot = (diagonal + majority + points + leaks).properties(width=195, height=135)
     return plot.facet(panels(CORPORA.values(), "corpus"), columns=3)
 
 

@@ -82,12 +82,13 @@ FOREST = {
     "PGD on the word vectors": "jensen-shannon/pgd-attention",
 }
 FOREST_ROWS = (
+    "word-at-groups",
+    "consensus-groups",
     "consensus-word-at",
     "consensus",
     "synonym-augmentation",
     "word-at",
     "seat-joint-kl",
-    "attention-rp-by-f1",
     "attention-at-by-f1",
     "attention-iat-word-by-f1",
     "tempered-3.0",

@@ -364,11 +364,23 @@ def test_the_page_is_made_from_the_committed_records(bench: Any) -> None:
 
 HEADLINE = (
     "shifts [{less consensus 3-synonyms} less than vanilla's]",
-    "(95 % CI {less_interval consensus 3-synonyms}), and {less consensus 3-held-out} less under held-out synonyms",
+    "(95 % CI {less_interval consensus 3-synonyms}), and {less consensus 3-held-out} less under synonyms not seen",
+    "shifts {less word-at-groups 3-synonyms} and {less word-at-groups 3-held-out} less, at a quarter of the cost",
 )
+COMPARED = (
+    "| {change ROW 3-synonyms} | {change ROW 3-held-out} | {change ROW label-flip/3-synonyms} | "
+    "{difference ROW macro-f1} | {difference ROW macro-f1 hate} |"
+)
+"""A line of the table in docs/how-to/train-stable-classifier.md."""
 PASSAGES = {
     "README.md": (
         *HEADLINE,
+        "shift {change word-at-groups 3-synonyms} (3 synonyms of the table), {change word-at-groups 3-held-out} "
+        "(held-out synonyms); flips {change word-at-groups label-flip/3-synonyms} | two vanilla runs | "
+        "macro-F1 {difference word-at-groups macro-f1 hate} on hate speech",
+        "shift {change consensus-groups 3-synonyms}, {change consensus-groups 3-held-out}; "
+        "flips {change consensus-groups label-flip/3-synonyms} | eight vanilla runs | "
+        "macro-F1 {difference consensus-groups macro-f1 hate} on hate speech",
         "shift {change consensus 3-synonyms} (3 synonyms), {change consensus 3-held-out} (held-out synonyms)",
         "normalized entropy {coarse consensus normalized-entropy} |",
         "shift {change consensus-word-at 3-synonyms}, {change consensus-word-at 3-held-out} | thirteen vanilla runs | "
@@ -388,11 +400,18 @@ PASSAGES = {
     "docs/results/index.md": (
         "it falls by {less consensus 3-synonyms} with `consensus`",
         "by {less word-at 3-synonyms} with `word-at`",
+        "reversed: {less consensus 3-held-out} with `consensus`, {less word-at 3-held-out} with `word-at`",
+        "less than either, by {less word-at-groups 3-synonyms} and {less word-at-groups 3-held-out}",
+        "synonym groups {less word-at-groups 3-synonyms} and {less word-at-groups 3-held-out} |",
         "`consensus` shifts {less consensus 3-synonyms} less than vanilla, `word-at` {less word-at 3-synonyms} less; "
         "with unseen ones {less consensus 3-held-out} and {less word-at 3-held-out}",
         "flatter weights alone shift {flat_less consensus 3-synonyms} less",
     ),
     "docs/how-to/train-stable-classifier.md": (
+        f"| `word-at` with groups {COMPARED} 2 |".replace("ROW", "word-at-groups"),
+        f"| `consensus` with groups {COMPARED} 8 |".replace("ROW", "consensus-groups"),
+        f"| `word-at` {COMPARED} 2 |".replace("ROW", "word-at"),
+        f"| `consensus` with a table {COMPARED} 8 |".replace("ROW", "consensus"),
         "shifts {less consensus 3-synonyms} less under three synonyms of the training table, "
         "{less consensus 3-held-out} less under held-out synonyms and {less consensus noise} less under noise",
         "change {less consensus prediction-change/3-synonyms} less, students of different seeds differ "

@@ -91,14 +91,14 @@ def test_the_opening_has_the_numbers_of_the_records(records: Any, three: Any, fo
     sentences = [
         f"vanilla's label flips in {vanilla[0]} (counter-fitted table) and {vanilla[1]} (WordNet) of the texts.",
         f"Groups from both tables lower this to {both[0]} and {both[1]}, "
-        f"and with the training recommended below to {long[0]} and {long[1]}.",
+        f"and with the long student of `consensus` to {long[0]} and {long[1]}.",
         f"The gain is smaller under a table that was not used: {unused[0]} (groups from WordNet, counter-fitted "
         f"substitutions) and {unused[1]} (the reverse).",
         f"groups of both tables lower flips to between {bounds[0]} and {bounds[1]}, and linked groups to about "
         f"{(min(linked) + max(linked)) / 2:.2f}. Under WordNet substitutions, groups of both tables lower them to "
         f"between {bounds[2]} and {bounds[3]}.",
         f"in {float(times('long student').split()[0]):.1f} times vanilla's training time.",
-        "`word-at` ({:.1f} times; {} and {} flips)".format(
+        "`word-at` ({:.1f} times vanilla's training time; {} and {} flips)".format(
             float(times("word-at").split()[0]), *rates(("word-at", "both"))
         ),
         f"removing them changes the prediction {' and '.join(less)} less than with vanilla",

@@ -293,7 +293,7 @@ def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
     assert not missing("shortcuts", sentences)
     index = text_of("index")
     assert (
-        f"recovers {imdb['l2x-y']} of its predictions from the words; with random pretraining {imdb['pretrained-y']}"
-        in index
-    )
+        f"recovers only {imdb['l2x-y']} of its predictions (without reading it {imdb['l2x']}); "
+        f"with random pretraining {imdb['pretrained-y']}"
+    ) in index
     assert f"on Yelp {yelp['l2x-y']} and {yelp['pretrained-y']}" in index

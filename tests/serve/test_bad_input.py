@@ -204,6 +204,31 @@ def test_a_body_that_is_not_json_is_refused(send, content):
     check(send("POST", "/v1/predict", content=content, headers={"content-type": "application/json"}))
 
 
+@pytest.mark.parametrize("path", ["/v1/predict", "/v1/audit"])
+def test_an_object_with_many_keys_is_refused_before_each_of_them_is(send, path):
+    """A million messages would take a minute, and the server would not answer."""
+    content = json.dumps({f"key{i}": 1 for i in range(1000)}).encode()
+    answer = send("POST", path, content=content, headers={"content-type": "application/json"})
+    check(answer)
+    assert "has 1,000 keys" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "the body is not JSON: Expecting property name"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"k": ' + b"9" * 5000 + b"}", "the body is not JSON: "),
+        (b'{"texts": ["\\ud800"]}', "texts.0: Input should be a valid string"),
+    ],
+)
+def test_an_error_of_json_is_a_sentence_without_names_of_the_parser(send, content, message):
+    answer = send("POST", "/v1/audit", content=content, headers={"content-type": "application/json"})
+    check(answer)
+    assert answer.json()["error"]["code"] == "wrong-input"
+    assert message in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("path", GETS)
 def test_a_wrong_address_is_refused(send, path):
     check(send("GET", path))

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
+import threading
 import time
 from urllib.parse import urlsplit
 
@@ -189,14 +191,86 @@ def test_broken_http_is_answered_with_4xx_or_closed(address, connect, request_he
     assert answers(address)
 
 
+def pipelined(address: str, number: int) -> bytes:
+    return f"GET /healthz HTTP/1.1\r\nHost: {urlsplit(address).netloc}\r\n\r\n".encode() * number
+
+
+def test_a_few_pipelined_requests_are_answered_in_order(address, connect):
+    connection = connect()
+    connection.sendall(pipelined(address, 3) + b"GET /missing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    answer = b""
+    while part := connection.recv(65536):
+        answer += part
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200"] * 3 + [b"421"]
+
+
+def test_many_pipelined_requests_close_the_connection(address, connect):
+    """Each would be kept in memory."""
+    connection = connect()
+    connection.sendall(pipelined(address, 1000))
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(65536):
+            answer += part
+    assert answer.count(b"HTTP/1.1 200") <= connections.MOST_PIPELINED
+    assert answers(address)
+
+
+def test_headers_of_a_second_request_are_limited_while_the_first_is_answered(monkeypatch):
+    monkeypatch.setattr(connections, "LARGEST_HEAD", 10_000)
+    ended = threading.Event()
+
+    async def app(scope, receive, send):
+        while not ended.is_set():
+            await asyncio.sleep(0.01)
+
+    with running(app) as place, socket.create_connection(place, timeout=5) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n")
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            for number in range(10_000):
+                connection.sendall(b"X-%d: " % number + b"y" * 1000 + b"\r\n")
+        ended.set()
+
+
+def test_fields_behind_a_body_are_not_kept():
+    scopes = []
+
+    async def app(scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        scopes.append(scope)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    with running(app) as place, socket.create_connection(place, timeout=5) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n")
+        connection.sendall(b"Authorization: Bearer token\r\n" * 100 + b"\r\n")
+        received(connection)
+    assert [name for name, _ in scopes[0]["headers"]] == [b"host", b"transfer-encoding"]
+
+
+def test_a_refused_client_that_sends_its_whole_body_gets_the_answer(address, connect):
+    connection = connect()
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(head("http://evil.example", 2 << 20) + b"x" * (2 << 20))
+    assert received(connection).startswith(b"HTTP/1.1 421")
+
+
 class Recorder:
     """A transport that keeps what is written."""
 
     def __init__(self):
-        self.written, self.ended = [], ""
+        self.written, self.ended, self.unsent = [], "", 0
 
     def write(self, data):
+        assert not self.ended
         self.written.append(data)
+
+    def is_closing(self):
+        return self.ended != ""
+
+    def get_write_buffer_size(self):
+        return self.unsent
 
     def close(self):
         self.ended = "closed"
@@ -232,3 +306,29 @@ def test_a_connection_that_ends_writes_its_answer_unless_it_is_aborted(end, writ
 
     recorder = asyncio.run(run())
     assert (recorder.written, recorder.ended) == (written, {"close": "closed", "abort": "aborted"}[end])
+
+
+@pytest.mark.parametrize(("unsent", "end"), [(0, "closed"), (1, "aborted")])
+def test_a_closed_connection_whose_client_does_not_read_is_aborted(unsent, end, monkeypatch):
+    monkeypatch.setattr(connections, "STALL_SECONDS", 0.01)
+
+    async def run():
+        recorder = Recorder()
+        recorder.unsent = unsent
+        JoinedWrites(recorder, asyncio.get_running_loop()).close()
+        await asyncio.sleep(0.05)
+        return recorder.ended
+
+    assert asyncio.run(run()) == end
+
+
+def test_nothing_is_written_to_a_connection_that_the_client_has_closed():
+    async def run():
+        recorder = Recorder()
+        joined = JoinedWrites(recorder, asyncio.get_running_loop())
+        joined.write(b"answer")
+        recorder.close()
+        joined.flush()
+        return recorder.written
+
+    assert asyncio.run(run()) == []

@@ -1,7 +1,9 @@
 """Jobs: files and audits in the background, their progress, results and limits."""
 
 import asyncio
+import errno
 import io
+import shutil
 import stat
 import threading
 
@@ -133,6 +135,7 @@ def test_the_number_and_the_size_of_jobs_are_limited():
         (b"", "reviews.csv", {}, "empty"),
         (b"not parquet", "reviews.parquet", {}, "parquet"),
         (b"{", "reviews.jsonl", {}, "line 1"),
+        (b'{"text": "a", "other": "\\ud800"}', "reviews.jsonl", {}, "line 1, column 'other' contains '\\ud800'"),
     ],
 )
 def test_a_wrong_upload_is_refused_and_leaves_no_job(content, name, options, message):
@@ -296,3 +299,85 @@ def test_an_unknown_label_fails_the_audit_with_a_sentence():
             return await finished(client, answer.json(), state="failed")
 
     assert "'maybe'" in run(work())["message"]
+
+
+def test_files_that_disappear_while_their_size_is_counted_are_left_out(tmp_path, monkeypatch):
+    for name in ("stays", "goes"):
+        (tmp_path / name).write_bytes(b"1234")
+
+    def walk(folder):
+        yield folder, [], ["stays", "goes", "gone"]
+
+    monkeypatch.setattr(jobs_module.os, "walk", walk)
+    assert jobs_module.stored_bytes(tmp_path) == 8
+
+
+def test_a_deleted_folder_of_jobs_is_created_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    jobs = Jobs()
+    jobs.create("explain", "a.csv", "model")
+    shutil.rmtree(next(tmp_path.iterdir()))
+    assert jobs.create("explain", "b.csv", "model").folder.is_dir()
+    jobs.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def run_job(work, *, canceled: bool = False):
+    """A job that does this work, and is canceled meanwhile."""
+    jobs = Jobs()
+    job = jobs.create("explain", "a.csv", "model")
+
+    def call(job):
+        if canceled:
+            jobs.cancel(job)
+        work()
+
+    job.run(call)
+    jobs.close()
+    return job
+
+
+def fail(error):
+    raise error
+
+
+def test_a_full_disk_fails_the_job_with_a_sentence():
+    job = run_job(lambda: fail(OSError(errno.ENOSPC, "No space left on device")))
+    assert (job.state, job.message) == ("failed", jobs_module.FULL)
+
+
+def test_a_job_whose_files_were_deleted_is_canceled_without_a_message_of_the_server(monkeypatch):
+    messages = []
+    monkeypatch.setattr(jobs_module.LOGGER, "error", lambda *values, **_: messages.append(values))
+    job = run_job(lambda: fail(FileNotFoundError("upload.csv")), canceled=True)
+    assert (job.state, job.message, messages) == ("canceled", "", [])
+    job = run_job(lambda: fail(FileNotFoundError("upload.csv")))
+    assert (job.state, job.message, len(messages)) == ("failed", jobs_module.INTERNAL, 1)
+
+
+def test_the_files_of_a_canceled_job_that_waits_are_deleted_at_once():
+    jobs = Jobs()
+    job = jobs.create("explain", "a.csv", "model")
+    (job.folder / "upload.csv").write_bytes(CSV)
+    jobs.cancel(job)
+    assert list(job.folder.iterdir()) == []
+    jobs.close()
+
+
+@pytest.mark.parametrize("method", ["cancel", "delete"])
+def test_a_job_that_is_deleted_during_its_upload_is_unknown(method):
+    async def work():
+        async with client_of(served()) as client:
+
+            async def parts():
+                yield CSV
+                (job,) = (await client.get("/v1/jobs")).json()["jobs"]
+                address = f"/v1/jobs/{job['id']}"
+                await (client.delete(address) if method == "delete" else client.post(f"{address}/cancel", json={}))
+                yield b"4,a film\n"
+
+            return await upload(client, parts()), await client.get("/v1/jobs")
+
+    answer, left = run(work())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown-job")
+    assert left.json() == {"jobs": []}

@@ -1,6 +1,7 @@
 """Security of the server: each promise of docs/how-to/workbench.md has a test here, or in test_server.py."""
 
 import asyncio
+import gzip
 import hmac
 import os
 import signal
@@ -118,6 +119,27 @@ def test_requests_of_other_origins_are_refused_with_every_method(method, headers
         assert answer.json()["error"]["code"] == "foreign-origin"
 
 
+@pytest.mark.parametrize("name", ["host", "origin", "content-type", "authorization"])
+def test_a_repeated_header_is_refused(name):
+    own = {"host": HOST, "origin": f"http://{HOST}", "content-type": "application/json", "authorization": "Bearer x"}
+    headers = [*own.items(), (name, own[name])]
+    answer = run(request("POST", "/v1/predict", headers=headers, content=b'{"texts": ["a"]}'))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "repeated-header")
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost.:8000", "127.0.0.1.:8000", "127.1:8000", "[::ffff:127.0.0.1]:8000", HOST + "@evil"]
+)
+def test_other_spellings_of_the_name_are_refused(host):
+    assert run(request("GET", "/v1/models", headers={"host": host})).status_code == 421
+
+
+def test_a_compressed_body_is_refused():
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    answer = run(request("POST", "/v1/predict", headers=headers, content=gzip.compress(b'{"texts": ["a"]}')))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "content-encoding")
+
+
 def test_no_answer_allows_other_origins_to_read_it():
     answer = run(request("GET", "/v1/models", headers={"origin": "https://evil.example"}))
     assert not [name for name in answer.headers if name.startswith("access-control-")]
@@ -198,7 +220,7 @@ def test_an_internal_error_is_answered_and_printed_without_escape_sequences(monk
     monkeypatch.setattr(ServedModel, "predict", fail)
     monkeypatch.setattr("steadygaze.serve.job_api.run_audit_job", fail)
     with live_server(served(), data=DATA) as address:
-        answer = httpx.post(f"{address}/v1/predict", json={"texts": ["a"]})
+        answer = httpx.post(f"{address}/v1/predict", json={"texts": ["a", "b"]})
         job = httpx.post(f"{address}/v1/audit", json={}).json()
         while job["state"] in ("waiting", "running"):
             job = httpx.get(f"{address}/v1/jobs/{job['id']}").json()
@@ -207,6 +229,7 @@ def test_an_internal_error_is_answered_and_printed_without_escape_sequences(monk
     assert (job["state"], "see the messages" in job["message"]) == ("failed", True)
     printed = capfd.readouterr().err
     assert printed.count("secret of the server") >= 2
+    assert "never retrieved" not in printed
     assert "\x1b" not in printed
     assert "\x9b" not in printed
 

@@ -1,6 +1,7 @@
 """The server: answers of the API, refusals, batches, and what a browser may do with its pages."""
 
 import asyncio
+import gc
 import json
 import math
 import threading
@@ -347,6 +348,25 @@ def test_a_call_that_takes_too_long_ends_and_its_other_texts_are_not_computed():
 
     asyncio.run(run())
     assert computed == ["first"]
+
+
+def test_a_call_whose_texts_all_fail_leaves_no_error_that_nobody_has_asked_for():
+    problems = []
+
+    def work(kind, items):
+        raise UserError("not possible")
+
+    async def run():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context["message"]))
+        models = Models([served()])
+        models.batcher = Batcher(work)
+        with pytest.raises(UserError):
+            await models.call("x", ["first", "second", "third"])
+        await models.batcher.close()
+        gc.collect()
+
+    asyncio.run(run())
+    assert problems == []
 
 
 def test_a_busy_model_and_a_late_one_have_their_own_answers(monkeypatch):

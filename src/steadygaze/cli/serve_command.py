@@ -141,7 +141,6 @@ def uvicorn_server(app: Any) -> Any:
         log_config=LOGGING,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,
-        h11_max_incomplete_event_size=64 << 10,
         server_header=False,
     )
     return uvicorn.Server(config)

@@ -12,6 +12,7 @@ Files are read in chunks of rows: memory does not grow with the file.
 The standard library reads jsonl: Arrow would infer the type of a column from its first block and lose line numbers.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -241,9 +242,25 @@ def _cells(batch: Any, names: Sequence[str], file: str, row: int) -> dict[str, l
         raise UserError(f"{file} is not UTF-8: a string in the {len(batch)} rows from {row} on is invalid.") from None
 
 
-def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield nonempty lines with their numbers."""
-    return ((number, _object(line, number, path.name)) for number, line in read_lines(path) if line.strip())
+def json_rows(path: Path, *, all_encodable: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield nonempty lines with their numbers; `all_encodable`: all columns will be written to another file."""
+    for number, line in read_lines(path):
+        if line.strip():
+            row = _object(line, number, path.name)
+            if all_encodable and "\\ud" in line.lower():
+                _check_characters(row, f"{path.name}, line {number}")
+            yield number, row
+
+
+def _check_characters(row: dict[str, Any], line: str) -> None:
+    for name, cell in row.items():
+        try:
+            json.dumps([name, cell], ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise UserError(
+                f"{line}, column {name!r} contains {half!r}, half of a surrogate pair, which is not a character."
+            ) from None
 
 
 def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
@@ -290,7 +307,7 @@ def column_types(path: Path, chunk: int) -> dict[str, Any]:
     suffix = path.suffix.lower()
     types: dict[str, Any] = {}
     if suffix == ".jsonl":
-        numbered = json_rows(path)
+        numbered = json_rows(path, all_encodable=True)
         while part := [row for _, row in islice(numbered, chunk)]:
             for name in dict.fromkeys(key for row in part for key in row):
                 types[name] = _common_type(types.get(name, pa.null()), [row.get(name) for row in part])

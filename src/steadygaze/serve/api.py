@@ -2,15 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
 import orjson
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.core.untrusted_files import reason
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.audit_job import guard
@@ -22,6 +24,8 @@ MOST_CHARACTERS = 20_000
 """Of one text."""
 MOST_TEXTS = 256
 """Of one request."""
+MOST_KEYS = 100
+"""Of one object of a request: each unknown key costs a message."""
 SECONDS = 60.0
 """After which a request is given up."""
 
@@ -136,8 +140,10 @@ class Models:
         futures: list[asyncio.Future[Any]] = []
 
         def expire() -> None:
-            pending = (future for future in futures if not future.done())
-            next(pending).set_exception(TimeoutError())  # the one that is awaited
+            for future in futures:
+                if not future.done():  # the first one is awaited
+                    future.set_exception(TimeoutError())
+                    return
 
         timer = None
         try:
@@ -150,7 +156,8 @@ class Models:
             if timer is not None:
                 timer.cancel()
             for future in futures:  # if one fails, the others are not computed
-                future.cancel()
+                if not future.cancel() and not future.cancelled():
+                    future.exception()  # asyncio prints errors that nobody has asked for
 
     async def explain(
         self, request: ExplainRequest | ShiftRequest | Choice, inputs: Sequence[Any]
@@ -212,7 +219,43 @@ PROBLEM_ANSWERS: dict[int | str, dict[str, Any]] = {
         504: "The model needs too long",
     }.items()
 }
-router = APIRouter(prefix="/v1", responses=PROBLEM_ANSWERS)
+
+
+class JsonRequest(Request):
+    """A request whose errors of JSON are sentences, and whose objects have few keys."""
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = _parsed(await self.body())
+        return self._json
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body, object_pairs_hook=_object)
+    except RecursionError:
+        raise HTTPException(400, "the body is nested too deeply") from None
+    except ValueError as error:  # also: not UTF-8, or too many digits
+        raise HTTPException(400, f"the body is not JSON: {reason(error)}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MOST_KEYS:
+        raise HTTPException(400, f"an object of the body has {len(pairs):,} keys: send the documented ones")
+    return dict(pairs)
+
+
+class JsonRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handle_json
+
+
+router = APIRouter(prefix="/v1", responses=PROBLEM_ANSWERS, route_class=JsonRoute)
 Answer = Mapping[str, Any]
 
 

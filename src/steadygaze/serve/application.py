@@ -1,6 +1,7 @@
 """The application: API, page, health and metrics; errors as JSON with a code and a sentence."""
 
 import asyncio
+import re
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from steadygaze.core import __version__
@@ -29,6 +31,9 @@ from steadygaze.serve.security import BUSY, REFUSED, TOO_LARGE, TOO_SLOW, Access
 from steadygaze.serve.served_models import ServedData, ServedModel
 
 STATIC = Path(__file__).parent / "static"
+WRONG_INPUT = "wrong-input"
+UNION_MEMBER = re.compile(r"(constrained-|list\[)")
+"""Names that pydantic gives to the forms of a field with several, as text and pair."""
 PROBLEMS = {
     404: ("not-found", "there is no such page"),
     408: TOO_SLOW,
@@ -93,8 +98,13 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body")
-        return problem(400, "wrong-input", f"{place or 'the body'}: {first['msg']}")
+        place = ".".join(str(part) for part in first["loc"] if part != "body" and not UNION_MEMBER.match(str(part)))
+        return problem(400, WRONG_INPUT, f"{place or 'the body'}: {first['msg']}")
+
+    @app.exception_handler(ClientDisconnect)
+    async def disconnected(request: Request, error: ClientDisconnect) -> Response:
+        """Nobody receives it."""
+        return problem(400, WRONG_INPUT, "the client has closed the connection")
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> Response:
@@ -112,7 +122,8 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         status = request.scope.get(REFUSED, error.status_code)
-        answer = problem(status, *PROBLEMS.get(status, ("error", str(error.detail))))
+        code = WRONG_INPUT if status == 400 else "error"
+        answer = problem(status, *PROBLEMS.get(status, (code, str(error.detail))))
         if status == 405:
             answer.headers["Allow"] = ", ".join(_methods(app, request.url.path))
         return answer

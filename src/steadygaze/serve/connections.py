@@ -1,16 +1,13 @@
 """BoundedProtocol: connections of uvicorn, at most MOST_CONNECTIONS, with limits of time and size for the headers.
 
-A client that does not read its answer is closed as well.
+A client that does not read its answer is closed as well.  So is one that sends many requests before their answers:
+uvicorn would keep all of them in memory.
 """
 
 import asyncio
-from importlib.util import find_spec
 from typing import Any
 
-if find_spec("httptools") is not None:  # the parser in C needs half the time
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
-else:
-    from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_CONNECTIONS = 512
 """Open connections; further ones are closed at once.  A process may often open only 1024 files."""
@@ -22,6 +19,12 @@ LONG_PART = 4 << 10
 """Bytes of a part of an answer that is not kept for the next one."""
 LARGEST_HEAD = 64 << 10
 """Bytes of the headers of a request."""
+MOST_PIPELINED = 32
+"""Requests of a connection that wait for the answers of earlier ones; browsers send none of this kind."""
+
+
+class TooManyPipelined(Exception):
+    """Ends the parser, which answers 400 and closes the connection."""
 
 
 class JoinedWrites:
@@ -46,18 +49,22 @@ class JoinedWrites:
         if self._parts:
             data = b"".join(self._parts)
             self._parts.clear()
-            self._transport.write(data)
+            if not self._transport.is_closing():
+                self._transport.write(data)
 
     def close(self) -> None:
+        """Close after the answer is sent; a client that does not read it is closed after STALL_SECONDS."""
         self.flush()
         self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self._loop.call_later(STALL_SECONDS, self._transport.abort)
 
     def abort(self) -> None:
         self._parts.clear()
         self._transport.abort()
 
 
-class BoundedProtocol(Protocol):
+class BoundedProtocol(HttpToolsProtocol):
     """A connection."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -65,6 +72,8 @@ class BoundedProtocol(Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._head = 0
+        """Bytes of incomplete headers."""
+        self._in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= MOST_CONNECTIONS:
@@ -80,14 +89,33 @@ class BoundedProtocol(Protocol):
             super().data_received(data)
             self._watch_headers()
 
+    def on_message_begin(self) -> None:
+        self._head, self._in_head = 0, True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; fields behind a body in chunks are ignored, because their number has no limit."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if len(self.pipeline) >= MOST_PIPELINED:
+            raise TooManyPipelined
+        super().on_headers_complete()
+
     def _watch_headers(self) -> None:
-        """Start the clock while the headers of a request are incomplete, and stop it when they are complete."""
+        """Start the clock while the headers of a request are incomplete, and stop it when they are complete.
+
+        The rest of a body whose request has been refused is read until then: the client gets its answer.
+        """
         cycle: Any = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if not self._in_head:
             self._head = 0
-            self._stop_clock()
-        elif self._head > LARGEST_HEAD:
+        if self._head > LARGEST_HEAD:
             self.transport.abort()
+        elif cycle is not None and not cycle.response_complete:
+            self._stop_clock()
         elif self._deadline is None:
             self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
 

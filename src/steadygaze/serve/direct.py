@@ -14,6 +14,8 @@ from steadygaze.serve.security import EARLIER, REFUSED, App, Message, Receive, S
 
 Handler = Callable[[Any], Awaitable[Any]]
 """Validated body -> response."""
+LARGEST = 1 << 20
+"""Bytes of a body that is answered directly: a larger one would be read twice if it is wrong."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class DirectAnswers:
             return
         messages: list[Message] = []
         body = await _body(scope, receive, messages)
-        if body is not None:
+        if body is not None and len(body) <= LARGEST:
             form, handle = route
             try:
                 response = await handle(form.model_validate_json(body))

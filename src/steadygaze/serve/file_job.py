@@ -15,7 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.tables import READERS
 from steadygaze.report.page import DRAWN, write_explanations
 from steadygaze.results.explanation import Explanation
-from steadygaze.serve.jobs import Job
+from steadygaze.serve.jobs import Job, stored_bytes
 from steadygaze.serve.upload_size import check_size
 
 BATCH = 32
@@ -62,8 +62,7 @@ class Tables:
     def write(self, part: int, rows: Sequence[Row]) -> None:
         for table in self.parts:
             table.write(part, rows)
-        written = sum(path.stat().st_size for path in self.parts[0].folder.parent.rglob("*") if path.is_file())
-        if written > MOST_WRITTEN:
+        if stored_bytes(self.parts[0].folder.parent) > MOST_WRITTEN:
             raise UserError(f"the results exceed {MOST_WRITTEN >> 20:,} MiB: split the file")
 
     def merge(self) -> None:

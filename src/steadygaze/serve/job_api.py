@@ -20,6 +20,7 @@ from steadygaze.serve.api import (
     PROBLEM_ANSWERS,
     WHOLE,
     Answer,
+    JsonRoute,
     Models,
     Name,
     Pair,
@@ -32,7 +33,7 @@ from steadygaze.serve.api import (
 from steadygaze.serve.audit_job import AuditResult, run_audit_job
 from steadygaze.serve.batching import Busy
 from steadygaze.serve.file_job import check_upload, explain_file, upload_path
-from steadygaze.serve.jobs import FINISHED, Job, Jobs, TooManyJobs
+from steadygaze.serve.jobs import FINISHED, Job, Jobs, TooManyJobs, UnknownJob
 from steadygaze.serve.served_models import ServedModel
 
 MOST_AUDITED = 5000
@@ -74,7 +75,7 @@ class AuditBody(StrictModel):
     threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
-router = APIRouter(prefix="/v1", responses=PROBLEM_ANSWERS)
+router = APIRouter(prefix="/v1", responses=PROBLEM_ANSWERS, route_class=JsonRoute)
 
 
 def jobs_of(request: Request) -> Jobs:
@@ -139,8 +140,11 @@ async def explain_upload(
         await _store(request, path)
         source = Source(path, tuple(text), drop_empty)
         await asyncio.to_thread(check_upload, source, served.adapter.pair)
-    except BaseException:
+    except BaseException as error:
+        is_deleted = job.stop.is_set()
         jobs.remove(job)
+        if is_deleted and isinstance(error, OSError | UserError):  # its files are gone
+            raise UnknownJob("the job was canceled during the upload") from None
         raise
     loop = asyncio.get_running_loop()
     kind = "explain", served.name, explainer, target, "word"

@@ -5,12 +5,15 @@ which is removed at shutdown; DELETE removes those of one job.  Names of uploade
 have names of the server.
 """
 
+import errno
+import os
 import secrets
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +29,8 @@ MOST_STORED = 2 << 30
 NAME = 100
 """Longest shown file name."""
 INTERNAL = "the job failed: see the messages of the server"
+FULL = "the disk of the server is full: delete a job, and start this one again"
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 State = Literal["waiting", "running", "done", "failed", "canceled"]
 FINISHED = ("done", "failed", "canceled")
@@ -84,13 +89,19 @@ class Job:
         try:
             self.result = work(self)
             self.state = "done"
-        except Canceled:
-            self._end("canceled")
-        except UserError as error:
-            self._end("failed", str(error))
-        except BaseException:
-            LOGGER.exception("job %s failed", self.id)
-            self._end("failed", INTERNAL)
+        except BaseException as error:
+            if self.stop.is_set():  # also: the files of a deleted job are missing
+                self._end("canceled")
+            else:
+                self._end("failed", self._reason(error))
+
+    def _reason(self, error: BaseException) -> str:
+        if isinstance(error, UserError):
+            return str(error)
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            return FULL
+        LOGGER.error("job %s failed", self.id, exc_info=error)
+        return INTERNAL
 
     def _end(self, state: State, message: str = "") -> None:
         """End without a result."""
@@ -99,12 +110,23 @@ class Job:
 
 
 def remove_files(folder: Path) -> None:
-    """Empty the folder of a job that has no result."""
-    for path in folder.glob("*"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    """Empty the folder of a job that has no result; another thread may delete it."""
+    with suppress(FileNotFoundError):
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def stored_bytes(folder: Path) -> int:
+    """Bytes of all files; jobs may delete files and folders at the same time."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += os.lstat(os.path.join(place, name)).st_size
+    return size
 
 
 Work = Callable[[Job], Any]
@@ -122,6 +144,8 @@ class Jobs:
     def create(self, kind: Literal["explain", "audit"], name: str, model: str) -> Job:
         """A job with a folder of its own; `start` or `remove` it."""
         self.check_space()
+        if not self._folder.is_dir():  # programs that clean the folder of temporary files may delete it
+            self._folder = Path(tempfile.mkdtemp(prefix="steadygaze-"))
         job = Job(kind, one_line(name, NAME), model, Path(tempfile.mkdtemp(dir=self._folder)))
         self._jobs[job.id] = job
         return job
@@ -129,8 +153,7 @@ class Jobs:
     def check_space(self) -> None:
         if len(self._jobs) >= self._most:
             raise TooManyJobs(f"the server keeps {self._most} jobs: delete one of them first")
-        stored = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        if stored >= self._most_stored:
+        if stored_bytes(self._folder) >= self._most_stored:
             raise TooManyJobs(f"the files of the jobs exceed {self._most_stored >> 20} MiB: delete a job first")
 
     def start(self, job: Job, work: Work) -> None:
@@ -147,6 +170,7 @@ class Jobs:
     def cancel(self, job: Job) -> None:
         job.stop.set()
         if job.state == "waiting":
+            remove_files(job.folder)
             job.state = "canceled"
 
     def remove(self, job: Job) -> None:

@@ -117,6 +117,8 @@ class SecurityMiddleware:
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         """Status, code and sentence; None: the request may pass."""
         path, method = scope["path"], scope["method"]
+        if len(headers) < len(scope["headers"]) and _is_ambiguous(scope):
+            return 400, "repeated-header", "send Host, Origin, Content-Type and Authorization only once"
         if headers.get("host", "") not in self.access.hosts:
             return 421, "unknown-host", "this server does not answer for the name in Host; use the printed address"
         if not self._within_rate((scope.get("client") or ("",))[0]):
@@ -125,7 +127,9 @@ class SecurityMiddleware:
             return 403, "foreign-origin", "requests of pages of other servers are refused"
         if method == "POST" and not _is_accepted(headers):
             return 415, "content-type", f"send one of the content types {', '.join(CONTENT_TYPES)}"
-        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > largest(path):
+        if headers.get("content-encoding", "identity") != "identity":
+            return 415, "content-encoding", "send the body without compression"
+        if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > largest(path):
             return 413, *TOO_LARGE
         if path.startswith(("/v1/", "/metrics")) and not self._has_token(headers):
             return 401, "token", "this server needs its token: send the header Authorization: Bearer TOKEN"
@@ -151,6 +155,12 @@ class SecurityMiddleware:
             self.buckets.clear()
         self.buckets[client] = (max(left - 1, 0.0), now)
         return left >= 1
+
+
+def _is_ambiguous(scope: Scope) -> bool:
+    """Whether a header that decides about access is repeated: another program may read the first value."""
+    names = [name.lower() for name, _ in scope["headers"]]
+    return any(names.count(name) > 1 for name in (b"host", b"origin", b"content-type", b"authorization"))
 
 
 def _is_accepted(headers: dict[str, str]) -> bool:

@@ -22,7 +22,7 @@ LOGGING: dict[str, Any] = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "safe", "stream": "ext://sys.stderr"}},
     "loggers": {
         name: {"handlers": ["stderr"], "level": "WARNING", "propagate": False}
-        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", LOGGER.name)
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", LOGGER.name)
     },
 }
 """Configuration of the logging of uvicorn."""

@@ -136,6 +136,33 @@ def test_a_client_that_goes_away_in_the_middle_of_a_body_harms_nobody(address, c
     assert answers(address)
 
 
+def test_the_texts_of_a_client_that_has_gone_are_not_computed():
+    computed, go = [], threading.Event()
+    go.set()
+
+    def slow(texts):
+        computed.extend(texts)
+        go.wait(5)
+        return [[0.5, 0.5]] * len(texts)
+
+    with live_server(served(function=slow)) as address:
+        go.clear()  # loading the model has called it
+        place = urlsplit(address)
+        bodies = [json.dumps({"texts": [text]}).encode() for text in ("first", "second")]
+        sockets = [socket.create_connection((place.hostname, place.port), timeout=5) for _ in bodies]
+        for connection, body in zip(sockets, bodies, strict=True):
+            connection.sendall(head(address, len(body)) + body)
+            time.sleep(0.1)
+        sockets[1].close()
+        time.sleep(0.1)
+        go.set()
+        assert received(sockets[0]).startswith(b"HTTP/1.1 200")
+        assert answers(address)
+        sockets[0].close()
+    assert "first" in computed
+    assert "second" not in computed
+
+
 def test_a_client_that_never_stops_sending_headers_is_cut_off(address, connect):
     connection = connect()
     with pytest.raises(ConnectionError):  # noqa: PT012
@@ -221,6 +248,7 @@ def test_headers_of_a_second_request_are_limited_while_the_first_is_answered(mon
     ended = threading.Event()
 
     async def app(scope, receive, send):
+        assert scope["type"] == "http"  # uvicorn then leaves out the start-up of the application
         while not ended.is_set():
             await asyncio.sleep(0.01)
 
@@ -236,6 +264,7 @@ def test_fields_behind_a_body_are_not_kept():
     scopes = []
 
     async def app(scope, receive, send):
+        assert scope["type"] == "http"
         while (await receive()).get("more_body"):
             pass
         scopes.append(scope)

@@ -1,16 +1,17 @@
 """The OpenAPI document describes what the server does: requests of every kind, made by Schemathesis."""
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
 from estimator.tiny import fitted
-from serve.serving import DATA, SYNONYMS, live_server, served
+from serve.serving import DATA, HOST, SYNONYMS, client_of, live_server, served
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.serve.security import Access
 from steadygaze.serve.served_models import ServedModel
 
-pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 CONFIG = """
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", 401, 403, 404, 409, 422, 429]  # 422: not possible with this model
@@ -18,8 +19,20 @@ negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 409, 413, 
 """
 
 
+@pytest.mark.parametrize("token", [None, "0123456789abcdef0123"])
+def test_the_document_names_the_token_if_the_server_has_one(token):
+    async def document():
+        async with client_of(access=Access(frozenset([HOST]), token)) as client:
+            return (await client.get("/v1/openapi.json", headers={"authorization": f"Bearer {token}"})).json()
+
+    result = asyncio.run(document())
+    assert result.get("security") == (None if token is None else [{"token": []}])
+    assert ("securitySchemes" in result["components"]) == (token is not None)
+
+
 @pytest.mark.slow
 def test_schemathesis_has_no_finding(tmp_path):
+    pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
     words = ServedModel("words", as_adapter(fitted()), SYNONYMS)
     with live_server(served(), words, data=DATA) as address:

@@ -17,7 +17,7 @@ from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher
-from steadygaze.serve.security import EARLIER
+from steadygaze.serve.security import EARLIER, GONE, current_scope
 from steadygaze.serve.served_models import ServedData, ServedModel, shift
 
 MOST_CHARACTERS = 20_000
@@ -139,10 +139,10 @@ class Models:
         """One result for each text; texts of several requests are processed together."""
         futures: list[asyncio.Future[Any]] = []
 
-        def expire() -> None:
+        def end(error: Exception) -> None:
             for future in futures:
                 if not future.done():  # the first one is awaited
-                    future.set_exception(TimeoutError())
+                    future.set_exception(error)
                     return
 
         timer = None
@@ -150,7 +150,9 @@ class Models:
             for item in inputs:
                 futures.append(self.batcher.submit(kind, item))
             if seconds is not None:  # cheaper than asyncio.timeout
-                timer = asyncio.get_running_loop().call_later(self.seconds, expire)
+                timer = asyncio.get_running_loop().call_later(self.seconds, end, TimeoutError())
+            if (scope := current_scope.get()) is not None:
+                scope.setdefault(GONE, []).append(end)
             return [await future for future in futures]
         finally:
             if timer is not None:

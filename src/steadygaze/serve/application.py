@@ -68,6 +68,8 @@ def application(models: Sequence[ServedModel], access: Access, data: ServedData 
     app.include_router(router)
     app.include_router(job_router)
     _add_errors(app)
+    if access.token is not None:
+        _describe_token(app)
     count = _add_metrics(app, served)
     _add_pages(app)
     handlers: dict[str, tuple[type[BaseModel], Handler]] = {
@@ -127,6 +129,19 @@ def _add_errors(app: FastAPI) -> None:
         if status == 405:
             answer.headers["Allow"] = ", ".join(_methods(app, request.url.path))
         return answer
+
+
+def _describe_token(app: FastAPI) -> None:
+    """State in the OpenAPI document that every request needs the token."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:

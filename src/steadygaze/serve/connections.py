@@ -7,7 +7,10 @@ uvicorn would keep all of them in memory.
 import asyncio
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from steadygaze.serve.security import GONE
 
 MOST_CONNECTIONS = 512
 """Open connections; further ones are closed at once.  A process may often open only 1024 files."""
@@ -142,3 +145,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_stall()
         if self.transport is not None:
             super().connection_lost(exc)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Do not compute what nobody receives."""
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            for end in cycle.scope.get(GONE, ()):
+                end(ClientDisconnect())

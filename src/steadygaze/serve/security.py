@@ -17,6 +17,7 @@ import hmac
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,10 @@ REFUSED = "steadygaze.refused"
 """Key of the scope: the status with which a body was refused."""
 EARLIER = "steadygaze.error"
 """Key of the scope: an error that is still to be answered."""
+GONE = "steadygaze.gone"
+"""Key of the scope: what is called with an error when the client has closed the connection."""
+current_scope: ContextVar[Scope | None] = ContextVar("current_scope", default=None)
+"""The request of this task."""
 PAUSE, UPLOAD_TIME = 20.0, 600.0
 """Seconds between two parts of a body, and of a whole body."""
 CONTENT_TYPES = ("application/json", "text/csv", "application/octet-stream")
@@ -109,6 +114,7 @@ class SecurityMiddleware:
             await _answer(protected_send, *refusal)
             return
         body = Body(self, scope, receive)
+        current_scope.set(scope)
         try:
             await self.app(scope, body.receive, protected_send)
         finally:

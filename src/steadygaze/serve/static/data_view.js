@@ -3,6 +3,8 @@
 import { element, fillSelect, guarded, modelNamed, rememberInAddress, request, say, state } from "./page.js";
 import { refreshJobs, showJobs } from "./job_list.js";
 
+const LARGEST = 256 * 1024 * 1024; // bytes that the server accepts
+
 export async function updateData() {
   rememberInAddress();
   say("Choose a file.");
@@ -23,6 +25,10 @@ async function explainFile(event) {
   if (!file) {
     say("Choose a file first.", true);
     element("file").focus();
+    return;
+  }
+  if (file.size > LARGEST) {
+    say("The file has more than 256 MiB. Split it.", true);
     return;
   }
   const model = modelNamed(element("data-model").value);

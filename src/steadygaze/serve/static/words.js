@@ -99,7 +99,7 @@ function drawProbabilities({ before, after }) {
     value.setAttribute("aria-label", `probability of ${label}`);
     const name = make("th", { scope: "row", textContent: label, className: String(after.label) === label ? "label" : "" });
     const was = before.probabilities[label];
-    const change = state.versions.length > 1 && was !== undefined ? ` (${signed(probability - was)})` : "";
+    const change = state.versions.length > 1 && was !== undefined ? ` (${signed(probability - was)} points)` : "";
     return make("tr", {}, name, make("td", {}, value),
       make("td", { className: "number", textContent: `${percent(probability)}${change}` }));
   });

@@ -369,6 +369,20 @@ def test_a_call_whose_texts_all_fail_leaves_no_error_that_nobody_has_asked_for()
     assert problems == []
 
 
+def test_a_request_that_is_canceled_by_the_end_of_the_server_has_its_own_answer(monkeypatch):
+    async def run():
+        app = application([served()], Access(frozenset([HOST])))
+        monkeypatch.setattr(app.app.app.state.models.batcher, "submit", lambda *_: asyncio.Future())
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
+            task = asyncio.create_task(client.post("/v1/predict", json={"texts": ["a"]}))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            return await task
+
+    answer = asyncio.run(run())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+
+
 def test_a_busy_model_and_a_late_one_have_their_own_answers(monkeypatch):
     monkeypatch.setattr("steadygaze.serve.batching.Batcher.submit", lambda *_: (_ for _ in ()).throw(Busy()))
     answer = post("predict", {"texts": ["a"]})

@@ -37,6 +37,7 @@ MOST_IN_FLIGHT = 512 << 20
 UPLOADS = "/v1/explain-file"
 TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB, or a file {MOST_UPLOADED >> 20} MiB"
 BUSY = "busy", "too many requests are waiting: try again in a second"
+STOPPING = "stopping", "the server is being stopped: send the request again when it runs"
 TOO_SLOW = "too-slow", "the request arrives too slowly: send it again"
 REFUSED = "steadygaze.refused"
 """Key of the scope: the status with which a body was refused."""
@@ -100,10 +101,12 @@ class SecurityMiddleware:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
-        start = time.perf_counter()
+        start, is_answered = time.perf_counter(), False
 
         async def protected_send(message: Message) -> None:
+            nonlocal is_answered
             if message["type"] == "http.response.start":
+                is_answered = True
                 cache = NO_CACHE if scope["path"].startswith("/static/") else NO_STORE
                 message["headers"] = [*message.get("headers", ()), *OWN_HEADERS, cache]
                 self.count(scope, message["status"], time.perf_counter() - start)
@@ -117,6 +120,9 @@ class SecurityMiddleware:
         current_scope.set(scope)
         try:
             await self.app(scope, body.receive, protected_send)
+        except asyncio.CancelledError:  # the server ends, and has waited for this request
+            if not is_answered:
+                await _answer(protected_send, 503, *STOPPING)
         finally:
             self.in_flight -= body.counted
 

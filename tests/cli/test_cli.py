@@ -94,9 +94,9 @@ def test_the_next_audit_of_train_is_a_complete_command(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [f"a {word} film {i},{word}" for i in range(15) for word in ("bad", "good")]
-    (tmp_path / "my films.csv").write_text("\n".join(["message,the outcome", *rows]))
-    columns = ("--text", "message", "--label", "the outcome")
+    rows = [f"a {word} film {i},{word},{word}" for i in range(15) for word in ("bad", "good")]
+    (tmp_path / "my films.csv").write_text("\n".join(["message,the outcome,why", *rows]))
+    columns = ("--text", "message", "--label", "the outcome", "--rationales", "why")
     share = ("--test-share", "0.2", "--test-out", "held out.csv")
     ended = run("train", "my films.csv", "--out", "model", *columns, *share, *QUICK)
     assert ended.code == 0, ended.err

@@ -10,7 +10,9 @@ import commands
 import steadygaze as sg
 from steadygaze.cli.application import import_modules
 from steadygaze.core.errors import UserError
+from steadygaze.core.settings import settings
 from steadygaze.techniques import TECHNIQUES, own_techniques
+from steadygaze.techniques.technique import Technique
 
 MODULE = """
 from torch.nn.functional import cross_entropy
@@ -103,6 +105,78 @@ def test_a_missing_module_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "path", [*sys.path])
     with pytest.raises(UserError, match="--import no_such_module: No module named"):
         import_modules(["no_such_module"])
+
+
+def test_the_file_name_of_a_module_is_accepted(module):
+    module()
+    assert import_modules(["own_penalty.py"]) == ["own_penalty"]
+
+
+def test_the_printed_commands_import_the_module(module):
+    from steadygaze.audit.commands import rerun_command
+    from steadygaze.audit.loaded_audit import recorded_settings
+    from steadygaze.results.tuning import Trial
+    from steadygaze.study.tune import train_command
+    from steadygaze.study.tune_config import TuneConfig
+
+    module()
+    trial = Trial(0, {"factor": 2.0}, 0, "complete")
+    own, built_in = (
+        train_command(TuneConfig(data="sst2", technique=name), trial) for name in ("own-penalty", "vanilla")
+    )
+    assert own[own.index("--import") + 1] == "own_penalty"
+    assert "--import" not in built_in
+    settings = {"model": "m", "data": "sst2", "imports": ("own_penalty",)}
+    assert rerun_command(settings)[-2:] == ("--import", "own_penalty")
+    assert recorded_settings(settings) == settings
+    assert "imports" not in recorded_settings({**settings, "imports": ()})
+
+
+def test_commands_that_can_train_import_the_module(module, capsys: pytest.CaptureFixture[str]):
+    module()
+    for number, command in enumerate(
+        (
+            ("list", "techniques"),
+            ("audit", "no-model", "--data", "no.csv"),
+            ("compare", "no.csv", "--techniques", "vanilla,own-penalty", "--out", "c"),
+            ("tune", "no.csv", "--technique", "own-penalty", "--out", "t"),
+        )
+    ):
+        Path(f"register_{number}.py").write_text(f"from pathlib import Path\nPath('imported-{number}').touch()\n")
+        commands.run(capsys, *command, "--import", f"register_{number}")
+        assert Path(f"imported-{number}").exists(), command
+
+
+def test_a_value_outside_its_limits_is_a_user_error():
+    from steadygaze.techniques.word_at import WordAT
+
+    with pytest.raises(UserError, match=r"setting 'epsilon': found -1; it should be greater than or equal to 0"):
+        WordAT(epsilon=-1)
+    with pytest.raises(UserError, match=r"unknown setting 'epsilom': did you mean 'epsilon'"):
+        WordAT(epsilom=1)
+
+
+def test_a_class_without_loss_or_decorator_names_the_fix(module, monkeypatch: pytest.MonkeyPatch):
+    @settings
+    class NoLoss(Technique):
+        """No loss."""
+
+    class Undecorated(Technique):
+        """No decorator."""
+
+        factor: float = 1.0
+
+        def loss(self, model, batch, context):
+            return {}
+
+    module()
+    with pytest.raises(UserError, match=r"technique NoLoss has no loss: define loss\(self, model, batch, context\)"):
+        NoLoss()
+    with pytest.raises(UserError, match=r"factor of the technique Undecorated.*put @settings above the class"):
+        Undecorated()
+    TECHNIQUES["own-undecorated"] = Undecorated
+    with pytest.raises(UserError, match="put @settings above the class"):
+        sg.TextClassifier(technique="own-undecorated", settings={"factor": 2.0}).fit(TEXTS, LABELS)
 
 
 @pytest.mark.slow

@@ -51,19 +51,21 @@ from steadygaze.audit.protocols.interlocking import (
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, not_comparable
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
+from steadygaze.audit.retraining import check_vocabulary, read_train, trainable
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import SampleWarning, UserError
 from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Label, Task, texts_of
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
-from steadygaze.estimator.inputs import list_labels, read_inputs, read_split
+from steadygaze.estimator.inputs import list_labels, read_inputs
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES, selects
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 from steadygaze.results.row import MeasureKey
+from steadygaze.training.progress import TrainingDiverged
 
 SYNONYM_MEASURES = probe_names(*SUBSTITUTIONS, *LABEL_KEPT)
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
@@ -108,6 +110,7 @@ def audit(
     target: Label | None = None,
     threshold: float | None = None,
     train: tuple[Any, Any] | None = None,
+    validation: tuple[Any, Any] | None = None,
     limit: int | None = None,
     attention: str = AuditConfig.attention,
     device: str = Runtime.device,
@@ -142,6 +145,8 @@ def audit(
         Training data.  The audit then retrains a TextClassifier three times: with uniform attention, with adversarial
         attention (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of
         sentences twice, to test for interlocking (Yu et al. 2021).
+    validation : (texts, labels), default=None
+        With `train`: the validation data of the model's training.  None: a tenth of the training texts was held out.
     limit : int, default=None
         Number of texts, drawn with the seed; 0: all.  None: all for a TextClassifier, 100 for other models.
     attention : str, default="last"
@@ -184,6 +189,7 @@ def audit(
     request = compose_request(
         adapters, examples, config, runtime, explainers=explainers, synonyms=synonyms, train=train
     )
+    request = replace(request, validation=validation)
     if request.draw is not None and request.draw.by_default:
         warnings.warn(f"this audit reads {request.draw}; limit=0 audits all texts", SampleWarning, stacklevel=4)
     return replace(run_audit(request).report(), date=now())
@@ -192,7 +198,7 @@ def audit(
 def run_audit(request: AuditRequest) -> AuditFindings:
     """Run all protocols.  `sg.audit` and all commands call this function."""
     if request.train is not None:
-        request = replace(request, train=read_train(trainable(request.adapter), request.train))
+        request = _with_training_texts(request, trainable(request.adapter))
     if "data" not in request.facts:
         request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
@@ -219,7 +225,19 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     ]
     notes = tuple(f"The explainer {name} was not audited: {reason}." for name, reason in unsupported.items())
     audited = AuditFindings(prepared, findings, request, notes)
-    return audited if request.train is None else _retrain(audited, request.train)
+    try:
+        return audited if request.train is None else _retrain(audited, request.train, request.validation)
+    except KeyboardInterrupt as interruption:
+        raise AuditInterrupted(replace(audited, incomplete=INTERRUPTED)) from interruption
+
+
+def _with_training_texts(request: AuditRequest, classifier: TextClassifier) -> AuditRequest:
+    """The request with checked training texts: a retraining must not fail after the other measures."""
+    train = read_train(classifier, request.train)
+    held_out = request.validation
+    validation = None if held_out is None else read_train(classifier, held_out, "validation")
+    check_vocabulary(classifier, train, validation)
+    return replace(request, train=train, validation=validation)
 
 
 def _probes_of(measures: frozenset[str]) -> frozenset[str]:
@@ -241,30 +259,6 @@ def _with_progress(case: AuditCase, draw: TextDraw | None, protocols: Mapping[st
     on_progress = AuditProgress(case, case.runtime, draw=draw, protocols=chosen).on_progress
     others = tuple(replace(other, runtime=replace(other.runtime, on_progress=on_progress)) for other in case.others)
     return replace(case, runtime=replace(case.runtime, on_progress=on_progress), others=others)
-
-
-def trainable(adapter: ModelAdapter) -> TextClassifier:
-    """The classifier that can be retrained; raise an error if there is none."""
-    if adapter.classifier is None:
-        raise UserError(f"{NOT_OURS}, and {adapter.name} is {adapter.kind}: leave out the training texts")
-    return adapter.classifier
-
-
-def read_train(classifier: TextClassifier, train: Any) -> tuple[list[Any], list[Label]]:
-    """Return lists of texts and labels, because generators can be read only once.
-
-    Raise an error if these are not texts with the labels of the model.
-    """
-    if not isinstance(train, Sequence) or len(train) != 2:
-        raise UserError(f"train must be (texts, labels), found {train!r:.80}")
-    split, classes = read_split(*train), list(classifier.stored_.description.classes)
-    labels = set(split.labels)
-    if labels != set(classes):
-        raise UserError(
-            f"the training texts have the labels {sorted(labels, key=str)}, the model has {classes}: "
-            "pass the texts and labels that the model was trained on as train= (--train)"
-        )
-    return split.inputs, split.labels
 
 
 def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
@@ -297,7 +291,7 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
     }
 
 
-def _retrain(audited: AuditFindings, train: tuple[Any, Any]) -> AuditFindings:
+def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[Any, Any] | None) -> AuditFindings:
     """Replace the missing findings of the protocols that retrain the model."""
     prepared = audited.prepared
     classifier, case = trainable(prepared.adapter), prepared.case
@@ -305,13 +299,13 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any]) -> AuditFindings:
     if not selects(case.model):
         test = texts_of(prepared.examples), case.data.label
         new = {
-            FAITHFULNESS: list(attention_necessity(classifier, train, None, test)),
-            SHORTCUT: list(default_tokens(classifier, train)),
+            FAITHFULNESS: _unless_diverged(TRAINED, attention_necessity(classifier, train, validation, test)),
+            SHORTCUT: _unless_diverged(DEFAULT_TOKEN_MEASURES, default_tokens(classifier, train, validation)),
         }
     elif interlocking_not_applicable(case.model):
         return audited
     else:
-        new = {SHORTCUT: list(_interlocking(audited, classifier, train))}
+        new = {SHORTCUT: _unless_diverged(INTERLOCKING_MEASURES, _interlocking(audited, classifier, train))}
         notes = [f"{ICONS[x.answer]} {x.note[:1].upper()}{x.note[1:]}." for x in new[SHORTCUT] if x.answer]
     replaced = {finding.measure for findings in new.values() for finding in findings}
     updated = {
@@ -323,6 +317,14 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any]) -> AuditFindings:
         findings_by_heading={**audited.findings_by_heading, **updated},
         notes=(*audited.notes, *notes),
     )
+
+
+def _unless_diverged(measures: Sequence[str], findings: Iterator[Finding]) -> list[Finding]:
+    """The findings of a retraining; if it diverges, its measures are missing and the others are kept."""
+    try:
+        return list(findings)
+    except TrainingDiverged as error:
+        return list(missing_findings(measures, f"the retraining failed: {str(error).rstrip('.')}"))
 
 
 def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:

@@ -104,7 +104,8 @@ def _changed(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _arguments(name: str, value: Any) -> list[str]:
-    flag, listed = option_name(AuditConfig, name), options(AuditConfig)
+    flag = "--import" if name == "imports" else option_name(AuditConfig, name)
+    listed = options(AuditConfig)
     if value is True:
         return [flag]
     if name in listed and listed[name][1].comma:

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.audit import read_train, run_audit, trainable
+from steadygaze.audit.audit import run_audit
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, compose_request, fingerprint
+from steadygaze.audit.retraining import Labeled, read_train, trainable, training_texts
 from steadygaze.core.arguments import option_name
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.data.corpora import CORPORA, divided, load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.estimator.inputs import read_split
-from steadygaze.estimator.resumable_training import columns
+from steadygaze.estimator.inputs import read_split, read_validation
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
 
@@ -66,8 +66,10 @@ class LoadedAudit:
     @cached_property
     def data(self) -> dict[str, str | int]:
         """The identity of the texts, for the manifest."""
-        digest, n, train = fingerprint(self.request.examples), len(self.request.examples), self.request.train
+        digest, n = fingerprint(self.request.examples), len(self.request.examples)
+        train, validation = self.request.train, self.request.validation
         training = {} if train is None else {"train": read_split(*train).fingerprint()}
+        training |= {} if validation is None else {"validation": read_validation(validation).fingerprint()}
         return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n, **training}
 
     def run(self, settings: Mapping[str, Any]) -> Report:
@@ -94,7 +96,7 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         return as_adapter(name, import_objects=name in runtime.importable, **options)
 
     adapter = load(config.model)
-    train = None if config.train is None else _train(config, adapter, runtime)
+    train, validation = (None, None) if config.train is None else _train(config, adapter, runtime)
     others = [load(name) for name in config.other_seeds]
     corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir, task=adapter.task)
     split = corpus.choose(config.split)
@@ -107,7 +109,7 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         synonyms=config.synonyms,
         train=train,
     )
-    request = replace(request, notes=_notes(adapter, corpus, split))
+    request = replace(request, validation=validation, notes=_notes(adapter, corpus, split))
     if request.draw is not None and request.draw.by_default:
         config = replace(config, limit=request.draw.size)
     return LoadedAudit(request, corpus, split, config)
@@ -121,12 +123,13 @@ def _prompt(config: AuditConfig) -> "Prompt | None":
     return read_prompt(config.prompt, parse_label_words(config.label_words))
 
 
-def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tuple[Any, Any]:
-    """The training texts and labels, checked before the other data are read."""
+def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tuple[Labeled, Labeled | None]:
+    """Training and validation texts with labels, checked before the other data are read."""
     classifier = trainable(adapter)
     options = {**config.labeled_columns, "rationales": None}
     corpus = load_corpus(config.train or "", **options, data_dir=runtime.data_dir)
-    return read_train(classifier, columns(corpus.splits[corpus.choose("train")]))
+    train, validation = training_texts(classifier.stored_, corpus)
+    return read_train(classifier, train), validation
 
 
 def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]:
@@ -148,7 +151,12 @@ def portable_path(name: str, base: Path) -> str:
 
 def portable_settings(settings: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """The settings of an audit with portable paths."""
-    return {**settings, **_with_paths(settings, partial(_portable, base))}
+    return recorded_settings({**settings, **_with_paths(settings, partial(_portable, base))})
+
+
+def recorded_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a bundle records: `imports` only if there are any, as in bundles of earlier versions."""
+    return {name: value for name, value in settings.items() if name != "imports" or value}
 
 
 def restored_settings(

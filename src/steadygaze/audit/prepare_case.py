@@ -100,6 +100,8 @@ class AuditRequest:
     """A synonym table: a file or a mapping.  None: no word is substituted."""
     train: tuple[Any, Any] | None = None
     """Training texts and labels, as `fit` takes them.  None: no model is retrained."""
+    validation: tuple[Any, Any] | None = None
+    """Validation texts and labels of the training.  None: a tenth of the training texts."""
     facts: Settings = field(default_factory=dict)
     """Facts that every number depends on: corpus, split, data."""
     notes: tuple[str, ...] = ()
@@ -128,7 +130,7 @@ def compose_request(
     """
     draw = draw_texts(len(examples), config.limit, config.seed, adapters[0])
     (adapter, *others), drawn = _one_output(adapters, examples, draw, config)
-    return AuditRequest(adapter, drawn, config, explainers, others, synonyms, train, runtime=runtime, draw=draw)
+    return AuditRequest(adapter, drawn, config, explainers, others, synonyms, train=train, runtime=runtime, draw=draw)
 
 
 def _one_output(

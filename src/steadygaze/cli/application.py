@@ -55,12 +55,13 @@ def import_modules(names: list[str] | None) -> list[str] | None:
 
     if names and "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    for name in names or ():
+    modules = [name.removesuffix(".py") for name in names or ()]
+    for name in modules:
         try:
             import_module(name)
         except (ImportError, TypeError, ValueError) as error:
             raise UserError(f"--import {name}: {error}; run the command in the folder of the module") from None
-    return names
+    return modules or None
 
 
 Imports = Annotated[

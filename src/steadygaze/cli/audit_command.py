@@ -12,6 +12,7 @@ from steadygaze.cli.application import (
     CLASSIFIER,
     DATA,
     Common,
+    Imports,
     Replace,
     command_help,
     common_options,
@@ -68,6 +69,7 @@ def audit(
     data: AuditData = None,
     *,
     settings: dict[str, Any],
+    imports: Imports = None,
     require: Require = None,
     policy: PolicyFile = None,
     verify: Verify = None,
@@ -81,7 +83,7 @@ def audit(
     common: Common,
 ) -> None:
     """Measure how far the explanations of a model can be trusted."""
-    settings = {"model": model, "data": data, **settings, "seed": common.seed}
+    settings = {"model": model, "data": data, **settings, "imports": tuple(imports or ()), "seed": common.seed}
     config = _check_settings(settings, (signers, signer)) if verify is None else None
     from steadygaze.cli.audit_and_verify import AuditOutputs, run_audit_command
 

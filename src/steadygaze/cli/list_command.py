@@ -8,6 +8,7 @@ import typer
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     Common,
+    Imports,
     Out,
     Replace,
     command_help,
@@ -24,7 +25,7 @@ Kind = Annotated[
 
 @app.command("list", **command_help("list techniques", "list measures --verbose", "list explainers --json"))
 @common_options
-def list_(kind: Kind, *, common: Common) -> None:
+def list_(kind: Kind, imports: Imports = None, *, common: Common) -> None:
     """List corpora, encoders, techniques, explainers, measures or published tables."""
     from rich.table import Table
 

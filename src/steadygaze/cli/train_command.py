@@ -190,7 +190,8 @@ def _show_next(
     words = ["audit", str(out), "--data", data if test_out is None else str(test_out)]
     words += [word for name in columns["text"] if columns["text"] != ["text"] for word in ("--text", name)]
     words += ["--label", columns["label"]] if columns["label"] != "label" else []
-    words += ["--sentences", columns["sentences"]] if columns["sentences"] is not None else []
+    for name in ("rationales", "sentences"):
+        words += [f"--{name}", columns[name]] if columns[name] is not None else []
     words += ["--data-dir", str(common.data_dir)] if common.data_dir is not None else []
     print_line(console, f"next:  steadygaze {shlex.join([*words, '--html', 'audit.html'])}")
     if test_out is None and not has_test_split:

@@ -10,8 +10,8 @@ import inspect
 import itertools
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, wraps
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
 
@@ -34,7 +34,23 @@ def settings(cls: type[S]) -> type[S]:
         own, *limits = get_args(kind) if get_origin(kind) is Annotated else (kind,)
         if own in (int, int | None):  # the limits of the field come last and take precedence
             cls.__annotations__[name] = Annotated[(own, Field(le=LARGEST), *limits)]
-    return dataclass(frozen=True, kw_only=True, config=config)(cls)  # type: ignore[return-value]
+    made = dataclass(frozen=True, kw_only=True, config=config)(cls)
+    made.__init__ = _with_user_errors(made.__init__)  # type: ignore[method-assign]
+    return made  # type: ignore[return-value]
+
+
+def _with_user_errors(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def checked(self: Any, *args: Any, **values: Any) -> None:
+        for key in values:
+            if key not in (names := field_names(type(self))):
+                raise unknown("setting", key, names)
+        try:
+            init(self, *args, **values)
+        except ValidationError as error:
+            raise UserError(sentence(error)) from None
+
+    return checked
 
 
 @cache

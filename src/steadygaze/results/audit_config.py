@@ -72,6 +72,8 @@ class AuditConfig(ProbeConfig, DataConfig):
             name="--explainer",
         ),
     ] = ()
+    imports: tuple[str, ...] = ()
+    """Modules that the user typed (--import).  A bundle records them; only typed ones are imported."""
 
 
 def ignore(sentence: str) -> None:

@@ -47,7 +47,7 @@ from steadygaze.study.study_folder import StudyFolder
 from steadygaze.study.track_study import track_search
 from steadygaze.study.trial import MODEL, STARTUP, TrialResult, TuneJob, quiet_optuna, run_trial, train_round
 from steadygaze.study.tune_config import TuneConfig, default_values, objectives, search_spaces
-from steadygaze.techniques import own_techniques
+from steadygaze.techniques import own_modules, own_techniques
 from steadygaze.training.tracking import check_track
 
 INSTALL = "tune needs the package optuna: pip install 'steadygaze[tune]'"
@@ -274,6 +274,8 @@ def _result(
 def train_command(config: TuneConfig, trial: Trial) -> list[str]:
     """The command that trains the model of a trial."""
     words = ["steadygaze", "train", config.data, "--technique", config.technique, "--encoder", config.encoder]
+    for module in own_modules([config.technique]):
+        words += ["--import", module]
     for column in config.text if config.text != ("text",) else ():
         words += ["--text", column]
     options = {

@@ -40,10 +40,12 @@ def find_technique(name: Any) -> "type[Technique]":
     """Return a registered technique."""
     if not isinstance(name, str) or name not in TECHNIQUES:
         raise UserError(
-            f"{unknown('technique', name, TECHNIQUES)}  To use your own, import the module that registers it "
-            "(--import MODULE)"
+            f"{unknown('technique', name, TECHNIQUES)}  To use your own, first import the module that registers it; "
+            "a command does so with --import MODULE"
         )
-    return TECHNIQUES[name]
+    technique = TECHNIQUES[name]
+    technique.check_definition()
+    return technique
 
 
 def own_techniques(names: Iterable[str]) -> "dict[str, type[Technique]]":
@@ -52,3 +54,9 @@ def own_techniques(names: Iterable[str]) -> "dict[str, type[Technique]]":
     A worker process that receives the classes imports their modules.
     """
     return {name: TECHNIQUES[name] for name in names if not TECHNIQUES[name].__module__.startswith("steadygaze.")}
+
+
+def own_modules(names: Iterable[str]) -> list[str]:
+    """Return the modules that register these techniques, for --import; MODULE if a script or a notebook has one."""
+    modules = sorted({technique.__module__ for technique in own_techniques(names).values()})
+    return ["MODULE" if module == "__main__" else module for module in modules]

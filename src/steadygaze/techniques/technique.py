@@ -14,13 +14,14 @@ terms.  It trains nothing itself; it declares what it needs, and `train` carries
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import get_annotations
 from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
-from steadygaze.core.settings import settings
+from steadygaze.core.settings import field_names, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.word_encoders import Encoder
@@ -146,6 +147,25 @@ class Technique(ABC):
     """Whether its loss is correct for a stack of models: nothing but its numbers per text depends on the model."""
     stacked_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that may differ between the models of a stack: its loss accepts a tensor (B,), or does not read them."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        cls.check_definition()
+        return super().__new__(cls)
+
+    @classmethod
+    def check_definition(cls) -> None:
+        """Raise an error if the class lacks its loss, or @settings although it has fields."""
+        if cls.__abstractmethods__:
+            raise UserError(
+                f"the technique {cls.__name__} has no loss: define loss(self, model, batch, context), which returns a "
+                "dict of loss terms with one number per text"
+            )
+        own = {name for name, kind in get_annotations(cls).items() if "ClassVar" not in str(kind)}
+        if missing := sorted(own - set(field_names(cls))):
+            raise UserError(
+                f"{', '.join(missing)} of the technique {cls.__name__} would not be a setting: put @settings above the "
+                "class (from steadygaze.core.settings import settings)"
+            )
 
     @abstractmethod
     def loss(self, model: Any, batch: Batch, context: LossContext) -> Terms:

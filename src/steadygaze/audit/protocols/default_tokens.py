@@ -30,7 +30,7 @@ from steadygaze.audit.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.estimator import fit, small_data
-from steadygaze.estimator.inputs import Split, read_split
+from steadygaze.estimator.inputs import Split, read_split, read_validation
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
@@ -75,9 +75,12 @@ CONTEXTUAL = "the hidden state of a default token depends on the text: mass on i
 SETTINGS: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words": WORDS}
 
 
-def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:
-    """`train`: texts and labels, as `fit` takes them, that `clf` was trained with."""
-    model, data = retrain_with_default_tokens(clf, read_split(*train))
+def default_tokens(
+    clf: TextClassifier, train: tuple[Any, Any], validation: tuple[Any, Any] | None = None
+) -> Iterator[Finding]:
+    """`train` and `validation`: texts and labels, as `fit` takes them, that `clf` was trained with."""
+    held_out = None if validation is None else read_validation(validation)
+    model, data = retrain_with_default_tokens(clf, read_split(*train), held_out)
     weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)
     mass, label = default_mass(weights, blank, mask), torch.from_numpy(np.asarray(data.label))
@@ -89,18 +92,19 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
     yield _finding("class-gap/default-tokens", class_gaps, clf, len(data))
 
 
-def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
+def retrain_with_default_tokens(
+    clf: TextClassifier, train: Split, validation: Split | None = None
+) -> tuple[Model, Data]:
     """Train a model like `clf` on texts with default tokens; returns the model and its data."""
     config, watcher = small_data.resolve(train_config(clf.get_params(deep=False)), train), QuietWatcher()
-    plan, train, held_out = fit.prepare(
-        config, replace(train, texts=with_default_tokens(train.texts), sentences=None), None, watcher
-    )
+    prefixed = None if validation is None else _prefixed(validation)
+    plan, train, held_out = fit.prepare(config, _prefixed(train), prefixed, watcher)
     data = _restricted(plan.encode(train, train.weighted(config.class_weight)))
-    validation = _restricted(plan.encode(held_out))
+    held_out_data = _restricted(plan.encode(held_out))
     with accelerator(config.device, config.training.precision) as accelerate:
         table = plan.vocabulary_for(config.technique, watcher)
         synonyms = None if table is None else table.to(accelerate.device)
-        job = TrainingJob(data, validation, config.training, accelerate, watcher, synonyms)
+        job = TrainingJob(data, held_out_data, config.training, accelerate, watcher, synonyms)
         return TrainingRun(config.technique, plan.make_model, job, config.seed).execute(), data
 
 
@@ -117,6 +121,10 @@ def _finding(
     interval = bootstrap_statistic(statistic, texts, seed=clf.seed)
     note = "" if clf.encoder == CONTEXT_FREE else CONTEXTUAL
     return Finding(name, None, "attention", SETTINGS, note, value=value, interval=interval, n=texts)
+
+
+def _prefixed(split: Split) -> Split:
+    return replace(split, texts=with_default_tokens(split.texts), sentences=None)
 
 
 def _restricted(data: Data) -> Data:

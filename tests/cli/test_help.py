@@ -27,7 +27,7 @@ PANELS = {
     "tune": {"Data", "Model", "Training", "Output", "Runtime"},
     "reproduce": {"Data", "Model", "Training", "Output", "Runtime"},
     "serve": {"Data", "Model", "Output", "Runtime"},
-    "list": {"Data", "Output", "Runtime"},
+    "list": {"Data", "Training", "Output", "Runtime"},
     "demo": {"Data", "Output", "Runtime"},
 }
 

@@ -1,5 +1,6 @@
 """The page, the file and the terminal's table of a comparison: their content, and that text is escaped."""
 
+import dataclasses
 import json
 import math
 import re
@@ -9,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from report.browser import Outline, browse, measure, plain_text
-from steadygaze.report.study_pages import KEY, MARKS, card, scale
+from steadygaze.report.study_pages import KEY, MARKS, card, scale, summary_paragraph
 from steadygaze.report.terminal_tables import ComparisonTable
 from steadygaze.results.comparison import Column, Comparison, ComparisonCell, Difference, TechniqueResult
 from steadygaze.results.row import Row
@@ -111,8 +112,11 @@ def test_the_exact_command_the_settings_and_the_notes_are_there():
 def test_verdicts_in_plain_words_and_collapse_first():
     result = full()
     vanilla, stable, silent = (card(result, standing) for standing in result.standings)
-    assert (vanilla.answer, stable.answer, silent.answer) == ("baseline", "better", "collapsed")
-    assert stable.sentences == ("Better: JSD noise.",)
+    assert (vanilla.answer, stable.answer, silent.answer) == ("baseline", "better and worse", "collapsed")
+    assert stable.sentences == (
+        "Better: JSD noise.",
+        "Difference in macro-F1: −0.020 (−0.030 to −0.010); not tested, 2 of 2 seeds.",
+    )
     assert silent.sentences == (
         "In 1 of 2 seeds its weights do not depend on the text: collapsed.",
         "Worse: macro-F1.",
@@ -122,6 +126,26 @@ def test_verdicts_in_plain_words_and_collapse_first():
     assert "⚠ 1 of 2" in text
     assert "Stability 1 × undecided, 1 × no 2 × yes 2 × no" in text
     assert "Plausibility" not in text, "nobody was asked"
+
+
+def test_a_technique_at_chance_is_not_recommended_and_the_page_begins_with_it():
+    """Without a lower macro-F1, it would be better."""
+    result = full()
+    entries = result.standings[1].entries
+    same_f1 = dataclasses.replace(entries[F1], against=Difference(-0.02, (-0.06, 0.02), 2))
+    stable = dataclasses.replace(result.standings[1], entries={**entries, F1: same_f1}, at_chance=(False, False))
+    assert card(result, stable).answer == "better"
+    guessing = dataclasses.replace(stable, at_chance=(True, False))
+    summary = card(result, guessing)
+    assert (summary.tone, summary.answer) == ("no", "at chance")
+    assert summary.sentences[0] == "In 1 of 2 seeds its predictions are not significantly better than chance."
+    vanilla = dataclasses.replace(result.standings[0], at_chance=(True, True))
+    changed = dataclasses.replace(result, standings=(vanilla, guessing))
+    paragraph = summary_paragraph(changed)
+    assert paragraph.startswith("Not significantly better than chance in at least one seed: vanilla, steady.")
+    assert "Better than vanilla" not in paragraph
+    assert "vanilla: In 2 of 2 seeds its predictions are not" in " ".join(str(changed).split())
+    assert changed.to_dict()["techniques"][1]["at_chance"] == [True, False]
 
 
 def test_one_seed_is_not_called_seeds():
@@ -229,8 +253,8 @@ def test_the_page_has_a_summary_in_words_and_can_show_significant_differences_on
     page = full().to_html()
     text = " ".join(Outline(page).text.split())
     assert (
-        "Every technique was compared with vanilla, in 3 measures. Better than vanilla, and worse in nothing: steady. "
-        "With weights that do not depend on the text in at least one seed: silent."
+        "Every technique was compared with vanilla, in 3 measures. Better in some measures and worse in others: "
+        "steady. With weights that do not depend on the text in at least one seed: silent."
     ) in text
     assert page.count('<tr class="row marked">') == 3  # each measure has a mark
     alone = full(standings=full().standings[:1]).to_html()

@@ -1,19 +1,22 @@
 """Which results are better, which are bought by collapse, and the note of a row without a number."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from steadygaze.audit.measures import COLUMNS, MEASURES, NAMES
 from steadygaze.results.comparison import Column, Difference
-from steadygaze.results.row import ValueKey
+from steadygaze.results.row import Row, ValueKey
 from steadygaze.study.compare_config import BETWEEN
 from steadygaze.study.comparison_table import mark, technique_results
 from study.tiny import cell
 
 NOISE, FLIPS, EVEN, F1 = "jensen-shannon/noise", "label-flip/3-synonyms", "normalized-entropy", "macro-f1"
 TEXTS = np.random.default_rng(0).uniform(0.2, 0.4, size=50)
+FAIR = ((15, 15), (10, 10))
 LOWER = Column("x", "x", "about", "lower", stability=True)
 
 
@@ -49,6 +52,24 @@ def test_the_numbers_are_signed_by_all_their_seeds():
     assert row.signature == f"{NOISE}|corpus:tiny|explainer:attention|seeds:0+1|n:50"
     assert row.value == pytest.approx(TEXTS.mean())
     assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_a_seed_is_at_chance_if_neither_accuracy_nor_macro_f1_is_above_it():
+    def scored(technique, seed, accuracy, macro_f1):
+        made = cell(technique, seed, {NOISE: TEXTS})
+        rows = (Row("accuracy", sum(accuracy) / 2, 50, accuracy), Row(F1, sum(macro_f1) / 2, 50, macro_f1))
+        report = replace(made.report, rows=(*made.report.rows, *rows), evaluation=SimpleNamespace(confusion=FAIR))
+        return replace(made, report=report)
+
+    guessed, learned = ((0.4, 0.6), (0.35, 0.6)), ((0.7, 0.9), (0.6, 0.9))
+    balanced = ((0.5, 0.7), (0.52, 0.7))  # at the share of the most frequent label, but above it for both classes
+    result = compared(
+        [scored("vanilla", seed, *scores) for seed, scores in enumerate((guessed, learned, balanced))],
+        several("unknown", seeds=3),
+    )
+    assert result["vanilla"].at_chance == (True, False, False)
+    assert result["vanilla"].guessing == 1
+    assert result["unknown"].at_chance == ()
 
 
 def test_nobody_wins_by_collapsing():

@@ -67,7 +67,7 @@ class Card:
 def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     """Summarize a technique; a collapse comes first."""
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
-    sentences = []
+    sentences = [standing.guessing_sentence] if standing.guessing else []
     if standing.silent:
         seeds = f"{standing.silent} of {len(standing.collapsed)} seed{'s' * (len(standing.collapsed) > 1)}"
         sentences.append(f"In {seeds} its weights do not depend on the text: collapsed.")
@@ -79,11 +79,34 @@ def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     leads = ("Better", "Worse", "Better only by collapse", "Significant over texts, but not over seeds")
     for lead, titles in zip(leads, (better, worse, bought, unsure), strict=True):
         sentences += [f"{lead}: {titles}."] if titles else []
+    sentences += _f1_sentence(standing)
     return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(sentences))
 
 
+def _f1_sentence(standing: TechniqueResult) -> list[str]:
+    """The difference in macro-F1, a score of the whole split: without a test, unless the entry has a mark."""
+    entry = standing.entries.get(F1)
+    if entry is None or entry.against is None or entry.mark:
+        return []
+    return [f"Difference in macro-F1: {'; '.join(difference_text(entry))}."]
+
+
+def _has_lower_f1(standing: TechniqueResult) -> bool:
+    """Whether macro-F1 is below the baseline's, by the interval over seeds."""
+    gap = standing.entries[F1].against if F1 in standing.entries else None
+    return gap is not None and gap.interval is not None and gap.interval[1] < 0
+
+
+F1 = "macro-f1"
+AT_CHANCE = "at chance"
+GUESSING = (
+    "Not significantly better than chance in at least one seed: {names}. Chance is the share of the most frequent "
+    "label for accuracy, and 1 divided by the number of classes for macro-F1. Differences between the explanations of such "
+    "models say little: first train longer, with more texts, or with another encoder."
+)
 GROUPS = {
-    "better": "Better than {baseline}, and worse in nothing: {names}.",
+    AT_CHANCE: "",
+    "better": "Better than {baseline}, and not significantly worse in any measure: {names}.",
     "better and worse": "Better in some measures and worse in others: {names}.",
     "worse": "Worse than {baseline}: {names}.",
     "no significant difference": "No significant difference from {baseline}: {names}.",
@@ -98,13 +121,15 @@ def summary_paragraph(comparison: Comparison) -> str:
     for standing in comparison.standings:
         names.setdefault(card(comparison, standing).answer, []).append(standing.technique)
     baseline = comparison.baseline.technique
+    guessing = ", ".join(standing.technique for standing in comparison.standings if standing.guessing)
+    warning = [GUESSING.format(names=guessing)] if guessing else []
     sentences = [
         sentence.format(baseline=baseline, names=", ".join(names[answer]))
         for answer, sentence in GROUPS.items()
-        if answer in names
+        if answer in names and sentence
     ]
     return " ".join(
-        [f"Every technique was compared with {baseline}, in {len(comparison.columns)} measures.", *sentences]
+        [*warning, f"Every technique was compared with {baseline}, in {len(comparison.columns)} measures.", *sentences]
     )
 
 
@@ -132,8 +157,11 @@ def _titles(comparison: Comparison, standing: TechniqueResult, mark: Mark) -> st
 def _answer(comparison: Comparison, standing: TechniqueResult, better: bool, worse: bool) -> tuple[str, str]:
     if standing.silent:
         return "no", "collapsed"
+    if standing.guessing:
+        return "no", AT_CHANCE
     if standing is comparison.baseline:
         return "not-measured", "baseline"
+    worse = worse or _has_lower_f1(standing)
     if better and worse:
         return "undecided", "better and worse"
     return ("yes", "better") if better else ("no", "worse") if worse else ("not-measured", "no significant difference")

@@ -189,6 +189,8 @@ class ComparisonTable:
         yield rows if fits else _measures(self.comparison)
         yield Text(legend(self.comparison), style="dim")
         for standing in self.comparison.standings:
+            if standing.guessing:
+                yield Text(f"{standing.technique}: {standing.guessing_sentence}", style="bold yellow")
             if standing.silent:
                 yield Text(_collapsed(standing), style="bold yellow")
 

@@ -86,6 +86,18 @@ class TechniqueResult:
     """Title of a verdict -> answer per seed."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the technique itself."""
+    at_chance: tuple[bool, ...] = ()
+    """Per seed: the predictions are not significantly better than chance; empty: unknown."""
+
+    @property
+    def guessing(self) -> int:
+        """Number of seeds whose predictions are not significantly better than chance."""
+        return sum(self.at_chance)
+
+    @property
+    def guessing_sentence(self) -> str:
+        seeds = f"{self.guessing} of {count_text(len(self.at_chance), 'seed')}"
+        return f"In {seeds} its predictions are not significantly better than chance."
 
     @property
     def silent(self) -> int:
@@ -184,6 +196,7 @@ def _standing(result: TechniqueResult) -> dict[str, Any]:
     return {
         "technique": result.technique,
         "collapsed": list(result.collapsed),
+        "at_chance": list(result.at_chance),
         "numbers": {measure: _entry(entry) for measure, entry in result.entries.items()},
         "answers": {title: list(answers) for title, answers in result.answers.items()},
         "settings": json_values(result.settings),

@@ -25,7 +25,7 @@ from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
-from steadygaze.results.intervals import bootstrap_statistic, wilson_interval
+from steadygaze.results.intervals import Interval, bootstrap_statistic, wilson_interval
 from steadygaze.results.row import JsonResult, Row, json_values, plain
 
 if TYPE_CHECKING:
@@ -239,6 +239,20 @@ def written_labels(labels: Sequence[Any], codes: Sequence[int], classes: Sequenc
     """
     by_code = {code: str(label) for label, code in zip(labels, codes, strict=True)}
     return [by_code.get(code, str(name)) for code, name in enumerate(classes)]
+
+
+def is_at_chance(confusion: Any, accuracy: Interval | None, macro_f1: Interval | None) -> bool:
+    """Whether neither interval lies above its chance level: the share of the most frequent label, and 1 / classes.
+
+    Labels that are drawn at random, with the frequencies of the classes, have a macro-F1 of 1 / classes.
+
+    >>> is_at_chance([[10, 0], [9, 1]], (0.3, 0.7), (0.2, 0.6)), is_at_chance([[9, 1], [1, 9]], (0.7, 0.97), (0.7, 1.0))
+    (True, False)
+    """
+    counts = np.asarray(confusion)
+    chance = float(counts.sum(1).max() / counts.sum()), 1 / len(counts)
+    bounds = [(interval, level) for interval, level in zip((accuracy, macro_f1), chance, strict=True) if interval]
+    return bool(bounds) and all(interval[0] <= level for interval, level in bounds)
 
 
 def exchanged_classes(confusion: Any, classes: Sequence[str]) -> tuple[tuple[str, ...], float] | None:

@@ -14,6 +14,7 @@ import numpy as np
 from steadygaze.audit.measures import COLUMNS
 from steadygaze.audit.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
+from steadygaze.results.evaluation import is_at_chance
 from steadygaze.results.formatting import count_text
 from steadygaze.results.intervals import RESAMPLES, Interval, Values, bootstrap_means
 from steadygaze.results.row import Answer, Row
@@ -128,7 +129,9 @@ def technique_results(
             difference = differences.get(place)
             testable = None if of_pairs and len(of_seeds) < ENOUGH else difference
             entries[column.measure] = ComparisonCell(row, per_seed, difference, mark(column, testable, any(collapsed)))
-        results.append(TechniqueResult(technique, entries, collapsed, _answers(of_seeds)))
+        at_chance = tuple(map(_at_chance, of_seeds))
+        known = () if None in at_chance else tuple(map(bool, at_chance))
+        results.append(TechniqueResult(technique, entries, collapsed, _answers(of_seeds), at_chance=known))
     return tuple(results)
 
 
@@ -216,6 +219,14 @@ def _row(measure: str, cells: Sequence[StudyCell], values: Values | str, interva
 def _collapsed(cell: StudyCell) -> bool | None:
     values = cell.values_of(COLLAPSED)
     return None if isinstance(values, str) else bool(values[0] > 0)
+
+
+def _at_chance(cell: StudyCell) -> bool | None:
+    """Whether the predictions are not significantly better than chance; None: unknown."""
+    rows = [cell.report.find(measure) for measure in ("accuracy", "macro-f1")]
+    if cell.report.evaluation is None or None in rows:
+        return None
+    return is_at_chance(cell.report.evaluation.confusion, *(row.interval for row in rows if row is not None))
 
 
 def _answers(cells: Sequence[StudyCell]) -> dict[str, tuple[Answer, ...]]:

@@ -101,8 +101,8 @@ F1 = "macro-f1"
 AT_CHANCE = "at chance"
 GUESSING = (
     "Not significantly better than chance in at least one seed: {names}. Chance is the share of the most frequent "
-    "label for accuracy, and 1 divided by the number of classes for macro-F1. Differences between the explanations of such "
-    "models say little: first train longer, with more texts, or with another encoder."
+    "label for accuracy, and 1 divided by the number of classes for macro-F1. Differences between the explanations of "
+    "such models say little: first train longer, with more texts, or with another encoder."
 )
 GROUPS = {
     AT_CHANCE: "",

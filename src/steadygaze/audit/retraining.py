@@ -35,8 +35,8 @@ def trainable(adapter: ModelAdapter) -> TextClassifier:
         raise UserError(f"{NOT_OURS}, and {adapter.name} is {adapter.kind}: leave out the training texts")
     if isinstance(classifier.technique, str) and classifier.technique not in TECHNIQUES:
         raise UserError(
-            f"{adapter.name} was trained with the technique {classifier.technique!r}, and the training texts ask for a "
-            "retraining: first import the module that registers this technique (a command does so with "
+            f"{adapter.name} was trained with the technique {classifier.technique!r}, and train= (--train) "
+            "retrains it: first import the module that registers this technique (a command does so with "
             "--import MODULE), or leave out the training texts"
         )
     return classifier

@@ -104,6 +104,7 @@ def main() -> None:
     jobs = [job for job in plan(options.seeds) if re.search(options.only, job.id)]
     from black_box_jobs import done, prepared  # which read this file
 
+    options.out.mkdir(parents=True, exist_ok=True)
     if options.workers > 1:  # one black box for all workers
         for corpus in sorted({job.corpus for job in jobs}):
             prepared(corpus, options.out, options.data, options.device)

@@ -68,6 +68,20 @@ def _jobs(study: Any) -> list[Any]:
     return study.plan(1)  # type: ignore[no-any-return]
 
 
+@pytest.mark.usefixtures("bench")
+def test_a_black_box_is_prepared_in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several workers share it, so that it is made before the first job."""
+    prepared: list[bool] = []
+    monkeypatch.setattr(import_module("job_cells"), "run", lambda *args: None)
+    monkeypatch.setattr(
+        import_module("black_box_jobs"), "prepared", lambda name, out, *rest: prepared.append(out.is_dir())
+    )
+    arguments = ["--data", "data", "--only", "planted.random", "--out", str(tmp_path / "new" / "out")]
+    monkeypatch.setattr(sys, "argv", ["black_boxes", "--workers", "2", *arguments])
+    import_module("black_boxes").main()
+    assert prepared == [True]
+
+
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_a_script_calls_main_through_an_import(name: str) -> None:
     """Otherwise the classes of its jobs belong to __main__, which a worker does not have."""

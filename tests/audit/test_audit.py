@@ -16,10 +16,9 @@ import steadygaze as sg
 from adapters.folders import TEXTS, save
 from audit.oracles import CLASSES, oracle_adapter, world
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import audit, run_audit
+from steadygaze.audit.audit import audit, protocols_of, run_audit
 from steadygaze.audit.measures import MEASURES, NAMES, probe_names
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
-from steadygaze.audit.protocols import protocols_of
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
 from steadygaze.core.errors import UserError

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
 from typing import Any, TypeVar, get_type_hints
@@ -31,15 +31,16 @@ from steadygaze.audit.prepare_case import (
     training_difference,
 )
 from steadygaze.audit.protocols import (
+    ALWAYS,
     COUNTING,
     FAITHFULNESS,
     PROTOCOLS,
     SEEDS,
+    SELECTABLE,
     SHORTCUT,
     STABILITY,
     THOROUGH,
     Protocol,
-    protocols_of,
 )
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
 from steadygaze.audit.protocols.interlocking import (
@@ -229,6 +230,15 @@ def run_audit(request: AuditRequest) -> AuditFindings:
         return audited if request.train is None else _retrain(audited, request.train, request.validation)
     except KeyboardInterrupt as interruption:
         raise AuditInterrupted(replace(audited, incomplete=INTERRUPTED)) from interruption
+
+
+def protocols_of(measures: Collection[str]) -> Mapping[str, tuple[Protocol, ...]] | None:
+    """The protocols that these measures need; None (all): no measures, or a measure of another protocol."""
+    known = {name for names in (ALWAYS | SELECTABLE).values() for name in names}
+    if not measures or set(measures) - known:
+        return None
+    wanted = [*ALWAYS, *(protocol for protocol, names in SELECTABLE.items() if set(names) & set(measures))]
+    return {heading: tuple(p for p in group if p in wanted) for heading, group in PROTOCOLS.items()}
 
 
 def _with_training_texts(request: AuditRequest, classifier: TextClassifier) -> AuditRequest:

@@ -115,14 +115,15 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
     `each`: one line per finished item.  `percent`: the share that is done, not the count.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+    from rich.table import Column
 
-    from steadygaze.core.progress_time import FallingEstimate, TaskColumn, TimeColumn, duration, share_text
+    from steadygaze.core.progress_time import TaskColumn, TimeColumn, duration
 
     bars = (
         SpinnerColumn(),
         BarColumn(12),
         TextColumn("{task.percentage:>3.0f} %") if percent else MofNCompleteColumn(),
-        TimeColumn(),
+        TimeColumn(Column(no_wrap=True)),
         TaskColumn(),
     )
     with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
@@ -146,6 +147,43 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
                 last.update(done=done, at=now)
 
         yield on_progress
+
+
+class FallingEstimate:
+    """The remaining time at the mean speed since the first report; it never rises.
+
+    The time before the first report does not count: it loads the model.
+
+    >>> estimate = FallingEstimate()
+    >>> [estimate.left(done, 100, now) for done, now in ((0, 30.0), (20, 40.0), (40, 80.0), (70, 100.0))]
+    [None, 40.0, 40.0, 30.0]
+    """
+
+    def __init__(self) -> None:
+        self.first: tuple[int, float] | None = None
+        self.lowest: float | None = None
+
+    def left(self, done: int, total: int, now: float) -> float | None:
+        """Seconds; None: unknown."""
+        if self.first is None:
+            self.first = done, now
+        finished, elapsed = done - self.first[0], now - self.first[1]
+        if finished > 0:
+            estimate = elapsed * (total - done) / finished
+            self.lowest = estimate if self.lowest is None else min(self.lowest, estimate)
+        return self.lowest
+
+
+def share_text(done: int, total: int, elapsed: float, left: float | None) -> str:
+    """
+    >>> share_text(30, 120, 75, 225)
+    '25 % done, 1:15 elapsed, about 3:45 left'
+    """
+    from steadygaze.core.progress_time import duration
+    from steadygaze.core.rounding import percent
+
+    remaining = "" if left is None else f", about {duration(left)} left"
+    return f"{percent(done / max(total, 1))} done, {duration(elapsed)} elapsed{remaining}"
 
 
 @contextmanager

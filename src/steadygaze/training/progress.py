@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol, runtime_checkable
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column
 from torch import Tensor
 
 from steadygaze.core.errors import Console, UserError, one_line
@@ -158,7 +159,7 @@ class ProgressBar:
             TextColumn("{task.description}", markup=False),
             BarColumn(BAR),
             TextColumn("{task.percentage:>3.0f} %"),
-            TimeColumn(),
+            TimeColumn(Column(no_wrap=True)),
             console=self.console,
             transient=True,
             disable=not _draws_bars(self.console),  # elsewhere, a line per epoch is enough

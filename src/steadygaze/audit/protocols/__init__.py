@@ -1,6 +1,6 @@
 """The protocols of an audit, one file each, grouped by report section."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.measures import correctness_measures, measure_names, probe_names
@@ -51,12 +51,3 @@ SELECTABLE: dict[Protocol, list[str]] = {
     **THOROUGH,
 }
 """Protocols of an audit of chosen measures that run only for their own measures."""
-
-
-def protocols_of(measures: Collection[str]) -> Mapping[str, tuple[Protocol, ...]] | None:
-    """The protocols that these measures need; None (all): no measures, or a measure of another protocol."""
-    known = {name for names in (ALWAYS | SELECTABLE).values() for name in names}
-    if not measures or set(measures) - known:
-        return None
-    wanted = [*ALWAYS, *(protocol for protocol, names in SELECTABLE.items() if set(names) & set(measures))]
-    return {heading: tuple(p for p in group if p in wanted) for heading, group in PROTOCOLS.items()}

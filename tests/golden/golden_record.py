@@ -42,6 +42,7 @@ bit.  The training settings for fewer than 600 texts change no entry.  The diffe
                     among the settings of a comparison; audit/* and compare were recorded again, with equal numbers
     schema          2 instead of 1 in the reports of audit/*, which were recorded again, with equal numbers; advice and
                     percentages, which are sentences, have other words
+    at_chance       of the techniques of a comparison, which was recorded again, with equal numbers
     rounding        1e-7 in the weights and probabilities of the texts with the largest shifts: other batches
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.

@@ -1,6 +1,7 @@
 """Jobs of a study, run by the engine of `steadygaze compare`; each leaves a record DIR/records/<job>.json.
 
-Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.
+Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.  If jobs
+fail, the others still run, and the script exits with an error that names them.
 
     python bench/job_cells.py DIR/records... > bench/records/NAME.jsonl        all records, one a line
 
@@ -22,8 +23,8 @@ from typing import Any
 
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.types import OnProgress
-from steadygaze.study.cell_record import RECORD, Cell, Output, cell_folder
-from steadygaze.study.engine import choose_executor, run_round
+from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, cell_folder
+from steadygaze.study.engine import NAMED, choose_executor, run_round
 
 Do = Callable[[Any], dict[str, Any]]
 
@@ -45,9 +46,11 @@ def run(
     """Run all jobs of the plan, which is made anew in each round: it can depend on the records of the last one.
 
     do: job -> record.  needs: job -> names of jobs of the same round that must be finished first.
+    Exits with an error after the last round if a job failed.
     """
     (options.out / "records").mkdir(parents=True, exist_ok=True)
     shared = do if options.workers == 1 else pickle.dumps(do)
+    outcomes: dict[str, CellRecord] = {}
     with choose_executor("local", options.workers, options.device, sys.maxsize) as executor:
         for _ in range(rounds):
             jobs = [job for job in plan() if re.search(options.only, job.id)]
@@ -57,7 +60,18 @@ def run(
                 Cell(job.id, job.id, dataclasses.asdict(job), partial(_work, options.out, shared, job), needs(job))
                 for job in jobs
             ]
-            run_round(cells, options.out, executor, _show)
+            outcomes |= run_round(cells, options.out, executor, _show)
+    if failed := [outcome for outcome in outcomes.values() if not outcome.is_finished]:
+        raise SystemExit(_failure_message(failed, len(outcomes), options.out))
+
+
+def _failure_message(failed: list[CellRecord], count: int, out: Path) -> str:
+    reasons = "; ".join(f"{outcome.label}: {outcome.error}" for outcome in failed[:NAMED])
+    more = f"; and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    return (
+        f"{len(failed)} of {count} jobs failed: {reasons}{more}.  Their tracebacks are in {out / 'records'}, one file "
+        "per job.  The same command runs failed jobs again."
+    )
 
 
 def _record(out: Path, name: str) -> Path:

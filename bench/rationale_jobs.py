@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from steadygaze.techniques.technique import Stage
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.technique_loop import TrainingJob
+from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun
 from steadygaze.training.training_state import TrainingState
 
@@ -47,10 +48,15 @@ class Kept(TrainingRun):
 
     last: dict[str, Tensor]
 
-    def _finish(self, stage: Stage, state: TrainingState, record: dict[str, Any]) -> None:
+    def _loop(self, number: int, stage: Stage, state: TrainingState, among_others: bool = False) -> TechniqueLoop:
+        loop = super()._loop(number, stage, state, among_others)
         if stage.model == RESULT:
-            self.last = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
-        super()._finish(stage, state, record)
+            loop.selected_epoch = partial(self._keep_last, state, loop.selected_epoch)  # which loads the chosen epoch
+        return loop
+
+    def _keep_last(self, state: TrainingState, select: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self.last = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
+        return select()
 
 
 class Warnless(SilentWatcher):

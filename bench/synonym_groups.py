@@ -124,8 +124,10 @@ def main() -> None:
     jobs = all_jobs(options.cheaper, options.corpora.split(","), options.seeds, in_order=bool(options.rows))
     jobs = list(selected(jobs, options.only))
     options.only = ""  # teachers need not match
-    job_cells.run(options, lambda: jobs, Study(options).do, needs=teachers_of)
-    complete_seeds(options.out)
+    try:
+        job_cells.run(options, lambda: jobs, Study(options).do, needs=teachers_of)
+    finally:  # also if some jobs failed
+        complete_seeds(options.out)
 
 
 if __name__ == "__main__":

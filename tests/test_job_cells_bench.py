@@ -129,10 +129,29 @@ def test_a_job_that_fails_records_the_reason_and_the_next_one_runs(
     def do(job: Job) -> dict[str, Any]:
         return {"f1": 1 / len(job.id.removeprefix("bad"))}
 
-    queue.run(options_of(tmp_path), lambda: [Job("bad"), Job("good")], do)
+    with pytest.raises(SystemExit) as ended:
+        queue.run(options_of(tmp_path), lambda: [Job("bad"), Job("good")], do)
+    message = str(ended.value.code)  # a string: the status is 1
+    assert message.startswith("1 of 2 jobs failed: bad: ZeroDivisionError: division by zero.  Their tracebacks are in ")
+    assert str(tmp_path / "records") in message
     results = {file.stem: json.loads(file.read_text()) for file in (tmp_path / "records").glob("*.json")}
     assert "ZeroDivisionError" in results["bad"]["error"]
     assert results["good"]["f1"] == 0.25
+
+
+def test_the_message_about_many_failures_names_three(benches: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^5 of 6 jobs failed: 0: \w+: .+; 1: .+; 2: [^;]+; and 2 more\.  Their "):
+        benches[0].run(
+            options_of(tmp_path), lambda: [Job(str(i)) for i in range(6)], lambda job: {"f1": 1 // (int(job.id) // 5)}
+        )
+
+
+def test_a_job_that_fails_once_and_then_succeeds_is_no_failure(
+    benches: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    values = iter((0, 1))
+    benches[0].run(options_of(tmp_path), lambda: [Job("one")], lambda job: {"f1": 1 / next(values)}, rounds=2)
+    assert json.loads((tmp_path / "records" / "one.json").read_text())["f1"] == 1.0
 
 
 def test_the_rate_with_the_best_validation_accuracy_goes_on(

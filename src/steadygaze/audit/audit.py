@@ -315,7 +315,7 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[A
     elif interlocking_not_applicable(case.model):
         return audited
     else:
-        new = {SHORTCUT: _unless_diverged(INTERLOCKING_MEASURES, _interlocking(audited, classifier, train))}
+        new = {SHORTCUT: _unless_diverged(INTERLOCKING_MEASURES, _interlocking(audited, classifier, train, validation))}
         notes = [f"{ICONS[x.answer]} {x.note[:1].upper()}{x.note[1:]}." for x in new[SHORTCUT] if x.answer]
     replaced = {finding.measure for findings in new.values() for finding in findings}
     updated = {
@@ -337,14 +337,17 @@ def _unless_diverged(measures: Sequence[str], findings: Iterator[Finding]) -> li
         return list(missing_findings(measures, f"the retraining failed: {str(error).rstrip('.')}"))
 
 
-def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:
+def _interlocking(
+    audited: AuditFindings, classifier: TextClassifier, train: tuple[Any, Any], validation: tuple[Any, Any] | None
+) -> Iterator[Finding]:
     case, texts = audited.prepared.case, audited.prepared.examples
     codes, names = case.data.label, classifier.stored_.description.classes
     labels = [None] * len(texts) if codes is None else [names[code] for code in codes]
     examples = [Example(item.text, label, sentences=item.sentences) for item, label in zip(texts, labels, strict=True)]
     shortcut = audited.findings_by_heading[SHORTCUT]
     first = next((finding.values for finding in shortcut if finding.measure == FIRST_RATIONALE), None)
-    return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.on_progress)
+    epochs, on_progress = case.config.skewed_epochs, case.runtime.on_progress
+    return interlocking(classifier, train, examples, epochs, first, on_progress, validation)
 
 
 def examples_of(texts: Any, labels: Any, rationales: Any, task: Task = "classification") -> list[Example]:

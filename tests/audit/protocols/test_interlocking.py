@@ -81,6 +81,26 @@ def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
     assert plain == TEXTS[0]
 
 
+@pytest.mark.usefixtures("fewer_protocols")
+def test_the_validation_texts_of_the_audit_choose_the_epoch_of_both_models(monkeypatch):
+    """They have the token in front too, where the training texts have it; without them `fit` holds out a part."""
+    model, seen = fitted("a2r"), []
+
+    def spied(config, train, validation, *_):
+        seen.append((train.texts, None if validation is None else (validation.texts, validation.labels)))
+        return model.stored_
+
+    monkeypatch.setattr("steadygaze.audit.protocols.interlocking.fit.fit", spied)
+    held_out = [f"Well , {text}" for text in TEXTS[8:16]]
+    sg.audit(model, TEXTS, LABELS, train=SPLIT, validation=(held_out, LABELS[8:16]), sample=2)
+    sg.audit(model, TEXTS, LABELS, train=SPLIT, sample=2)
+    (biased_train, (biased, labels)), (skewed_train, skewed), *without = seen
+    assert all(text[:2] in (", ", "; ") for text in [*biased_train, *biased])
+    assert ([text[2:] for text in biased], labels) == skewed == (held_out, list(LABELS[8:16]))
+    assert ([text[2:] for text in biased_train], skewed_train) == (TEXTS, TEXTS)
+    assert [validation for _, validation in without] == [None, None]
+
+
 def test_the_users_model_is_left_alone():
     clf = fitted("a2r")
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}

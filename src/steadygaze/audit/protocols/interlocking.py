@@ -34,7 +34,7 @@ from steadygaze.core.types import Example, OnProgress, inputs_of, no_progress
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import fit
-from steadygaze.estimator.inputs import read_inputs, read_split
+from steadygaze.estimator.inputs import Split, read_inputs, read_split, read_validation
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
@@ -98,25 +98,27 @@ def interlocking(
     skewed: int,
     reason: Tensor | None = None,
     on_progress: OnProgress = no_progress,
+    validation: tuple[Any, Any] | None = None,
 ) -> Iterator[Finding]:
-    """`train`: texts and labels that `clf` was trained on; `examples`: the audited texts, with labels of `clf`.
+    """`train` and `validation`: texts and labels that `clf` was trained with; `examples`: the audited texts.
 
-    `reason`: 1 if the rationale is in the first sentence, 0 if it is elsewhere, else NaN.  (N,)
+    Labels are those of `clf`.  `reason`: 1 if the rationale is in the first sentence, 0 if it is elsewhere, else NaN.
+    (N,)  Without `validation`, a tenth of the training texts chooses the epoch.
     """
     if any(example.label is None for example in examples):
         yield from missing_findings(INTERLOCKING_MEASURES, NO_LABELS)
         return
-    split = read_split(*train)
-    rows = zip(split.texts, split.labels, split.sentences or [None] * len(split.texts), strict=True)
-    train_examples = [Example(text, label, sentences=spans) for text, label, spans in rows]
+    plain = {"train": _examples(read_split(*train)), "test": list(examples)}
+    if validation is not None:
+        plain["validation"] = _examples(read_validation(validation))
     elsewhere = (read(clf.stored_, examples)[0] == 0, BY_SELECTION) if reason is None else (reason == 0, BY_RATIONALE)
-    biased = _with_shortcut(train_examples, examples, clf.seed)
+    biased = _with_shortcut(plain, clf.seed)
     if isinstance(biased, str):
         yield Finding(BIASED, absent=biased)
     else:
-        retrained = _retrain(clf, biased["train"], EpochWatcher(on_progress, "biased training, epochs"))
+        retrained = _retrain(clf, biased, EpochWatcher(on_progress, "biased training, epochs"))
         yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], elsewhere)
-    retrained = _retrain(clf, train_examples, EpochWatcher(on_progress, "skewed training, epochs"), skewed)
+    retrained = _retrain(clf, plain, EpochWatcher(on_progress, "skewed training, epochs"), skewed)
     yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, elsewhere)
 
 
@@ -162,27 +164,37 @@ def _finding(
     return Finding(measure, first, "rationale", settings, f"{TRAINING_NAMES[measure]}, {sentence}", answer=answer)
 
 
-def _with_shortcut(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
-    """Both splits with a token in front, or the reason why this is impossible."""
+def _examples(split: Split) -> list[Example]:
+    rows = zip(split.texts, split.labels, split.sentences or [None] * len(split.texts), strict=True)
+    return [Example(text, label, sentences=spans) for text, label, spans in rows]
+
+
+def _with_shortcut(splits: dict[str, list[Example]], seed: int) -> dict[str, list[Example]] | str:
+    """All splits with a token in front, or the reason why this is impossible."""
     try:
-        return add_shortcut(Corpus("this corpus", {"train": train, "test": list(test)}), AGREEMENT, seed).splits
+        return add_shortcut(Corpus("this corpus", splits), AGREEMENT, seed).splits
     except UserError as why:
         return str(why).rstrip(".")
 
 
-def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> SavedModel:
-    """Train a model with the settings of `clf` on these texts, after `skewed` epochs on first sentences."""
+def _retrain(clf: TextClassifier, splits: dict[str, list[Example]], watcher: Watcher, skewed: int = 0) -> SavedModel:
+    """Train a model with the settings of `clf` on these splits, after `skewed` epochs on first sentences."""
     params = clf.get_params(deep=False)
     if skewed and isinstance(clf.technique, Technique):
         params["technique"] = replace(clf.technique, skewed=skewed)  # type: ignore[call-arg]
     elif skewed:
         params["settings"] = {**(clf.settings or {}), "skewed": skewed}
-    split = read_split(inputs_of(examples), np.array([example.label for example in examples]))
+    train = read_split(*_columns(splits["train"]))
+    validation = read_validation(_columns(splits["validation"])) if "validation" in splits else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)  # expected here
-        saved = fit.fit(train_config(params), split, None, watcher, fit.CheckpointConfig())
+        saved = fit.fit(train_config(params), train, validation, watcher, fit.CheckpointConfig())
     saved.model.to(clf.stored_.model.device)
     return saved
+
+
+def _columns(examples: Sequence[Example]) -> tuple[Any, Any]:
+    return inputs_of(examples), np.array([example.label for example in examples])
 
 
 def _percentage(values: Tensor) -> str:

@@ -3,9 +3,13 @@
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import steadygaze as sg
+from estimator.tiny import LABELS, TEXTS, tiny
+from steadygaze.audit import audit_report
 from steadygaze.audit.commands import AuditCommands
 from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
@@ -105,11 +109,52 @@ def test_commands_have_the_model_the_data_and_the_columns_of_the_user():
     other = advise_after_no("kendall/randomized", "attention", HUB)
     assert other == f"Audit another explainer of this model: `{AUDIT.format(30)} --explainer integrated-gradients`."
     trained = advise_after_no(SHIFT, "attention", replace(HUB, trained=True))
-    assert "`steadygaze train TRAINING_DATA --text message --label outcome --technique consensus" in trained
+    assert "`steadygaze train TRAINING_DATA --text message --label outcome --technique word-at --out DIR`" in trained
     corpus = AuditCommands({"model": "./m", "data": "planted-reviews"})
-    assert "train planted-reviews --technique consensus" in advise_after_no(
+    assert "train planted-reviews --technique word-at" in advise_after_no(
         SHIFT, "attention", AdviceContext(commands=corpus)
     )
+
+
+LONG = "--set synonyms={0} --set swaps=4 --set target_temperature=0.5 --set teacher=word-at --set teachers=2 "
+STUDENT = f"--technique consensus --synonym-groups {{0}} {LONG}--set teacher_epochs=0.5 --set teacher_rate=4"
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "options"),
+    [
+        ({}, "t.jsonl", "--technique word-at --synonym-groups t.jsonl"),
+        ({"encoder": "bilstm", "technique": "vanilla"}, "t.jsonl", "--technique word-at --synonym-groups t.jsonl"),
+        ({"encoder": "cnn"}, "t.jsonl", "--encoder cnn --technique word-at --synonym-groups t.jsonl"),
+        ({"technique": "vanilla"}, None, "--technique word-at"),
+        ({"technique": "vanilla", "has_groups": True}, None, "--technique word-at"),
+        ({"technique": "word-at"}, None, "--technique word-at --synonym-groups TABLE"),
+        ({"technique": "consensus"}, "t.jsonl", "--technique word-at --synonym-groups t.jsonl"),
+        ({"technique": "word-at", "has_groups": True}, "t.jsonl", STUDENT.format("t.jsonl")),
+        ({"encoder": "transformer:x"}, None, f"--encoder transformer:x {STUDENT.format('TABLE')}"),
+    ],
+)
+def test_unstable_attention_gets_the_training_that_the_results_recommend(model, table, options):
+    commands = AuditCommands({"model": "./m", "data": "./d.csv", "synonyms": table})
+    advice = advise_after_no(SHIFT, "attention", AdviceContext(commands=commands, **model))
+    assert advice == (
+        f"Train a classifier with stable attention: `steadygaze train TRAINING_DATA {options} --out DIR`."
+    )
+
+
+def test_a_student_with_synonym_groups_is_not_advised_to_train_it_again():
+    context = AdviceContext(encoder="transformer:x", technique="consensus", has_groups=True)
+    assert advise_after_no(SHIFT, "attention", context).startswith("Audit another explainer of this model: ")
+
+
+@pytest.mark.parametrize("page", ["results/synonym-groups", "results/stability", "how-to/train-stable-classifier"])
+def test_the_pages_recommend_word_at_with_groups_before_the_long_student(page):
+    """As the advice does; a new recommendation must change both."""
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    start = text.find("**Recommendation.**") if "results" in page else text.find("1. With a table")
+    paragraph = text[start:].partition("\n\n")[0]
+    assert 0 < paragraph.find("`word-at`") < paragraph.find("long student")
+    assert "transformer" in paragraph
 
 
 def test_options_of_training_are_advised_only_for_models_of_train():
@@ -182,7 +227,7 @@ def test_a_yes_has_no_advice_and_a_no_has_one_with_a_command():
     assert (good.answer, good.advice) == ("yes", "")
     assert bad.answer == "no"
     assert bad.advice.startswith(
-        "Train a classifier with stable attention: `steadygaze train TRAINING_DATA --technique consensus"
+        "Train a classifier with stable attention: `steadygaze train TRAINING_DATA --technique word-at --synonym-groups"
     )
 
 
@@ -203,3 +248,17 @@ def test_every_no_has_one_line_of_advice_with_a_command_of_this_program(name, ex
     assert command in COMMANDS
     assert option in (*EXPLAINERS, *TECHNIQUES, *METHODS)
     assert option != explainer or command == "fit-explainer"
+
+
+@pytest.mark.usefixtures("fewer_protocols")
+def test_the_advice_of_an_audit_knows_how_the_model_was_trained(monkeypatch):
+    seen = []
+    monkeypatch.setattr(audit_report, "verdicts", lambda rows, main, context: seen.append(context) or ())
+    groups = {"good": ["great"], "bad": ["poor"]}
+    model = tiny("average", synonym_groups=groups).fit(TEXTS, LABELS)
+    sg.audit(model, TEXTS[:4], LABELS[:4], sample=1)
+    sg.audit(lambda texts: [[0.4, 0.6] for _ in texts], TEXTS[:4], LABELS[:4], classes=["neg", "pos"], sample=1)
+    assert [(c.trained, c.encoder, c.technique, c.has_groups) for c in seen] == [
+        (True, "average", "vanilla", True),
+        (False, "", "", False),
+    ]

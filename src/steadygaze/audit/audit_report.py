@@ -134,7 +134,14 @@ def _advice_context(audited: AuditFindings) -> AdviceContext:
     counts = case.probs.argmax(-1).bincount(minlength=case.probs.shape[-1]).tolist()
     available = None if request.draw is None else request.draw.total
     commands = AuditCommands(request.settings)
-    return AdviceContext(available, tuple(counts), audited.prepared.adapter.is_classifier, commands)
+    adapter = audited.prepared.adapter
+    context = AdviceContext(available, tuple(counts), adapter.is_classifier, commands=commands)
+    if adapter.saved is None:
+        return context
+    trained = adapter.saved.description
+    return replace(
+        context, encoder=trained.encoder, technique=trained.technique, has_groups=trained.synonym_groups is not None
+    )
 
 
 def _training_texts(number: int, total: int) -> str:

@@ -28,6 +28,7 @@ from steadygaze.audit.commands import AuditCommands
 from steadygaze.audit.measures import check_name
 from steadygaze.audit.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
 from steadygaze.core.errors import unknown
+from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.results.formatting import (
     explainer_name,
     measure_noun,
@@ -64,6 +65,10 @@ OTHER_EXPLAINERS = {
 }
 """Explainer -> the one to audit next, which a black box has as well; all others: integrated-gradients."""
 RATIONALE, ATTENTION = "rationale", "attention"
+LONG_STUDENT = (
+    "swaps=4", "target_temperature=0.5", "teacher=word-at", "teachers=2", "teacher_epochs=0.5", "teacher_rate=4",
+)  # fmt: skip
+"""Settings of `consensus` beside the synonym table; see docs/results/synonym-groups.md."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,11 @@ class AdviceContext:
     """Number of audited texts for each predicted class; empty: unknown."""
     trained: bool = True
     """Whether steadygaze has trained the model, so that options of `train` apply."""
+    encoder: str = ""
+    technique: str = ""
+    """Encoder and technique of a model that steadygaze has trained; empty: unknown."""
+    has_groups: bool = False
+    """Whether the model has synonym groups."""
     commands: AuditCommands = field(default_factory=AuditCommands)
 
 
@@ -106,11 +116,31 @@ def _technique(measure: str, explainer: str, context: AdviceContext) -> tuple[st
     if explainer != ATTENTION or not context.trained:
         return ("",)
     if measure.startswith("jensen-shannon/"):
-        table = context.commands.settings.get("synonyms") or "TABLE"
-        return "stable attention", "--technique", "consensus", "--set", f"synonyms={table}"
+        return "stable attention", *_stable_attention(context)
     if measure in ("position-leak/shuffled", "default-mass/above-share"):
         return "a technique against shortcuts", "--technique", "random-pretraining"
     return ("",)
+
+
+def _stable_attention(context: AdviceContext) -> tuple[str, ...]:
+    """Options of `train`, as docs/results/synonym-groups.md recommends; none if the model has what it recommends last.
+
+    `word-at` with synonym groups comes first.  The long student of `consensus` comes next, and first for a transformer:
+    there, words that `word-at` weights highest lose a third of their effect on the prediction.
+    """
+    settings, transformer = context.commands.settings, context.encoder.startswith(TRANSFORMER)
+    table = str(settings.get("synonyms") or "TABLE")
+    if context.technique == "consensus" and context.has_groups:
+        return ()
+    chosen = ["--encoder", context.encoder] if context.encoder not in ("", "bilstm") else []
+    if transformer or (context.technique == "word-at" and context.has_groups):
+        chosen += ["--technique", "consensus", "--synonym-groups", table]
+        chosen += [word for value in (f"synonyms={table}", *LONG_STUDENT) for word in ("--set", value)]
+    else:
+        chosen += ["--technique", "word-at"]
+        has_no_table = settings and table == "TABLE" and context.technique != "word-at"
+        chosen += [] if has_no_table else ["--synonym-groups", table]
+    return tuple(chosen)
 
 
 def _after_constant_model(context: AdviceContext) -> str:

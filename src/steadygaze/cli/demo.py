@@ -107,7 +107,7 @@ def run_demo(out: Path, device: str, seed: int, console: Console, replace: bool 
         console, f"\n[bold]5. Pages.[/bold] Open [bold]{links['consensus']}[/bold] and {links['vanilla']} in a browser."
     )
     _print(console, "Train on your own CSV, with a table of synonyms, then audit:")
-    _print(console, "  steadygaze train your.csv --technique consensus --set synonyms=synonyms.jsonl --out model/")
+    _print(console, "  steadygaze train your.csv --technique word-at --synonym-groups synonyms.jsonl --out model/")
     _print(console, "  steadygaze audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html")
     rows = {name: [row.to_dict() for row in report.rows] for name, report in reports.items()}
     gates = {name: report.gate is not None and not report.gate.failures for name, report in reports.items()}

@@ -88,7 +88,7 @@ TRAINING_TEXTS = (
     **command_help(
         "train reviews.csv --text review --label stars --test-share 0.2 --test-out held-out.csv --out model/",
         "train sst2 --encoder bilstm --vectors glove-50d --epochs 10 --out model/",
-        "train reviews.csv --technique consensus --set synonyms=table.jsonl --synonym-groups table.jsonl --out model/",
+        "train reviews.csv --technique word-at --synonym-groups table.jsonl --out model/",
     )
 )
 @common_options

@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import altair as alt
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -40,7 +42,7 @@ def test_the_plot_shows_the_data_of_the_records(name: str, plots: Any) -> None:
 
 
 def test_the_fingerprint_depends_on_the_data(plots: Any) -> None:
-    charts = [plots.alt.Chart(plots.pd.DataFrame({"x": [value]})).mark_point().encode(x="x:Q") for value in (1, 2)]
+    charts = [alt.Chart(pd.DataFrame({"x": [value]})).mark_point().encode(x="x:Q") for value in (1, 2)]
     assert plots.fingerprint(charts[0]) != plots.fingerprint(charts[1])
 
 

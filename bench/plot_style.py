@@ -1,0 +1,69 @@
+"""Colors, legends and numbers that the plots of the results pages share."""
+
+import re
+from collections.abc import Iterable
+from itertools import takewhile
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import altair as alt
+import pandas as pd
+from scipy.stats import t as student
+
+ROOT = Path(__file__).parents[1]
+RECORDS, PAGES = ROOT / "bench" / "records", ROOT / "docs" / "results"
+INK, GRID, PAPER = "#1a2027", "#d5dae0", "#ffffff"
+"""Text, lines and background: the site replaces them by the colors of its theme."""
+COLORS = ["#3f83cc", "#c9651b", "#3a9a5b", "#9a6fd0"]
+"""With a contrast of 3 or more on white and on the dark background of the site."""
+GRAY = "#808891"
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+
+
+def rounded(line: dict[str, Any]) -> dict[str, Any]:
+    """Numbers with four digits: the same on every machine."""
+    return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in line.items()}
+
+
+def t_interval(values: list[float]) -> dict[str, float]:
+    half = float(student.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return {"value": mean(values), "low": mean(values) - half, "high": mean(values) + half}
+
+
+def numbers(cell: str) -> list[float]:
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", cell.replace("−", "-"))]
+
+
+def markdown_rows(page: str, header: str) -> list[dict[str, str]]:
+    """The rows of the table whose header begins so."""
+    lines = page[page.index(f"\n{header}") :].splitlines()[1:]
+    names, _, *rows = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in table_lines(lines))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def table_lines(lines: list[str]) -> Iterable[str]:
+    return takewhile(lambda line: line.startswith("|"), lines)
+
+
+def once(frame: pd.DataFrame) -> alt.Chart:
+    """For a mark that is drawn once in each panel."""
+    return alt.Chart(frame).transform_aggregate(count="count()")
+
+
+def panels(names: Iterable[str], field: str = "panel") -> alt.Facet:
+    return alt.Facet(f"{field}:N", sort=list(names), title=None, header=head())
+
+
+def head() -> alt.Header:
+    return alt.Header(labelFontSize=13, labelFontWeight="bold", labelColor=INK)
+
+
+def below() -> alt.Legend:
+    return alt.Legend(orient="bottom")
+
+
+def wide(columns: int = 0) -> dict[str, Any]:
+    """A legend below the plot whose labels are not cut off."""
+    return {"title": None, "legend": alt.Legend(orient="bottom", labelLimit=400, columns=columns or alt.Undefined)}

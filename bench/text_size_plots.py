@@ -1,0 +1,70 @@
+"""Plots of docs/results/small-data.md and docs/results/long-texts.md."""
+
+import json
+
+import altair as alt
+import pandas as pd
+
+from plot_style import COLORS, GRAY, PAGES, RECORDS, Chart, markdown_rows, numbers, panels, rounded, wide
+
+
+def small_data() -> Chart:
+    page = (PAGES / "small-data.md").read_text(encoding="utf-8")
+    names = {
+        "TF-IDF": "TF-IDF regression, scikit-learn's settings",
+        "C = 10, balanced": "TF-IDF regression, C = 10, balanced classes",
+        "default, no extra": "steadygaze, defaults",
+        "default, extra `glove`": "steadygaze, defaults with GloVe vectors",
+    }
+    lines = []
+    for row in markdown_rows(page, "| corpus | texts | TF-IDF | TF-IDF, balanced"):
+        for column, model in names.items():
+            value, half = numbers(row[column])
+            bounds = {"low": value - half, "high": value + half}
+            lines.append(
+                {"corpus": row["corpus"], "texts": row["texts"], "model": model, "f1": value, **rounded(bounds)}
+            )
+    models = list(names.values())
+    frame = pd.DataFrame(lines)
+    base = alt.Chart(frame).encode(
+        x=alt.X("texts:O", sort=["200", "500", "1,000"], title="training texts", axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("model:N", sort=models),
+        color=alt.Color(
+            "model:N", scale=alt.Scale(domain=models, range=[GRAY, COLORS[1], COLORS[0], COLORS[2]]), **wide(2)
+        ),
+    )
+    scale, ticks = alt.Scale(domain=[0.3, 0.9]), alt.Axis(tickCount=6)
+    y = alt.Y("low:Q", title="macro-F1 (higher: better) →", scale=scale, axis=ticks)
+    shape = alt.Shape("model:N", scale=alt.Scale(domain=models), **wide(2))
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(y="f1:Q", shape=shape)
+    both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=190, height=155)
+    return both.facet(panels(dict.fromkeys(frame["corpus"]), "corpus"), columns=3)
+
+
+READINGS = {"truncated256": "first 256 pieces", "truncated509": "first 509 pieces", "windows": "windows of 256"}
+SHARES = {"accuracy": "accuracy", "coverage": "words with an attention weight"}
+
+
+def long_texts() -> Chart:
+    records = [json.loads(line) for line in (RECORDS / "long_texts.jsonl").read_text().splitlines()]
+    lines = [
+        {"reading": READINGS[record["row"]], "measure": label, "value": 100 * record[key]}
+        for record in records
+        for key, label in SHARES.items()
+    ]
+    frame = pd.DataFrame([rounded(line) for line in lines])
+    chart = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=60, opacity=0.8, color=COLORS[0])
+        .encode(
+            x=alt.X(
+                "value:Q",
+                title="%, all test reviews (right: better) →",
+                scale=alt.Scale(zero=False, padding=8),
+                axis=alt.Axis(tickCount=4),
+            ),
+            y=alt.Y("reading:N", sort=list(READINGS.values()), title=None),
+        )
+    )
+    panel = chart.properties(width=270, height=90).facet(panels(SHARES.values(), "measure"), columns=2)
+    return panel.resolve_scale(x="independent")

@@ -3,13 +3,14 @@
 Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.  If jobs
 fail, the others still run, and the script exits with an error that names them.
 
-    python bench/job_cells.py DIR/records... > bench/records/NAME.jsonl        all records, one a line
+    python bench/job_cells.py DIR/records [--without history] | gzip -9n > bench/records/NAME-COMMIT.jsonl.gz
 
 Several workers import the functions of a job from its module: a script calls its own `main` through an import.
 """
 
 import argparse
 import dataclasses
+import gzip
 import json
 import pickle
 import re
@@ -122,15 +123,18 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_records(places: Iterable[str]) -> list[dict[str, Any]]:
-    """Of folders of records, or files of one record a line; those that failed are named and left out."""
+    """Of folders of records, or files of one record a line (also .gz); those that failed are named and left out."""
     results = []
     for place in map(Path, places):
-        lines = place.read_text().splitlines() if place.is_file() else []
-        results += records(place) if place.is_dir() else [json.loads(line) for line in lines]
+        results += records(place) if place.is_dir() else [json.loads(line) for line in _text(place).splitlines()]
     for record in results:
         if "error" in record:
             print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
     return [record for record in results if "error" not in record]
+
+
+def _text(file: Path) -> str:
+    return gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
 
 
 def compact(value: Any) -> Any:
@@ -142,6 +146,15 @@ def compact(value: Any) -> Any:
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Print records, one a line.")
+    parser.add_argument("places", nargs="+", help="folders or files of records")
+    parser.add_argument("--without", nargs="*", default=(), help="fields to leave out, such as history")
+    options = parser.parse_args()
+    for record in read_records(options.places):
+        kept = {name: value for name, value in record.items() if name not in options.without}
+        print(json.dumps(compact(kept), separators=(",", ":")))
+
+
 if __name__ == "__main__":
-    for record in read_records(sys.argv[1:]):
-        print(json.dumps(compact(record), separators=(",", ":")))
+    main()

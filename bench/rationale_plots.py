@@ -1,60 +1,59 @@
 """Plots of docs/results/rationales.md: interlocking on planted reviews, and agreement with people on movie reviews."""
 
-from statistics import mean
+from statistics import mean, stdev
 
 import altair as alt
 import pandas as pd
 
 from movies_table import load as load_movies
+from planted_records import load as load_planted
 from plot_style import (
     COLORS,
     GRAY,
     INK,
-    PAGES,
     RECORDS,
     Chart,
     below,
     head,
-    markdown_rows,
-    numbers,
     once,
     panels,
     rounded,
     t_interval,
     wide,
 )
+from rationales import BIASED, SKEWED
+from rationales_table import PAPER
+from tables import values
 
-STEPS = {"skewed": ("none", "10", "15", "20"), "biased": ("none", "0.7", "0.75", "0.8")}
+STEPS = {
+    "skewed": {"none": "standard"} | {str(epochs): setting for setting, epochs in SKEWED.items()},
+    "biased": {"none": "standard"} | {str(share): setting for setting, share in BIASED.items()},
+}
+"""Kind -> label of the axis -> setting."""
 TITLES = {"skewed": "skew: epochs on first sentences", "biased": "bias: token agrees with label"}
 
 
-def _planted(column: str) -> pd.DataFrame:
-    """F1 or X1 of RNP and A2R, ours with standard deviations and the paper's."""
-    page = (PAGES / "rationales.md").read_text(encoding="utf-8")
-    cells = {
-        (row["aspect"], row["setting"]): row
-        for row in markdown_rows(page, "| aspect | setting |")
-        if row["aspect"] != "appearance"
-    }
-    head = "paper X1" if column == "X1" else "paper F1, RNP / A2R"
-    lines = []
+def _planted(measure: str) -> pd.DataFrame:
+    """f1 or x1 of RNP and A2R on palate and aroma, ours with standard deviations and the paper's."""
+    records, lines = load_planted(), []
     for kind, steps in STEPS.items():
         for aspect in ("palate", "aroma"):
-            for step in steps:
-                row = cells[aspect, "standard" if step == "none" else f"{kind} {step}"]
-                theirs = numbers(row[head])
-                for place, model in enumerate(("RNP", "A2R")):
-                    value, deviation = numbers(row[f"{model} {column}"])
-                    bounds = {"low": max(0, value - deviation), "high": min(100, value + deviation)}
-                    shared = {"kind": kind, "aspect": aspect, "step": step}
-                    lines.append({**shared, "model": model, "value": value, **bounds})
-                    if theirs:
-                        lines.append({**shared, "model": f"{model}, paper", "value": theirs[place]})
+            for step, setting in steps.items():
+                paper = PAPER[aspect, setting][("f1", "x1").index(measure) :: 2]
+                shared = {"kind": kind, "aspect": aspect, "step": step}
+                runs = {"RNP": records.rnp(aspect, setting), "A2R": records.of(aspect, setting, "a2r")}
+                for (model, those), theirs in zip(runs.items(), paper, strict=True):
+                    scores = values(those, measure)
+                    value, deviation = mean(scores), stdev(scores)
+                    bounds = {"low": max(0.0, value - deviation), "high": min(100.0, value + deviation)}
+                    lines.append(rounded({**shared, "model": model, "value": value, **bounds}))
+                    if theirs is not None:
+                        lines.append({**shared, "model": f"{model}, paper", "value": theirs})
     return pd.DataFrame(lines)
 
 
 def interlocking() -> Chart:
-    frame = _planted("X1")
+    frame = _planted("x1")
     title = "← better; X1, %"
     charts = [_curves(frame[frame["kind"] == kind], kind, title, 245, 130) for kind in STEPS]
     row = alt.Row("aspect:N", sort=["palate", "aroma"], title=None, header=head())
@@ -96,7 +95,7 @@ def _with_random(chart: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart:
 
 def rationales() -> Chart:
     """The right sentence of planted reviews on palate, and F1 on movie reviews."""
-    frame = _planted("F1")
+    frame = _planted("f1")
     palate = frame[frame["aspect"] == "palate"]
     first, second = (
         _with_random(_curves(palate[palate["kind"] == kind], kind, title, 135, 150), palate).properties(title=name)

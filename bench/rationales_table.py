@@ -1,19 +1,18 @@
-"""Tables of bench/rationales.py: means over seeds and how far seeds differ, the paper's Table 2 beside ours.
+"""Tables of docs/results/rationales.md about planted reviews, from records of bench/rationales.py.
 
-python bench/rationales_table.py RECORDS...        folders of records, or files of one record a line
+python bench/rationales_table.py [RECORDS...]        folders or files of records; none: those of the repository
 """
 
 import sys
-from collections import defaultdict
-from statistics import mean
-from typing import Any
+from collections.abc import Iterator
+from statistics import mean, stdev
 
-from job_cells import read_records
-from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, RATES, REGIMES, ROOM, SETTINGS, SLOWER, TUNED, rnp, tuned
-from tables import Records, head, line, shown, values
+from planted_records import PlantedRecords, load
+from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, NEIGHBORS, RATES, SETTINGS, SLOWER, rnp
+from tables import Records, markdown, values
 
-MEASURES = ("accuracy", "p", "r", "f1", "x1")
-PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocate, whose reviews are people's
+Table = list[list[str]]
+PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 of RNP, of A2R in %; on BeerAdvocate, with reviews by people
     ("aroma", "skewed10"): (61.5, 14.5, 69.2, 10.4),
     ("aroma", "skewed15"): (49.3, 31.2, 51.7, 35.7),
     ("aroma", "skewed20"): (11.0, 80.5, 46.3, 41.5),
@@ -30,132 +29,128 @@ PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocat
     ("aroma", "standard"): (65.9, None, 70.0, None),
     ("palate", "standard"): (51.0, None, 58.0, None),
 }
-CURVE = {
-    f"λ = {strength:g}": "a2r" if strength == 1 else f"a2r-lambda-{strength:g}" for strength in sorted([*LAMBDAS, 1.0])
+SHOWN_BOLD = (("palate", "skewed20"), ("palate", "biased80"))
+REGIME_NAMES = {
+    CHOSEN: "as above",
+    "many": "15,000 reviews",
+    "large": "**15,000 reviews, batches of 200, 11 epochs**",
+    "dropout": "dropout 0.2",
+    "negated": "15 of 100 opinions negated",
+    "apart": "aspects independent",
+    "shared": "adjectives shared",
 }
-TOLD = "accuracy / F1 / X1, F1 / X1 at the last epoch"
 
 
-class Found:
-    """Records by aspect, setting and row."""
-
-    def __init__(self, records: list[dict[str, Any]], regime: str) -> None:
-        seeds = min(TUNED, 1 + max((record["seed"] for record in records), default=0))
-        self._tuned = {
-            (aspect, setting): row for (at, aspect, setting), row in tuned(records, seeds).items() if at == regime
-        }
-        self._cells: dict[tuple[str, str, str], Records] = defaultdict(list)
-        for record in records:
-            if record["regime"] == regime:
-                self._cells[record["aspect"], record["setting"], record["row"]].append(record)
-
-    def of(self, aspect: str, setting: str, row: str) -> Records:
-        return self._cells.get((aspect, setting, row), [])
-
-    def rnp(self, aspect: str, setting: str) -> Records:
-        """At the rate that was chosen on validation texts."""
-        return self.of(aspect, setting, self._tuned.get((aspect, setting), ""))
-
-    def __bool__(self) -> bool:
-        return bool(self._cells)
+def setting_name(setting: str) -> str:
+    """skewed20 -> skewed 20, biased75 -> biased 0.75"""
+    if setting.startswith("biased"):
+        return f"biased {int(setting.removeprefix('biased')) / 100:g}"
+    return setting.replace("skewed", "skewed ")
 
 
-def main_table(results: Found) -> None:
-    print("\nTest texts, %; the epoch chosen on validation texts, and the last; in the paper, on people's reviews\n")
-    last = ("F1, last epoch", "X1, last epoch")
-    head("aspect", "setting", "row", "n", "accuracy", "P", "R", "F1", "X1", *last, "paper F1", "paper X1")
+def rate_name(rate: float) -> str:
+    """0.0003 -> 3e-4"""
+    return f"{rate:.0e}".replace("e-0", "e-")
+
+
+def percent(number: float) -> str:
+    return f"{number:.1f}".replace("100.0", "100")
+
+
+def average(runs: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
+    """The mean over seeds; of none, nothing."""
+    numbers = values(runs, measure, when, split)
+    return percent(mean(numbers)) if numbers else ""
+
+
+def spread(runs: Records, measure: str) -> str:
+    """The mean and the standard deviation over seeds."""
+    deviation = f" ± {stdev(values(runs, measure)):.1f}" if len(runs) > 1 else ""
+    return average(runs, measure) + deviation
+
+
+def joined(runs: Records, *measures: str) -> str:
+    return " / ".join(average(runs, measure) for measure in measures) if runs else ""
+
+
+def main_table(records: PlantedRecords) -> Table:
+    paper = ["paper F1, RNP / A2R", "paper X1"]
+    models = [f"{model} {measure}" for model in ("RNP", "A2R") for measure in ("accuracy", "F1", "X1")]
+    return [["aspect", "setting", "RNP learning rate", *models, *paper], *_main_rows(records)]
+
+
+def _main_rows(records: PlantedRecords) -> Iterator[list[str]]:
     for aspect in ASPECTS:
         for setting in SETTINGS:
-            paper = PAPER.get((aspect, setting), (None,) * 4)
-            rows = (results.rnp(aspect, setting), paper[:2]), (results.of(aspect, setting, "a2r"), paper[2:])
-            for those, beside in rows:
-                if those:
-                    ours = [shown(those, measure) for measure in MEASURES]
-                    ours += [shown(those, measure, "last") for measure in ("f1", "x1")]
-                    theirs = ("" if number is None else str(number) for number in beside)
-                    line([aspect, setting, those[0]["row"], str(len(those)), *ours, *theirs])
+            mark = "**" if (aspect, setting) in SHOWN_BOLD else ""
+            cells = []
+            for runs in (records.rnp(aspect, setting), records.of(aspect, setting, "a2r")):
+                cells += [spread(runs, "accuracy"), *(f"{mark}{spread(runs, name)}{mark}" for name in ("f1", "x1"))]
+            numbers = PAPER.get((aspect, setting), (None,) * 4)
+            theirs = [" / ".join(percent(x) for x in pair if x is not None) for pair in (numbers[::2], numbers[1::2])]
+            rate = rate_name(records.rate(aspect, setting)) if records.rnp(aspect, setting) else ""
+            yield [aspect, setting_name(setting), rate, *cells, *theirs]
 
 
-def rates_table(results: Found) -> None:
-    print("\nRNP by its generator's step size: accuracy on validation texts, and F1 and X1 on test texts, %\n")
-    head("aspect", "setting", *(f"{rate:g}" for rate in RATES))
-    for aspect in ASPECTS:
-        for setting in SETTINGS:
-            cells = [results.of(aspect, setting, rnp(rate)) for rate in RATES]
-            if any(cells):
-                line([aspect, setting, *(_three(those) for those in cells)])
+def slower_table(records: PlantedRecords) -> Table:
+    """RNP with rates that are not among the tuned ones, at the chosen epoch."""
+    table = [["F1 / X1", *map(setting_name, HARD)]]
+    for rate in SLOWER:
+        table.append([rate_name(rate), *(joined(records.of("palate", at, rnp(rate)), "f1", "x1") for at in HARD)])
+    return table
 
 
-def _three(those: Records) -> str:
-    if not those:
-        return ""
-    told = values(those, "accuracy", split="validation"), values(those, "f1"), values(those, "x1")
-    return " / ".join(f"{mean(numbers):.1f}" for numbers in told) + f"  (n {len(those)})"
-
-
-def beside_table(results: Found) -> None:
-    print(f"\nPalate: λ of A2R, and its generator's step size; the first {FEWER} seeds; {TOLD}, %\n")
-    head("row", *HARD)
-    rows = CURVE | {f"step size {rate:g}": f"a2r-{rate:g}" for rate in RATES[1:]}
-    rows |= {f"RNP, step size {rate:g}": rnp(rate) for rate in SLOWER}
+def lambda_table(records: PlantedRecords) -> Table:
+    """λ of A2R, and the learning rate of its generator.  Bold: it interlocks."""
+    rows = {f"{x:g}": "a2r" if x == 1 else f"a2r-lambda-{x:g}" for x in sorted([*LAMBDAS, 1.0])}
+    rows |= {f"λ = 1, generator at {rate_name(rate)}": f"a2r-{rate:g}" for rate in RATES[1:]}
+    table = [["λ", *map(setting_name, HARD)]]
     for name, row in rows.items():
-        line([name, *(_four(_first(results.of("palate", setting, row))) for setting in HARD)])
+        cells = [records.of("palate", setting, row, seeds=FEWER) for setting in HARD]
+        marks = ["**" if runs and mean(values(runs, "x1")) > 50 else "" for runs in cells]
+        table.append([name, *(f"{m}{joined(runs, 'f1', 'x1')}{m}" for m, runs in zip(marks, cells, strict=True))])
+    return table
 
 
-def room_table(results: Found) -> None:
-    print(f"\nPalate, {ROOM}: λ of A2R; the first {FEWER} seeds; {TOLD}, %\n")
-    head("row", "biased80")
-    for name, row in CURVE.items():
-        line([name, _four(_first(results.of("palate", "biased80", row)))])
+def neighbor_table(records: PlantedRecords) -> Table:
+    """Regimes whose runs are complete."""
+    table = [["", *(f"{model} {setting_name(setting)}" for setting in HARD for model in ("RNP", "A2R"))]]
+    for regime in (CHOSEN, *NEIGHBORS):
+        seeds = None if regime == CHOSEN else FEWER
+        cells = []
+        for setting in HARD:
+            mark = "**" if (regime, setting) == ("large", "skewed20") else ""
+            a2r = records.of("palate", setting, "a2r", regime, seeds)
+            for runs in (records.rnp("palate", setting, regime, seeds), a2r):
+                complete = len(runs) >= FEWER
+                cells.append(f"{mark}{joined(runs, 'accuracy', 'f1', 'x1')}{mark}" if complete else "")
+        if all(cells):
+            table.append([REGIME_NAMES[regime], *cells])
+    return table
 
 
-def _first(those: Records) -> Records:
-    return [record for record in those if record["seed"] < FEWER]
-
-
-def _four(those: Records) -> str:
-    if not those:
-        return ""
-    told = [mean(values(those, measure, when)) for when in ("chosen", "last") for measure in ("accuracy", "f1", "x1")]
-    return " / ".join(f"{number:.1f}" for number in (*told[:3], *told[4:])) + f"  (n {len(those)})"
-
-
-def bars(results: Found) -> None:
-    """What must be seen, and whether it is."""
-    print("\nWhat must be seen\n")
+def rates_table(records: PlantedRecords) -> Table:
+    """RNP by learning rate: accuracy on validation texts, F1 and X1 on test texts.  Not on the page."""
+    table = [["aspect", "setting", *map(rate_name, RATES)]]
     for aspect in ASPECTS:
         for setting in SETTINGS:
-            theirs, ours = results.rnp(aspect, setting), results.of(aspect, setting, "a2r")
-            if theirs and ours:
-                print(f"{aspect} {setting}: {_bar(aspect, setting, theirs, ours)}")
+            cells = [records.of(aspect, setting, rnp(rate)) for rate in RATES]
+            shown = [
+                f"{average(runs, 'accuracy', split='validation')} / {joined(runs, 'f1', 'x1')} (n {len(runs)})"
+                for runs in cells
+            ]
+            table.append([aspect, setting_name(setting), *shown])
+    return table
 
 
-def _bar(aspect: str, setting: str, theirs: Records, ours: Records) -> str:
-    f1, other, locked = mean(values(ours, "f1")), mean(values(theirs, "f1")), mean(values(theirs, "x1"))
-    comparison = f"A2R {f1:.1f}, RNP {other:.1f}, its X1 {locked:.1f}"
-    if setting == "standard":
-        return f"{'yes' if min(f1, other) >= 95 else 'NO'}, both above 95: {comparison}"
-    if aspect == "palate" and setting in HARD:
-        kept = locked >= 80 and f1 >= 85 and f1 >= other + 50
-        return f"{'yes' if kept else 'NO'}, RNP locks and A2R escapes: {comparison}"
-    return f"{'yes' if f1 >= other - 10 else 'NO'}, A2R no more than 10 below: {comparison}"
-
-
-def regimes_table(records: list[dict[str, Any]]) -> None:
-    print(f"\nPalate, other ways to draw the reviews and to train; {TOLD}, %\n")
-    head("regime", "row", *HARD)
-    for regime in REGIMES:
-        if those := Found(records, regime):
-            line([regime, "RNP, tuned", *(_four(those.rnp("palate", setting)) for setting in HARD)])
-            line([regime, "A2R", *(_four(those.of("palate", setting, "a2r")) for setting in HARD)])
+TABLES = (main_table, slower_table, lambda_table, neighbor_table)
+"""Those of the page."""
 
 
 def main() -> None:
-    records = read_records(sys.argv[1:])
-    for table in (main_table, rates_table, beside_table, bars):
-        table(Found(records, CHOSEN))
-    room_table(Found(records, ROOM))
-    regimes_table(records)
+    records = load(sys.argv[1:])
+    for table in (*TABLES, rates_table):
+        print(markdown(table(records)), end="\n\n")
 
 
 if __name__ == "__main__":

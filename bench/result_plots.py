@@ -7,8 +7,8 @@
     synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl; the long
                              student: synonym_groups_long_student.jsonl
     leakage-fidelity.svg     post-hoc accuracy against fidelity: bench/records/independent_reader.jsonl
-    rationales.svg           right sentence on palate: the table of docs/results/rationales.md; movies.jsonl
-    interlocking.svg         X1 against skew and bias: the table of docs/results/rationales.md
+    rationales.svg           right sentence on palate: bench/records/planted_reviews-*; movies.jsonl
+    interlocking.svg         X1 against skew and bias: bench/records/planted_reviews-*
     movie-rationales.svg     F1 with human rationales: bench/records/movies.jsonl
     image-fills.svg          post-hoc accuracy by explainer and fill: the tables of docs/results/shortcuts.md
     small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
@@ -18,7 +18,7 @@
     published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: bench/records/kitada-table2-*
     published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
 
-Four plots are from tables of a page: not all records of these studies are in the repository.
+Two plots are from tables of a page: not all records of these studies are in the repository.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Tables of records that hold what was measured at the chosen epoch and at the last, on validation and test texts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 from typing import Any
 
@@ -27,3 +27,9 @@ def line(cells: Iterable[str]) -> None:
 def head(*names: str) -> None:
     line(names)
     line("---" for _ in names)
+
+
+def markdown(table: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first row is the heading."""
+    heading, *rows = ("| " + " | ".join(cells) + " |" for cells in table)
+    return "\n".join([heading, "|---" * len(table[0]) + "|", *rows]).replace("|  |", "| |").replace("|  |", "| |")

@@ -1,0 +1,234 @@
+"""docs/results/rationales.md, and the pages that quote it, have the numbers of the records of planted reviews."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "results" / "rationales.md"
+BOTH, EXTREME, THRESHOLD = ("palate", "aroma"), ("skewed20", "biased80"), ("skewed10", "biased70")
+NUMBERS = ("none", "one", "two", "three", "four", "five")
+Score = Callable[..., list[float]]
+
+
+@pytest.fixture
+def planted(bench: None) -> Any:
+    from planted_records import load
+
+    return load()
+
+
+@pytest.fixture
+def scores(planted: Any) -> Score:
+    """Aspect, setting, row -> a measure of each seed in %; the row `rnp` is at its selected rate."""
+    from tables import values
+
+    def of(
+        aspect: str, setting: str, row: str, measure: str = "f1", split: str = "test", regime: str = "easy",
+        seeds: int | None = None,
+    ) -> list[float]:  # fmt: skip
+        runs = (
+            planted.rnp(aspect, setting, regime, seeds)
+            if row == "rnp"
+            else planted.of(aspect, setting, row, regime, seeds)
+        )
+        return values(runs, measure, split=split)
+
+    return of
+
+
+def text_of(file: str) -> str:
+    """A page as one line, so that line breaks do not matter."""
+    return " ".join((ROOT / file).read_text("utf-8").split())
+
+
+def missing(sentences: list[str], file: str = "docs/results/rationales.md") -> list[str]:
+    page = text_of(file)
+    return [sentence for sentence in sentences if sentence not in page]
+
+
+def interlocked(numbers: list[float]) -> str:
+    """How many seeds select the first sentence in most reviews, in words."""
+    return NUMBERS[sum(number > 50 for number in numbers)]
+
+
+def test_the_tables_are_those_of_the_records(planted: Any) -> None:
+    """Rows marked † have no records."""
+    from rationales_table import TABLES
+    from tables import markdown
+
+    lines = [line.strip() for line in PAGE.read_text("utf-8").splitlines()]
+    page = "\n".join(line for line in lines if "†" not in line)
+    assert [table.__name__ for table in TABLES if markdown(table(planted)) + "\n" not in page + "\n"] == []
+    assert sum(line.endswith("|") and "†" in line for line in lines) == 5
+
+
+def test_a_changed_digit_of_a_table_is_noticed(planted: Any) -> None:
+    from rationales_table import main_table
+    from tables import markdown
+
+    table = markdown(main_table(planted))
+    page = PAGE.read_text("utf-8")
+    assert table in page
+    assert table not in page.replace("98.5 ± 0.3", "98.6 ± 0.3")
+
+
+def test_the_opening_and_the_claims_have_the_numbers_of_the_records(scores: Score) -> None:
+    rnp, a2r = (f"{mean(scores('palate', 'skewed20', row)):.1f} %" for row in ("rnp", "a2r"))
+    biased = [f"{mean(scores('palate', 'biased80', row)):.1f} %" for row in ("rnp", "a2r")]
+    fast = interlocked(scores("palate", "biased80", "a2r-0.001", "x1"))
+    lead = [mean(scores("palate", at, "a2r")) - mean(scores("palate", at, "rnp")) for at in EXTREME]
+    slow = [mean(scores("palate", at, "a2r", seeds=3)) - mean(scores("palate", at, "rnp-1e-05")) for at in EXTREME]
+    from_skewed_15 = ("skewed15", "skewed20", "biased75", "biased80")
+    lowest = min(x for aspect in BOTH for at in from_skewed_15 for x in scores(aspect, at, "rnp", "x1"))
+    sentences = [
+        f"RNP selects the right sentence in {rnp} of generated reviews, A2R in {a2r}",
+        f"(0.8: RNP {biased[0]}, A2R {biased[1]})",
+        f"It still selects the right sentence in {mean(scores('palate', 'skewed10', 'rnp')):.1f} % at skew 10",
+        f"1e-3, A2R interlocks too with a biased token, in {fast} of three seeds.",
+        f"1e-3, A2R interlocks on a biased token in {fast} of three seeds.",
+        f"each seed selects the first sentence in at least {lowest:.1f} % of the reviews",
+        f"A2R's F1 on palate is {lead[0]:.0f} points above RNP's at skewed 20 and {lead[1]:.0f} at biased 0.8",
+        f"Against RNP at 1e-5 the lead is {slow[0]:.0f} and {slow[1]:.0f} points.",
+    ]
+    assert missing(sentences) == []
+    assert max(scores("palate", "skewed20", "rnp-1e-05", "x1")) < 80, "it has not interlocked"
+    quoted = f"{a2r} of generated reviews, RNP in {rnp}"
+    assert [file for file in ("README.md", "docs/index.md", "docs/results/index.md") if missing([quoted], file)] == []
+
+
+def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
+    from rationales import ASPECTS, RATES, SETTINGS, rnp
+
+    x1 = min(mean(scores(a, at, rnp(rate), "x1")) for a in BOTH for at in EXTREME for rate in RATES)
+    skewed, biased = ([mean(scores(aspect, at, "rnp", "accuracy")) for aspect in BOTH] for at in EXTREME)
+    assert {round(number, -1) for number in skewed} == {60}
+    assert {f"{number:.0f}" for number in biased} == {"80"}
+    counts = {at: [interlocked(scores(aspect, at, "rnp", "x1")) for aspect in BOTH] for at in THRESHOLD}
+    selected = [
+        [mean(scores("palate", at, row, "accuracy", "validation", seeds=2)) for row in ("rnp-1e-05", "rnp")]
+        for at in EXTREME
+    ]
+    slow = {name: [f"{mean(scores('palate', at, 'rnp-1e-05', name)):.0f}" for at in EXTREME] for name in ("x1", "f1")}
+    a2r = [scores(aspect, at, "a2r") for aspect in BOTH for at in SETTINGS]
+    deficits = {(a, at): mean(scores(a, at, "rnp")) - mean(scores(a, at, "a2r")) for a in ASPECTS for at in SETTINGS}
+    later = [mean(scores("palate", at, row)[2:]) for at in EXTREME for row in ("rnp", "a2r")]
+    (first, second) = (f"{pair[0]:.1f}" + " {} " + f"{pair[1]:.1f}" for pair in selected)
+    sentences = [
+        f"first sentence in at least {x1:.1f} % of the reviews. Accuracy is about 60 % after skewing, and 80 %",
+        f"at skewed 10 {counts['skewed10'][0]} of five (palate) and {counts['skewed10'][1]} (aroma), at biased 0.7 "
+        f"{counts['biased70'][0]} and {counts['biased70'][1]} (hence ± 54)",
+        f"skewed 20 (accuracy {first.format('% against')}) and at biased 0.8 ({second.format('against')}). "
+        f"X1 would be {slow['x1'][0]} and {slow['x1'][1]} instead of 100, F1 {slow['f1'][0]} and {slow['f1'][1]}.",
+        f"{min(map(mean, a2r)):.1f} or more on average, {min(map(min, a2r)):.1f} in its worst seed.",
+        f"A2R is {max(deficits.values()):.1f} below RNP on palate, the largest deficit in this table.",
+        "(skewed 20: RNP {:.1f}, A2R {:.1f}; biased 0.8: {:.1f} and {:.1f})".format(*later),
+        f"RNP selects the first sentence always and has {mean(scores('appearance', 'standard', 'rnp')):.1f}.",
+    ]
+    assert missing(sentences) == []
+    assert max(deficits, key=lambda cell: deficits[cell]) == ("palate", "standard")
+    assert {f"{mean(scores('appearance', at, 'rnp', 'x1')):.1f}" for at in SETTINGS} == {"100.0"}
+    lower = {at: [mean(scores("palate", at, rnp(rate), seeds=2)) for rate in RATES] for at in THRESHOLD}
+    assert all(values[0] == max(values) for values in lower.values()), "on palate a lower rate helps"
+    best = {at: max(RATES, key=lambda rate: mean(scores("aroma", at, rnp(rate), seeds=2))) for at in THRESHOLD}
+    assert len(set(best.values())) == 2, "on aroma no rate is the best in both"
+
+
+def test_the_text_about_lambda_and_neighbors_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
+    from rationales import LAMBDAS
+
+    def row(strength: float) -> str:
+        return "a2r" if strength == 1 else f"a2r-lambda-{strength:g}"
+
+    harder = {x: scores("palate", "biased80", row(x), regime="negated") for x in (*LAMBDAS, 1.0)}
+    flat = [mean(values) for x, values in harder.items() if x <= 2]
+    accuracy = {x: f"{mean(scores('palate', 'skewed20', row(x), 'accuracy', seeds=3)):.1f}" for x in (0, 1, 2, 10)}
+    assert len(set(accuracy.values())) <= 2
+    validation = [
+        mean(scores("palate", "biased80", name, "accuracy", "validation", seeds=3))
+        for name in ("a2r-0.001", "a2r", "a2r-0.0003")
+    ]
+    assert f"{validation[1]:.0f}" == f"{validation[2]:.0f}"
+    fast = interlocked(scores("palate", "biased80", "a2r-0.001", "x1"))
+    worst = f"{mean(harder[1.0]):.1f}"
+    sentences = [
+        f"at skewed 20 accuracy does not change ({accuracy[10]} %)",
+        f"F1 is {mean(harder[0.0]):.1f} at λ = 0, between {min(flat):.1f} and {max(flat):.1f} up to λ = 2, and "
+        f"{mean(harder[10.0]):.1f} at 10, where {NUMBERS[sum(x < 50 for x in harder[10.0])]} seed of three interlocks. "
+        f"Seeds differ by up to {max(max(v) - min(v) for x, v in harder.items() if x <= 2):.0f} points",
+        f"A2R interlocks on the token in {fast} of three seeds, and is at its best elsewhere.",
+        f"(accuracy {validation[0]:.0f} %; at 1e-4 and 3e-4 {validation[1]:.0f} %)",
+        "RNP (selected rate 3e-4) finds the sentence in the standard setting in all three seeds. This setting is the "
+        f"worst for A2R: {worst} with a biased token.",
+    ]
+    assert missing(sentences) == []
+    assert all(last < first for last, first in zip(harder[10.0], harder[0.0], strict=True)), "each seed is lower"
+    assert planted.rate("palate", "standard", "negated") == 3e-4
+    assert min(scores("palate", "standard", "rnp", regime="negated")) > 95
+
+
+def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Score) -> None:
+    """The numbers of the earlier edition are quoted as they were printed."""
+    from job_cells import read_records
+    from planted_records import FILES
+
+    counts = {file.name.split("-")[1].split(".")[0]: len(read_records([str(file)])) for file in FILES}
+    rnp = {(a, at): f"{mean(scores(a, at, 'rnp')):.1f}" for a in BOTH for at in ("skewed10", "skewed20")}
+    assert {interlocked(scores(aspect, "biased70", "rnp", "x1")) for aspect in BOTH} == {"three"}
+    a2r = f"{mean(scores('palate', 'skewed20', 'a2r')):.1f}"
+    negated = {
+        row: f"{mean(scores('palate', at, row, regime='negated')):.1f}"
+        for row, at in (("rnp", "standard"), ("a2r", "biased80"), ("a2r-lambda-10", "biased80"))
+    }
+    sentences = [
+        f"the {sum(counts.values())} records of `bench/records/planted_reviews-*.jsonl.gz`",
+        f"{counts['db9835f']} runs were made at commit `db9835f` and {counts['0c1099d']} at `0c1099d`.",
+        f"at skewed 20 RNP had 1.1 and A2R 99.1, now {rnp['palate', 'skewed20']} and {a2r}.",
+        f"in one seed of five (F1 83.3, now {rnp['palate', 'skewed10']}). "
+        f"On aroma now one seed does (99.9, now {rnp['aroma', 'skewed10']}).",
+        f"before, in all three (F1 1.0, now {mean(scores('palate', 'biased80', 'a2r-0.001')):.1f})",
+        f"one seed of three interlocked (F1 66.5, now {negated['rnp']}). A2R has {negated['a2r']} there with a biased "
+        f"token (before, 88.3), and {negated['a2r-lambda-10']} at λ = 10 (before, 79.3).",
+    ]
+    assert missing(sentences) == []
+
+
+def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
+    from rationales_table import spread
+
+    appearance = "appearance", "standard"
+
+    def f1(aspect: str, setting: str, row: str, **more: Any) -> str:
+        return f"{mean(scores(aspect, setting, row, **more)):.1f}"
+
+    skew = [f1("palate", f"skewed{epochs}", "rnp") for epochs in (10, 15, 20)]
+    first = f"{mean(scores('palate', 'skewed20', 'rnp', 'x1')):.1f}".replace("100.0", "100")
+    strengths = ("a2r-lambda-0.1", "a2r-lambda-0.5", "a2r", "a2r-lambda-2")
+    lowest = min(
+        mean(scores("palate", at, row, seeds=3)) for row in strengths for at in ("standard", "skewed20", "biased80")
+    )
+    zero = ("palate", "skewed20", "a2r-lambda-0")
+    sentences = [
+        f"RNP selects the first sentence in {first} % of the reviews, with an F1 of {skew[2]}.",
+        f"F1 of RNP on palate: {skew[0]} at skewed 10, {skew[1]} at 15, {skew[2]} at 20.",
+        f"F1 of A2R at skewed 20: {f1('palate', 'skewed20', 'a2r')} on palate and {f1('aroma', 'skewed20', 'a2r')} on "
+        f"aroma; RNP has {skew[2]} and {f1('aroma', 'skewed20', 'rnp')}.",
+        f"F1 {f1('palate', 'skewed20', 'a2r')} at skewed 20 on planted reviews",
+        f"F1 {f1(*zero)}, first sentence {mean(scores(*zero, 'x1')):.1f} % (paper 2.2 and 97.3).",
+        f"F1 {f1('palate', 'biased80', 'rnp')} with RNP, {f1('palate', 'biased80', 'a2r')} with A2R.",
+        "F1 in the standard setting: RNP {}, A2R {}.".format(
+            *(spread(runs, "f1") for runs in (planted.rnp(*appearance), planted.of(*appearance, "a2r")))
+        ),
+        f"F1 is {lowest:.1f} or more from 0.1 to 2",
+        f"F1 {f1('palate', 'standard', 'a2r')} with A2R, {f1('palate', 'standard', 'rnp')} with RNP on palate.",
+    ]
+    assert missing(sentences, "docs/results/ledger.md") == []
+
+
+def test_no_other_sentence_says_that_records_are_missing() -> None:
+    """Rows marked †, and the last epoch."""
+    assert len(re.findall("records are not in the repository", text_of("docs/results/rationales.md"))) == 2

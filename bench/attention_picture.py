@@ -4,6 +4,7 @@ Run `make demo` first, then `python bench/attention_picture.py runs/demo docs/fi
 """
 
 import argparse
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -12,46 +13,69 @@ from scipy.spatial.distance import jensenshannon
 
 import steadygaze as sg
 from steadygaze.cli.demo import CORPUS
+from steadygaze.core.rounding import percent
 from steadygaze.results.explanation import Explanation
 
 SUBSTITUTION = ("utterly magnificent", "utterly superb")
-WIDTH, HEIGHT, PANEL, MARGIN, LINE, CHARACTER = 1120, 300, 540, 16, 24, 7.9
+COLUMN, MARGIN, LINE, CHARACTER = 450, 10, 24, 7.9
+INK, PAPER, HIGHLIGHT = "#1a2027", "#ffffff", "#f0a030"
+DARK = {INK: "#e2e4e9", PAPER: "#1e2129", HIGHLIGHT: "#7a4600"}
+"""Colors of a viewer in dark mode; docs/hooks/plot_svg.py uses those of the page instead."""
+STYLE = "".join(f'[fill="{light}"]{{fill:{dark}}}' for light, dark in DARK.items())
 
 
-def panel(explanation: Explanation, title: str, x: float, y: float) -> str:
-    """One text with a box behind each word; the darker the box, the higher the weight."""
-    parts = [f'<text x="{x}" y="{y}" class="title">{escape(title)}</text>']
-    left, line = x, y + 30
+def panel(explanation: Explanation, titles: Sequence[str], top: float) -> tuple[str, float]:
+    """One text with a box behind each word, and its lower end; the darker the box, the higher the weight."""
+    bold = f'fill="{INK}" font-family="sans-serif" font-size="15" font-weight="bold"'
+    starts = [top + 20 * number for number in range(len(titles))]
+    parts = [
+        f'<text x="{MARGIN}" y="{y}" {bold}>{escape(title)}</text>' for title, y in zip(titles, starts, strict=True)
+    ]
+    left, line = float(MARGIN), starts[-1] + 27
     for token, (start, end), weight in zip(explanation.tokens, explanation.spans, explanation.weights, strict=True):
         size = (end - start) * CHARACTER
         glued = start > 0 and not explanation.text[start - 1].isspace()
-        left += 0 if glued or left == x else CHARACTER
-        if left + size > x + PANEL and not glued:
-            left, line = x, line + LINE
+        left += 0 if glued or left == MARGIN else CHARACTER
+        if left + size > COLUMN - MARGIN and not glued:
+            left, line = float(MARGIN), line + LINE
         box = f'x="{left:.1f}" y="{line - 16}" width="{size:.1f}" height="21" fill-opacity="{min(1, 1.6 * weight):.3f}"'
-        parts.append(f'<rect {box}/><text x="{left:.1f}" y="{line}" textLength="{size:.1f}">{escape(token)}</text>')
+        word = f'x="{left:.1f}" y="{line}" textLength="{size:.1f}" fill="{INK}" font-family="monospace" font-size="13"'
+        parts.append(f'<rect {box} fill="{HIGHLIGHT}"/><text {word}>{escape(token)}</text>')
         left += size
-    return "\n".join(parts)
+    return "\n".join(parts), line
 
 
 def prediction(explanation: Explanation) -> str:
-    return f"{explanation.label} {explanation.probabilities[explanation.label]:.1%}"
+    return f"{explanation.label} {percent(explanation.probabilities[explanation.label], digits=1)}"
 
 
 def picture(models: dict[str, sg.TextClassifier], text: str) -> str:
     """A column for each model: the original text, the text with the synonym, the divergence between them."""
-    parts = []
-    for column, (name, model) in enumerate(models.items()):
-        x = MARGIN + column * (PANEL + MARGIN)
+    contents, height = [], 0.0
+    for name, model in models.items():
         before, after = model.explain(text), model.explain(text.replace(*SUBSTITUTION))
         shift = jensenshannon(np.array(before.weights), np.array(after.weights)) ** 2
-        parts.append(panel(before, f"{name} → {prediction(before)}", x, 28))
-        changed = f"{name}, one synonym → {prediction(after)}; attention shifts by {shift:.3f} nats"
-        parts.append(panel(after, changed, x, 178))
-    style = "text{font:13px monospace;fill:#1a2027}.title{font:bold 15px sans-serif}rect{fill:#f0a030}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-    ground = f'<path d="M0 0H{WIDTH}V{HEIGHT}H0Z" fill="#fff"/>'
-    return "\n".join([head, f"<style>{style}</style>", ground, *parts, "</svg>", ""])
+        upper, end = panel(before, [f"{name}: {prediction(before)}"], 22)
+        titles = [f"{name}, one synonym: {prediction(after)}", f"attention shifts by {shift:.3f} nats"]
+        lower, height = panel(after, titles, end + 40)
+        contents.append(f"{upper}\n{lower}")
+    bottom = round(height) + MARGIN + 4
+    return svg([column(content, number, bottom) for number, content in enumerate(contents)], bottom)
+
+
+def column(content: str, number: int, height: int) -> str:
+    """The columns of a picture stand below each other on a narrow page: docs/hooks/plot_svg.py."""
+    size = f'width="{COLUMN}" height="{height}" viewBox="0 0 {COLUMN} {height}"'
+    return f'<svg x="{number * COLUMN}" {size}>\n{content}\n</svg>'
+
+
+def svg(columns: Sequence[str], height: int) -> str:
+    """A picture that follows the color mode of its viewer."""
+    width = len(columns) * COLUMN
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
+    style = f"<style>@media (prefers-color-scheme: dark) {{{STYLE}}}</style>"
+    ground = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
+    return "\n".join([head, style, ground, *columns, "</svg>", ""])
 
 
 def main() -> None:

@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 
 import steadygaze as sg
-from attention_picture import CHARACTER, LINE, MARGIN
+from attention_picture import CHARACTER, COLUMN, HIGHLIGHT, INK, LINE, MARGIN, column, svg
+from plot_style import COLORS, GRAY, GRID, PAPER
 from steadygaze.cli.demo import CORPUS
 from steadygaze.core.types import Example
 from steadygaze.results.explanation import Explanation
 
 ROOT = Path(__file__).parents[1]
 TEXTS, SHARES = 100, (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-WIDTH, HEIGHT, PANEL = 480, 300, 860
-COLORS = ["#1f5fa8", "#b35900", "#2a7d46", "#7a3fa0"]
+WIDTH, HEIGHT = 480, 300
 ROWS = {
     "vanilla, seeds 0–4": "vanilla",
     "tempered-1.5": "vanilla, scores divided by 1.5",
@@ -70,7 +70,9 @@ def deletion_curve(model: sg.TextClassifier, texts: list[str]) -> pd.DataFrame:
 def faithfulness(model: sg.TextClassifier, texts: list[str]) -> alt.LayerChart:
     color = alt.Color("words:N", scale=alt.Scale(range=COLORS), title="words deleted")
     base = alt.Chart(deletion_curve(model, texts)).encode(
-        x=alt.X("deleted:Q", title="share of the words deleted", axis=alt.Axis(format="%"))
+        x=alt.X(
+            "deleted:Q", title="share of the words deleted", axis=alt.Axis(labelExpr="round(100 * datum.value) + ' %'")
+        )
     )
     title = "probability of the predicted class"
     low, high = alt.Y("low:Q", title=title, scale=alt.Scale(domain=[0, 1])), alt.Y2("high:Q")
@@ -82,26 +84,24 @@ def faithfulness(model: sg.TextClassifier, texts: list[str]) -> alt.LayerChart:
 def plausibility(model: sg.TextClassifier, example: Example) -> str:
     """A review: the darker the box, the higher the weight; words of the rationale are underlined."""
     explanation = model.explain(example.text)
-    parts, left, line = [], float(MARGIN), 40
+    parts, left, line = [], float(MARGIN), 24
     for token, (start, end), weight in zip(explanation.tokens, explanation.spans, explanation.weights, strict=True):
         size = (end - start) * CHARACTER
         glued = start > 0 and not example.text[start - 1].isspace()
         left += 0 if glued or left == MARGIN else CHARACTER
-        if left + size > PANEL and not glued:
+        if left + size > COLUMN - MARGIN and not glued:
             left, line = float(MARGIN), line + LINE + 6
         opacity = min(1, 1.6 * weight)
         parts.append(
-            f'<rect x="{left:.1f}" y="{line - 16}" width="{size:.1f}" height="21" fill-opacity="{opacity:.3f}"/>'
+            f'<rect x="{left:.1f}" y="{line - 16}" width="{size:.1f}" height="21" fill="{HIGHLIGHT}" '
+            f'fill-opacity="{opacity:.3f}"/>'
         )
-        parts.append(f'<text x="{left:.1f}" y="{line}" textLength="{size:.1f}">{escape(token)}</text>')
+        word = f'x="{left:.1f}" y="{line}" textLength="{size:.1f}" fill="{INK}" font-family="monospace" font-size="13"'
+        parts.append(f"<text {word}>{escape(token)}</text>")
         if any(a < end and start < b for a, b in example.rationales or ()):
-            parts.append(f'<path d="M{left:.1f} {line + 6}h{size:.1f}" stroke="#1f5fa8" stroke-width="3"/>')
+            parts.append(f'<path d="M{left:.1f} {line + 6}h{size:.1f}" stroke="{COLORS[0]}" stroke-width="3"/>')
         left += size
-    style = "text{font:13px monospace;fill:#1a2027}rect{fill:#f0a030}"
-    size = f"{PANEL + MARGIN} {line + 30}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img"><style>{style}</style>'
-    ground = f'<path d="M0 0H{PANEL + MARGIN}V{line + 30}H0Z" fill="#fff"/>'
-    return "\n".join([head, ground, *parts, "</svg>", ""])
+    return svg([column("\n".join(parts), 0, line + 14)], line + 14)
 
 
 def leakage() -> alt.LayerChart:
@@ -129,7 +129,7 @@ def leakage() -> alt.LayerChart:
             shape=alt.Shape("run:N", title="selector"),
         )
     )
-    diagonal = alt.Chart(pd.DataFrame({"x": [0.4, 1], "y": [0.4, 1]})).mark_line(color="#777", strokeDash=[4, 4])
+    diagonal = alt.Chart(pd.DataFrame({"x": [0.4, 1], "y": [0.4, 1]})).mark_line(color=GRAY, strokeDash=[4, 4])
     return diagonal.encode(x="x:Q", y="y:Q") + points
 
 
@@ -158,7 +158,7 @@ def collapse() -> alt.LayerChart:
         ),
     )
     color = alt.Color("kind:N", scale=alt.Scale(range=COLORS), legend=None)
-    curve = base.transform_filter("datum.kind == 'vanilla'").mark_line(color="#777", strokeDash=[4, 4])
+    curve = base.transform_filter("datum.kind == 'vanilla'").mark_line(color=GRAY, strokeDash=[4, 4])
     right = base.transform_filter("datum.model != 'word-at'").mark_text(align="left", dx=8, dy=-4)
     left = base.transform_filter("datum.model == 'word-at'").mark_text(align="right", dx=-8, dy=-4)
     labels = right.encode(text="model:N", color=color) + left.encode(text="model:N", color=color)
@@ -170,11 +170,12 @@ def first(cell: str) -> float:
 
 
 def save(chart: alt.LayerChart, path: Path) -> None:
-    chart.properties(width=WIDTH, height=HEIGHT, background="#fff", padding=12).configure(
-        font="sans-serif"
-    ).configure_axis(labelFontSize=12, titleFontSize=13, labelColor="#1a2027", titleColor="#1a2027").configure_legend(
-        labelFontSize=12, titleFontSize=12
-    ).save(str(path))
+    """The colors are those of the plots of results: the documentation replaces them by colors of its theme."""
+    axis = {"labelColor": INK, "titleColor": INK, "gridColor": GRID, "domainColor": GRAY, "tickColor": GRAY}
+    chart = chart.properties(width=WIDTH, height=HEIGHT, background=PAPER, padding=12).configure(font="sans-serif")
+    chart = chart.configure_axis(labelFontSize=12, titleFontSize=13, **axis).configure_view(stroke=GRID)
+    legend = {"labelColor": INK, "titleColor": INK}
+    chart.configure_legend(labelFontSize=12, titleFontSize=12, **legend).save(str(path))
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ def leakage_fidelity() -> Chart:
     )
     x, y = (alt.Scale(domain=[low, 1.03], nice=False) for low in (0.5, 0.35))
     names = list(SELECTORS.values())
-    ticks = alt.Axis(format="%", values=[0.4, 0.6, 0.8, 1], tickCount=4)
+    ticks = alt.Axis(labelExpr="round(100 * datum.value) + ' %'", values=[0.4, 0.6, 0.8, 1], tickCount=4)
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, opacity=0.8)

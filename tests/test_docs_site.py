@@ -21,6 +21,7 @@ import api_pages  # noqa: E402
 import cli_pages  # noqa: E402
 import metric_pages  # noqa: E402
 import plot_svg  # noqa: E402
+import site_pages  # noqa: E402
 import steadygaze  # noqa: E402
 import technique_cards  # noqa: E402
 from markdown_text import paragraphs, table, with_links  # noqa: E402
@@ -142,3 +143,23 @@ def test_a_plot_becomes_part_of_the_page_in_the_colors_of_the_theme() -> None:
     assert 'id="image-fills-gradient_0"' in element
     assert "url(#image-fills-gradient_0)" in element
     assert plot_svg.inline('<img alt="x" src="figures/flow.svg" />', ROOT) == '<img alt="x" src="figures/flow.svg" />'
+
+
+def test_a_picture_of_texts_has_columns_in_the_colors_of_the_theme() -> None:
+    element = plot_svg.inline('<img alt="A" src="figures/synonym-shift.svg" />', ROOT / "docs")
+    assert element.startswith('<span class="plot columns" role="img" aria-label="A"><svg aria-hidden="true" ')
+    assert (element.count("<svg "), element.count("</svg>")) == (2, 2)
+    assert 'fill="var(--plot-highlight)"' in element
+    assert not set(re.findall(r"#[0-9a-f]{6}|<style>", element)), "colors of the page, not of the system"
+
+
+def test_pictures_write_percentages_as_the_pages_do() -> None:
+    for path in (ROOT / "docs" / "figures").rglob("*.svg"):
+        assert not re.findall(r">[^<]*\d%[^<]*<", path.read_text(encoding="utf-8")), path
+    assert ">vanilla: positive 99.1 %<" in (ROOT / "docs" / "figures" / "synonym-shift.svg").read_text(encoding="utf-8")
+
+
+def test_lines_do_not_break_before_a_percent_sign_or_in_an_option() -> None:
+    page = "<p>77 % <code>audit --other-seed M</code></p><pre>5 % <code>--limit</code></pre><img alt='5 %'>"
+    changed = '<p>77&nbsp;% <code>audit <span class="option">--other-seed</span> M</code></p>'
+    assert site_pages.unbroken(page) == f"{changed}<pre>5 % <code>--limit</code></pre><img alt='5 %'>"

@@ -23,6 +23,11 @@ SEARCH = 'data-md-component="search" role="dialog" aria-label="Search"'
 FOCUSABLE = re.compile(r"<(table|math(?= [^>]*display=.block))")
 """Elements that may scroll: the keyboard must reach them."""
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
+MARKUP = re.compile(r"(<pre.*?</pre>|<code>[^<]*</code>|<code.*?</code>|<math.*?</math>|<[^>]+>)", re.DOTALL)
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
+LONG = 60
+"""Characters of a table cell that is not narrowed to one word per line on a phone."""
 BLOCK = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.DOTALL)
 
 
@@ -51,8 +56,26 @@ def on_page_content(html: str, config: Any, **_: Any) -> str:
     """Equations as MathML, which browsers draw without a script; plots in the colors of the theme."""
     html = INLINE.sub(lambda match: convert(_plain(match[1])), html)
     html = BLOCK.sub(lambda match: convert(_plain(match[1]), display="block"), html)
-    html = FOCUSABLE.sub(r'<\1 tabindex="0"', html)
+    html = FOCUSABLE.sub(r'<\1 tabindex="0"', unbroken(html))
+    html = CELL.sub(
+        lambda match: match[0].replace("<td>", '<td class="long">', 1) if _is_long(match[1]) else match[0], html
+    )
     return plot_svg.inline(html, Path(config.docs_dir))
+
+
+def unbroken(html: str) -> str:
+    """No line break between a number and %, nor in an option of a command."""
+    parts = MARKUP.split(html)
+    for i, part in enumerate(parts):
+        if not i % 2:
+            parts[i] = re.sub(r"(?<=\d) %", "&nbsp;%", part)
+        elif part.startswith("<code>"):
+            parts[i] = OPTION.sub(lambda match: f'<span class="option">{match[0]}</span>', part)
+    return "".join(parts)
+
+
+def _is_long(cell: str) -> bool:
+    return len(re.sub(r"<[^>]+>", "", cell)) > LONG
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

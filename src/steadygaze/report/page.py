@@ -101,6 +101,8 @@ def _broken(name: str) -> Markup:
 
 UNBROKEN = 40
 """Characters of an option with its value that stay on one line."""
+LONG_NAME = re.compile(r"\b([A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]{12,})\b")
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OPTION_AND_VALUE = re.compile(OPTION.pattern + r"(?: (?!--)(?:'[^']*'|\S+))?")
 
@@ -108,10 +110,14 @@ OPTION_AND_VALUE = re.compile(OPTION.pattern + r"(?: (?!--)(?:'[^']*'|\S+))?")
 def sentence_html(text: str) -> Markup:
     """The escaped text: code between backticks, no line break in an option, nor between a number and %.
 
+    A long name of several words breaks before its capital letters only.
+
     >>> sentence_html("add --test-share <0.2>: 5 % of the texts")
     Markup('add <span class="option">--test-share</span> &lt;0.2&gt;: 5\xa0% of the texts')
     >>> sentence_html("run `build --out a.csv`.")
     Markup('run <code class="inline">build <span class="option">--out a.csv</span></code>.')
+    >>> sentence_html("BertForClassification of PyTorch")
+    Markup('Bert<wbr>For<wbr>Classification of PyTorch')
     """
     parts = re.split(r"`([^`]+)`", re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text))
     pieces = []
@@ -121,11 +127,19 @@ def sentence_html(text: str) -> Markup:
         starts = [0, *(match.end() for match in matches)]
         ends = [*(match.start() for match in matches), len(part)]
         html = Markup("").join(
-            escape(part[start:end]) + (_unbroken(match.group()) if match else "")
+            _words(part[start:end]) + (_unbroken(match.group()) if match else "")
             for start, end, match in zip(starts, ends, [*matches, None], strict=True)
         )
         pieces.append(Markup('<code class="inline">{}</code>').format(html) if i % 2 else html)
     return Markup("").join(pieces)
+
+
+def _words(text: str) -> Markup:
+    """The escaped text, with line breaks before the capital letters of long names."""
+    parts = LONG_NAME.split(text)
+    return Markup("").join(
+        Markup("<wbr>").join(HUMP.split(part)) if i % 2 else escape(part) for i, part in enumerate(parts)
+    )
 
 
 def _unbroken(words: str) -> Markup:

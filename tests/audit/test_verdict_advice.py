@@ -10,7 +10,7 @@ import pytest
 import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, tiny
 from steadygaze.audit import audit_report
-from steadygaze.audit.commands import AuditCommands
+from steadygaze.audit.commands import AuditCommands, complete_commands
 from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
 from steadygaze.audit.verdict_rules import (
@@ -29,7 +29,7 @@ from steadygaze.explainers.learned import METHODS
 from steadygaze.report.audit_page import render
 from steadygaze.report.terminal_tables import text
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
+from steadygaze.results.row import Row, Verdict
 from steadygaze.techniques import TECHNIQUES
 
 LIMITS = {"jensen-shannon/noise": (0.005, 0.02), "comprehensiveness/above-random": (0.05, 0.02)}
@@ -248,6 +248,17 @@ def test_every_no_has_one_line_of_advice_with_a_command_of_this_program(name, ex
     assert command in COMMANDS
     assert option in (*EXPLAINERS, *TECHNIQUES, *METHODS)
     assert option != explainer or command == "fit-explainer"
+
+
+def test_of_commands_that_differ_in_the_number_of_texts_the_one_with_most_is_listed():
+    advice = [f"`steadygaze audit m --limit {n}`" for n in (50, 400, 55)]
+    advice.insert(1, "`steadygaze audit m`, `steadygaze audit m --limit 9 --k 5`, `steadygaze train m --out DIR`")
+    report = Report("x", (), tuple(Verdict("x", "no", "", (), "x", {}, text) for text in advice))
+    assert complete_commands(report, {"model": "m", "data": "d"}) == [
+        "steadygaze audit m --limit 400",
+        "steadygaze audit m",
+        "steadygaze audit m --limit 9 --k 5",
+    ]
 
 
 @pytest.mark.usefixtures("fewer_protocols")

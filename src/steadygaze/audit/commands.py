@@ -20,6 +20,7 @@ from steadygaze.results.report import Report
 
 COLUMNS = ("text", "label", "drop_empty")
 """Settings of the columns, which commands about a model and data share."""
+LIMIT = re.compile(r" --limit (\d+)")
 PLACEHOLDERS = {"MODEL", "DATA", "TRAINING_DATA", "TABLE", "DIR"}
 OUTPUTS = ("classes", "target", "prompt", "label_words")
 """Settings that name the outputs of a model."""
@@ -71,13 +72,19 @@ def _code(words: Sequence[str]) -> str:
 
 
 def complete_commands(report: Report, settings: Mapping[str, Any]) -> list[str]:
-    """The commands in the advice that run as they are, in the working folder; none if a file is elsewhere."""
+    """The commands in the advice that run as they are, in the working folder; none if a file is elsewhere.
+
+    Of commands that differ only in the number of texts, the one with the most texts replaces the others.
+    """
     paths = [str(settings[name]) for name in ("model", "data")]
     if not all(Path(path).exists() for path in paths if path.startswith(".")):
         return []
     advice = " ".join(verdict.advice for verdict in report.verdicts)
     commands = re.findall(r"`(steadygaze [^`]+)`", advice)
-    return [command for command in dict.fromkeys(commands) if PLACEHOLDERS.isdisjoint(re.split("[ =]", command))]
+    complete = [command for command in commands if PLACEHOLDERS.isdisjoint(re.split("[ =]", command))]
+    texts = {command: int(match[1]) for command in complete if (match := LIMIT.search(command))}
+    most = {LIMIT.sub(" --limit N", command): command for command in sorted(texts, key=texts.__getitem__)}
+    return list(dict.fromkeys(most.get(LIMIT.sub(" --limit N", command), command) for command in complete))
 
 
 def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:

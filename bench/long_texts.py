@@ -159,7 +159,7 @@ def _per_piece(values: dict[str, Any], workloads: Workloads) -> dict[str, float]
 
 def _tokens(windows: Windows, present: torch.Tensor) -> int:
     """Tokens that the network reads, without padding."""
-    return int(sum(part.exists.sum().item() for part in windows.passes(present)))
+    return sum(len(part.tokens) for part in windows.passes(present))
 
 
 def mixed_lengths(pieces: int) -> NDArray[np.int64]:

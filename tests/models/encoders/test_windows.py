@@ -46,9 +46,8 @@ def hidden(made, batch: Batch) -> torch.Tensor:
 def test_the_state_of_a_token_is_that_of_its_most_central_window():
     """Fake network: column + 100 × the first piece; 9 pieces in windows of 4 from 0, 2 and 5."""
 
-    def network(vectors, present):
-        column = torch.arange(vectors.shape[1], dtype=torch.float64).view(1, -1, 1)
-        return (column + 100 * vectors[:, 1:2]) * present.unsqueeze(-1)
+    def network(vectors, rows):
+        return rows.columns.unsqueeze(-1) + 100 * rows.join(rows.split(vectors)[:, 1:2].expand((*rows.shape, 1)))
 
     vectors = torch.arange(11, dtype=torch.float64).view(1, 11, 1)  # [CLS] = 0, pieces 1 to 9, [SEP] = 10
     present = torch.ones(1, 11, dtype=torch.bool)
@@ -119,11 +118,11 @@ def test_windows_cover_every_text_with_little_more_than_its_tokens(cut):
 def test_no_forward_pass_has_more_tokens_than_the_limit(lengths, monkeypatch):
     monkeypatch.setattr(windows, "MAX_TOKENS", {"cpu": 64})
     made, sizes = encoder(), []
-    network = made._run
-    monkeypatch.setattr(made, "_run", lambda *inputs: sizes.append(inputs[1].shape) or network(*inputs))
+    network = made._run_rows
+    monkeypatch.setattr(made, "_run_rows", lambda *inputs: sizes.append(inputs[1]) or network(*inputs))
     hidden(made, texts(lengths))
-    assert max(rows * columns for rows, columns in sizes) <= 64
-    total = sum(rows * columns for rows, columns in sizes)
+    assert max(rows.shape[0] * rows.longest for rows in sizes) <= 64
+    total = sum(len(rows.columns) for rows in sizes)
     assert total < 2.2 * sum(lengths)  # 6/4 for the overlap, 8/6 for [CLS] and [SEP]
 
 

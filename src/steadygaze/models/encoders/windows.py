@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from steadygaze.models.encoders.unpadded import Rows
+
 MAX_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Tokens per forward pass, padding included."""
 STORED_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 15}
@@ -31,19 +33,27 @@ BUCKETS = 4
 """Windows of one padded pass differ in length by less than 1/4 of the largest.  More passes of equal lengths cost more
 on a GPU than padding."""
 
-Network = Callable[[Tensor, Tensor], Tensor]
-"""Vectors (R,W,E) and present tokens (R,W) -> hidden states (R,W,H), 0 at absent tokens."""
+Network = Callable[[Tensor, Rows], Tensor]
+"""Vectors (N,E) of the present tokens of rows -> hidden states (N,H)."""
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class WindowPass:
-    """The windows of one forward pass, as positions in the flat batch (B·T)."""
+    """The windows of one forward pass: N present tokens, window after window."""
 
-    tokens: Tensor  # (R,W) the token in each column
-    exists: Tensor  # (R,W) False: padding
-    targets: Tensor  # (R,W) the token that has the state; B·T: the state is not used
-    is_padded: bool
+    rows: Rows
+    tokens: Tensor  # (N,) as positions in the flat batch (B·T)
+    first: Tensor  # (N,) the first column of the window whose state is used
+    last: Tensor  # (N,) the last such column + 1
+
+    def targets(self, unused: int) -> Tensor:
+        """The tokens that have the states; `unused` for the others.  (N,)
+
+        A GPU computes them after the network, and does not wait for the host before it.
+        """
+        is_used = (self.first <= self.rows.columns) & (self.rows.columns < self.last)
+        return torch.where(is_used, self.tokens, unused)
 
 
 @dataclass(frozen=True)
@@ -62,46 +72,43 @@ class Windows:
         """Tokens of the largest window, with special tokens."""
         return self.before + self.size + self.after
 
-    def encode(self, network: Network, vectors: Tensor, present: Tensor, unpadded: Network | None = None) -> Tensor:
-        """Hidden states of all tokens, in passes of bounded size.  (B,T,E), (B,T) -> (B,T,H)
+    def encode(self, network: Network, vectors: Tensor, present: Tensor, buckets: int = BUCKETS) -> Tensor:
+        """Hidden states of all tokens, 0 at absent ones, in passes of bounded size.  (B,T,E), (B,T) -> (B,T,H)
 
-        `unpadded`: the same network for passes with padding, if its cost does not depend on padding.
         For a gradient, a batch of more than STORED_TOKENS is computed again in the backward pass instead of stored.
         """
-        flat, is_present = vectors.flatten(0, 1), present.flatten()
-        passes = self.passes(present, BUCKETS if unpadded is None else 1)
+        flat, passes = vectors.flatten(0, 1), self.passes(present, buckets)
 
         def run(part: WindowPass) -> Tensor:
-            inputs = flat.index_select(0, part.tokens.flatten()).view(*part.tokens.shape, -1)
-            read = unpadded if unpadded is not None and part.is_padded else network
-            return read(inputs, part.exists & is_present[part.tokens]).flatten(0, 1)  # (R·W,H)
+            return network(flat.index_select(0, part.tokens), part.rows)  # (N,H)
 
-        tokens = sum(part.tokens.numel() for part in passes)
+        tokens = sum(len(part.tokens) for part in passes)
         is_recomputed = torch.is_grad_enabled() and tokens > _limit(STORED_TOKENS, present)
         hidden: Tensor | None = None
         for part in passes:
             states: Tensor = checkpoint(run, part, use_reentrant=False) if is_recomputed else run(part)
             if hidden is None:
                 hidden = states.new_zeros(present.numel() + 1, states.shape[-1])  # the last row is not used
-            hidden.index_copy_(0, part.targets.flatten(), states)
+            hidden.index_copy_(0, part.targets(present.numel()), states)
         assert hidden is not None, "a batch has at least one window"
         return hidden[:-1].view(*present.shape, -1)
 
     def passes(self, present: Tensor, buckets: int = BUCKETS) -> list[WindowPass]:
         """All windows of a batch, by length, in passes of at most MAX_TOKENS."""
-        positions = torch.arange(1, present.shape[1] + 1, device=present.device)
-        ends: Integers = (positions * present).amax(-1).cpu().numpy()  # special tokens are always present
+        is_present = present.cpu().numpy()  # the only synchronization with a GPU, if texts have no gaps
+        ends = present.shape[1] - is_present[:, ::-1].argmax(-1)  # special tokens are always present
+        has_gaps = bool(ends.sum() > np.count_nonzero(is_present))
         windows = self.cut(ends)
         size = windows[2]
+        bucket = (self.size - size) * buckets // self.size
         order = np.argsort(-size, kind="stable")
-        bucket = (self.size - size[order]) * buckets // self.size
         passes = []
-        for rows in np.split(order, np.flatnonzero(np.diff(bucket)) + 1):
-            while len(rows):
-                columns = self.before + int(size[rows[0]]) + self.after
-                most = max(1, _limit(MAX_TOKENS, present) // columns)
-                passes.append(self._pass(windows[:, rows[:most]], columns, present))
-                rows = rows[most:]
+        while len(order):
+            columns = self.before + int(size[order[0]]) + self.after
+            rows = order[: max(1, _limit(MAX_TOKENS, present) // columns)]
+            rows = rows[bucket[rows] == bucket[rows[0]]]
+            passes.append(self._pass(windows[:, rows], columns, present, has_gaps))
+            order = order[len(rows) :]
         return passes
 
     def cut(self, ends: Integers) -> Integers:
@@ -117,21 +124,44 @@ class Windows:
         number = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
         count, size, total = counts[row], sizes[row], pieces[row]
         begin = number * (total - size) // np.maximum(count - 1, 1)
-        middle = (begin + size + np.roll(begin, -1)) // 2  # of the overlap with the next window
-        stop = np.where(number == count - 1, total + self.after, middle)
-        start = np.where(number == 0, -self.before, np.roll(stop, 1))
-        return np.stack([row, begin, size, start, stop, total])
+        start, stop = np.full_like(begin, -self.before), total + self.after
+        middle = (begin[:-1] + size[:-1] + begin[1:]) // 2  # of the overlap of two neighbors
+        is_same_text = number[1:] > 0
+        np.copyto(start[1:], middle, where=is_same_text)
+        np.copyto(stop[:-1], middle, where=is_same_text)
+        return np.array([row, begin, size, start, stop, total])
 
-    def _pass(self, windows: Integers, columns: int, present: Tensor) -> WindowPass:
-        is_padded = bool((windows[2] < columns - self.before - self.after).any())  # known without the GPU
-        row, begin, size, start, stop, total = torch.from_numpy(windows).to(present.device).unsqueeze(-1)  # (R,1) each
-        column = torch.arange(-self.before, columns - self.before, device=present.device)  # from 0 on: pieces
-        last = column - size  # from 0 on: the special tokens after the text
-        piece = torch.where(last >= 0, total + last, torch.where(column >= 0, begin + column, column))
-        exists, position = last < self.after, begin + column
-        tokens = row * present.shape[1] + self.before + torch.where(exists, piece, 0)
-        is_used = exists & (start <= position) & (position < stop)
-        return WindowPass(tokens, exists, torch.where(is_used, tokens, present.numel()), is_padded)
+    def _pass(self, windows: Integers, columns: int, present: Tensor, has_gaps: bool) -> WindowPass:
+        row, begin, size, start, stop, total = windows  # (R,) each
+        # A window has three runs of tokens that are neighbors in its text: special tokens, pieces, special tokens.
+        runs = np.empty((5, len(row), 3), np.int64)
+        shift, offset, first, last, length = runs  # (R,3) each
+        length[:] = self.before, 0, self.after
+        length[:, 1] = size
+        end = length.cumsum().reshape(length.shape)  # in the sequence of all windows
+        shift[:] = (present.shape[1] * row)[:, None] - end + length
+        shift[:, 1] += self.before + begin
+        shift[:, 2] += self.before + total
+        offset[:] = (end - length)[:, :1]
+        first[:] = (self.before + start - begin)[:, None]
+        last[:] = (self.before + stop - begin)[:, None]
+        offsets = np.empty(len(row) + 1, np.int32)
+        offsets[0], offsets[1:] = 0, end[:, -1]
+        return _expand(runs.reshape(5, -1), offsets, columns, present, has_gaps)
+
+
+def _expand(runs: Integers, offsets: NDArray[np.int32], columns: int, present: Tensor, has_gaps: bool) -> WindowPass:
+    """The tokens of runs, computed on the device."""
+    values, limits = (torch.from_numpy(array).to(present.device) for array in (runs, offsets))
+    index = torch.arange(int(offsets[-1]), device=present.device)
+    shift, offset, first, last = values[:4].repeat_interleave(values[4], 1, output_size=len(index))  # (N,) each
+    tokens, column = index + shift, index - offset
+    if not has_gaps:
+        is_full = len(index) == columns * (len(offsets) - 1)
+        return WindowPass(Rows(column, limits, columns, is_full), tokens, first, last)
+    kept = present.flatten()[tokens].nonzero().squeeze(-1)
+    limits = torch.searchsorted(kept, limits, out_int32=True)
+    return WindowPass(Rows(column[kept], limits, columns, False), tokens[kept], first[kept], last[kept])
 
 
 def default_stride(size: int) -> int:

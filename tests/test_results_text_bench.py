@@ -90,6 +90,40 @@ def test_the_text_about_long_texts_has_the_numbers_of_the_records() -> None:
     assert not missing("long-texts", sentences)
 
 
+WORKLOADS = {
+    "512 pieces": "512", "1,024 pieces": "1024", "4,096 pieces": "4096", "16,384 pieces": "16384", "mixed": "mixed",
+    "IMDB reviews": "reviews", "IMDB reviews of several windows": "long reviews",
+}  # fmt: skip
+
+
+def test_the_cost_of_long_texts_is_that_of_the_records_and_within_the_target() -> None:
+    before, after, cpu = records("long_texts_cost")
+    assert "backward" not in after, "training does not use the kernel"
+    columns = [after["forward, floor"], after["forward"], before["forward"], before["backward"]]
+    short = {
+        name: {length: run[length] for length in ("512", "1024", "mixed")}
+        for name, run in cpu.items()
+        if "ward" in name
+    }
+    columns += [short["forward"], short["backward"]]
+    table = {cells[0]: cells[1:] for cells in rows_below("long-texts", "| texts | floor |")}
+    assert set(table) == set(WORKLOADS)
+    for label, workload in WORKLOADS.items():
+        shown = [f"{column[workload]:.2f}" if workload in column else "" for column in columns]
+        assert table[label] == shown, label
+    worst = {
+        name: max(column.values()) for name, column in (("forward", after["forward"]), ("training", before["backward"]))
+    }
+    assert max(worst.values()) <= 1.2
+    sentences = [
+        f"at most [{worst['training']:.2f} times](#cost) that of texts",
+        f"at most {worst['training']:.2f} times a piece of a single window: "
+        f"{worst['forward']:.2f} in forward passes on a GPU, {worst['training']:.2f} in training",
+        f"the ratio is {after['forward']['long reviews']:.2f} to {after['forward']['reviews']:.2f}.",
+    ]
+    assert not missing("long-texts", sentences)
+
+
 def _points(ours: list[float], others: list[float]) -> tuple[str, str]:
     """Percentage points with a t interval over pairs of seeds."""
     pairs = [100 * (a - b) for a, b in zip(ours, others, strict=True)]

@@ -23,6 +23,18 @@ def text_of(page: str) -> str:
     return " ".join((ROOT / "docs" / "results" / f"{page}.md").read_text(encoding="utf-8").split())
 
 
+def test_a2r_on_few_reviews_has_the_numbers_of_the_records(bench: None) -> None:
+    from a2r_small import table
+
+    page = (ROOT / "docs" / "how-to" / "extract-rationales.md").read_text(encoding="utf-8")
+    assert table(records("a2r_small")) in page
+    fast, slow = ([r["right_sentence"] for r in records("a2r_small") if r["rate"] == rate] for rate in (1e-3, 1e-4))
+    sentence = (
+        f"1e-3 was better: right sentence in {100 * mean(fast):.0f} %, at 1e-4 {100 * mean(slow):.0f} % (means over"
+    )
+    assert sentence in text_of("rationales")
+
+
 def missing(page: str, sentences: list[str]) -> list[str]:
     text = text_of(page)
     return [sentence for sentence in sentences if sentence not in text]

@@ -14,6 +14,7 @@ from steadygaze.core.maths.distributions import top_k
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
@@ -61,17 +62,25 @@ def _pictures(corpus: str, out: Path, data: Path, device: str) -> tuple[ImageSet
 def done(job: Job, out: Path, data: Path, device: str) -> dict[str, Any]:
     inputs, box = prepared(job.corpus, out, data, device)
     if job.corpus in IMAGES:
-        return _of_images(job, inputs, box, torch.device(device))
-    return _of_texts(job, inputs, box, torch.device(device))
+        return _of_images(job, inputs, box, torch.device(device), effects(out, job))
+    return _of_texts(job, inputs, box, torch.device(device), effects(out, job))
 
 
-def _of_texts(job: Job, texts: Texts, model: Table6, device: torch.device) -> dict[str, Any]:
+def effects(out: Path, job: Job) -> Path:
+    """Where CXPlain caches what removing each unit does to the prediction: the same for all seeds."""
+    return out / "effects" / job.corpus / job.fill
+
+
+def _of_texts(job: Job, texts: Texts, model: Table6, device: torch.device, keep: Path) -> dict[str, Any]:
     name, settings = ROWS[job.row]
     if name in EXPLAINERS:
         return _asked(name, model, texts.test, K[job.corpus])
     more = {"removal": "pad"} if name == "cxplain" else epochs(job)
     how: Any = METHODS[name](k=K[job.corpus], **settings, **more)
-    splits = [QueriedTexts(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
+    splits = [
+        QueriedTexts(part, probabilities(model, part), AnswerCache(keep / split, {"corpus": job.corpus}))
+        for split, part in (("train", texts.train), ("validation", texts.validation))
+    ]
     learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, job.seed).learn(how, model, *splits)
     measures = measure_selection(model, learned.explainer(texts, device), texts.test, "pad")
     return _means(measures, learned.history)
@@ -104,7 +113,7 @@ def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
     return _means({"post-hoc-accuracy": torch.cat(same), "post-hoc-accuracy/unselected": torch.cat(other)}, [])
 
 
-def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.device) -> dict[str, Any]:
+def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.device, keep: Path) -> dict[str, Any]:
     train, held_out = hold_out_images(read_images(sets.train))
     test, canvas, k = read_images(sets.test), PatchConfig(fill=job.fill), K[job.corpus]
     if job.row in IMAGE_EXPLAINERS:
@@ -118,7 +127,7 @@ def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.devi
         return _means(post_hoc(box, some, probs, kept, fill, canvas.patch), [])
     name, settings = ROWS[job.row]
     if name == "cxplain":
-        worth = ImageFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out)
+        worth = ImageFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out, keep)
         return _means(worth.measured(box, test), worth.history)
     how = image_settings(METHODS[name], {"k": k, **settings, **epochs(job)})
     learned = ImageFit(how, canvas, job.seed, device).fit(box, train, held_out)
@@ -127,4 +136,5 @@ def _of_images(job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.devi
 
 def _means(measures: dict[str, torch.Tensor], history: list[dict[str, Any]]) -> dict[str, Any]:
     n = len(next(iter(measures.values())))
-    return {**{measure: float(values.nanmean()) for measure, values in measures.items()}, "n": n, "history": history}
+    means = {measure: float(values.double().nanmean()) for measure, values in measures.items()}
+    return {**means, "n": n, "history": history}

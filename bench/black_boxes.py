@@ -11,7 +11,7 @@ tables.
 import argparse
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,12 @@ def _each(rows: Iterable[str], seeds: int) -> list[tuple[str, int]]:
     return [(row, seed) for row in ordered for seed in range(1 if row in ONCE else seeds)]
 
 
+def needs(job: Job, jobs: list[Job]) -> tuple[str, ...]:
+    """CXPlain's effects of removal are computed for the first seed, and read for the others."""
+    first = replace(job, seed=0)
+    return (first.id,) if job.row == "cxplain" and job != first and first in jobs else ()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     job_cells.options(parser)
@@ -108,7 +114,8 @@ def main() -> None:
     if options.workers > 1:  # one black box for all workers
         for corpus in sorted({job.corpus for job in jobs}):
             prepared(corpus, options.out, options.data, options.device)
-    job_cells.run(options, lambda: jobs, partial(done, out=options.out, data=options.data, device=options.device))
+    do = partial(done, out=options.out, data=options.data, device=options.device)
+    job_cells.run(options, lambda: jobs, do, needs=partial(needs, jobs=jobs))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import torch
 
 FILE = Path(__file__).parent.parent / "bench" / "black_boxes.py"
 
@@ -63,3 +64,20 @@ def test_what_was_killed_or_failed_is_done_again(
         "planted.gradient.0": 1.0,
         "planted.lime.0": 0.5,
     }
+
+
+def test_the_first_seed_of_cxplain_computes_the_effects_of_removal_for_the_others(bench: ModuleType) -> None:
+    jobs = bench.plan(seeds=2)
+    needed = {job.id: bench.needs(job, jobs) for job in jobs}
+    assert needed["mnist_3_8.gray.cxplain.1"] == ("mnist_3_8.gray.cxplain.0",)
+    assert needed["imdb.cxplain.1"] == ("imdb.cxplain.0",)
+    assert {name.rsplit(".", 2)[-2] for name, names in needed.items() if names} == {"cxplain"}
+    without_first = [job for job in jobs if job.seed == 1]
+    assert not any(bench.needs(job, without_first) for job in without_first)
+
+
+def test_measures_are_averaged_also_if_they_are_classes(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "black_box_jobs")
+    from black_box_jobs import _means
+
+    assert _means({"predicted": torch.tensor([0, 1, 1, 0])}, [])["predicted"] == 0.5

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import mean, stdev
 
 from planted_records import PlantedRecords, load
-from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, NEIGHBORS, RATES, SETTINGS, SLOWER, rnp
+from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, NEIGHBORS, RATES, RUN, SETTINGS, SLOWER, rnp
 from tables import Records, markdown, values
 
 Table = list[list[str]]
@@ -69,8 +69,8 @@ def spread(runs: Records, measure: str) -> str:
     return average(runs, measure) + deviation
 
 
-def joined(runs: Records, *measures: str) -> str:
-    return " / ".join(average(runs, measure) for measure in measures) if runs else ""
+def joined(runs: Records, *measures: str, when: str = "chosen") -> str:
+    return " / ".join(average(runs, measure, when) for measure in measures) if runs else ""
 
 
 def main_table(records: PlantedRecords) -> Table:
@@ -93,10 +93,12 @@ def _main_rows(records: PlantedRecords) -> Iterator[list[str]]:
 
 
 def slower_table(records: PlantedRecords) -> Table:
-    """RNP with rates that are not among the tuned ones, at the chosen epoch."""
-    table = [["F1 / X1", *map(setting_name, HARD)]]
+    """RNP with rates that are not among the tuned ones, at the selected epoch and at the last."""
+    epochs = {"chosen": "selected epoch", "last": f"epoch {RUN['epochs']}"}
+    table = [["F1 / X1", *(f"{setting_name(setting)}, {name}" for setting in HARD for name in epochs.values())]]
     for rate in SLOWER:
-        table.append([rate_name(rate), *(joined(records.of("palate", at, rnp(rate)), "f1", "x1") for at in HARD)])
+        runs = [records.of("palate", setting, rnp(rate)) for setting in HARD]
+        table.append([rate_name(rate), *(joined(those, "f1", "x1", when=when) for those in runs for when in epochs)])
     return table
 
 

@@ -72,7 +72,7 @@ def _jobs(study: Any) -> list[Any]:
 def test_a_black_box_is_prepared_in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several workers share it, so that it is made before the first job."""
     prepared: list[bool] = []
-    monkeypatch.setattr(import_module("job_cells"), "run", lambda *args: None)
+    monkeypatch.setattr(import_module("job_cells"), "run", lambda *args, **more: None)
     monkeypatch.setattr(
         import_module("black_box_jobs"), "prepared", lambda name, out, *rest: prepared.append(out.is_dir())
     )

@@ -219,21 +219,23 @@ def _peak(device: str) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
-def overlap_means(encoder: str, texts: int = 24) -> dict[str, float]:
-    """Cosine similarity of window states to those of the whole text in one window, on training texts."""
+def overlap_similarities(encoder: str, texts: int = 24) -> dict[str, Any]:
+    """Cosine similarity of window states to those of the whole text in one window, on training texts, by overlap."""
     tokenizer = load_subword_tokenizer(locate(encoder), max_length=10**6)
     data = Data(tokenizer.encode(sample("train", 400, 0)[0]))
     rows = np.flatnonzero((data.text.lengths > 400) & (data.text.lengths <= 512))[:texts]
     batch, transformer = collate(data, rows), from_folder(locate(encoder))
+    similarities = {}
     with inference(transformer):
         vectors = transformer.embed(batch.ids)
         whole = transformer(vectors, batch.present).hidden
-        similarities = {}
-        for stride in (256, 240, 224, 192, 128):
-            transformer.windows = Windows(WINDOW, stride, 1, 1)
+        for overlap in (0, 16, 32, 64):
+            transformer.windows = Windows(WINDOW, WINDOW - overlap, 1, 1)
             states = transformer(vectors, batch.present).hidden
-            similarities[str(stride)] = float(torch.cosine_similarity(states, whole, dim=-1)[batch.mask].mean())
-    return similarities
+            values = torch.cosine_similarity(states, whole, dim=-1)[batch.mask]
+            statistics = {"mean": values.mean(), "5 % quantile": values.quantile(0.05), "minimum": values.min()}
+            similarities[overlap] = {name: round(float(value), 4) for name, value in statistics.items()}
+    return {"texts": len(rows), "similarity": similarities}
 
 
 def table(records: Path) -> str:
@@ -278,7 +280,7 @@ def main() -> None:
             )
         )
     elif arguments.overlap:
-        print(json.dumps(overlap_means(arguments.encoder), indent=1))
+        print(json.dumps(overlap_similarities(arguments.encoder), indent=1))
     elif arguments.memory:
         print(json.dumps(memory(arguments.memory, arguments.encoder, arguments.device), indent=1))
     else:

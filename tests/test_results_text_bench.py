@@ -133,6 +133,25 @@ def test_the_cost_of_long_texts_is_that_of_the_records_and_within_the_target() -
     assert not missing("long-texts", sentences)
 
 
+def test_the_overlap_and_memory_of_long_texts_are_those_of_the_records() -> None:
+    overlap, *memory = records("long_texts_windows")
+    similarity = {
+        f"{size} (default)" if size == "16" else size: [
+            *(f"{values[name]:.{digits}f}" for name, digits in (("mean", 3), ("5 % quantile", 3), ("minimum", 2))),
+            f"{256 / (256 - int(size)):.2f}",
+        ]
+        for size, values in overlap["similarity"].items()
+    }
+    assert {cells[0]: cells[1:] for cells in rows_below("long-texts", "| overlap of 256 |")} == similarity
+    assert not missing("long-texts", [f"on {overlap['texts']} training reviews of 400 to 512"])
+    peaks = [
+        [f"{record['words']:,}", *(f"{peak:,}" for peak in record["peak MB before, predict, explain"])]
+        for record in memory
+    ]
+    table = rows_below("long-texts", "| device | words |")
+    assert [cells[1:] for cells in table if cells[0] == "CPU (process)"] == peaks
+
+
 def _points(ours: list[float], others: list[float]) -> tuple[str, str]:
     """Percentage points with a t interval over pairs of seeds."""
     pairs = [100 * (a - b) for a, b in zip(ours, others, strict=True)]

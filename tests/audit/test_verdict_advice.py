@@ -86,6 +86,14 @@ def test_the_advice_names_texts_and_options():
     assert advise([], LIMITS, 100) == ""
 
 
+def test_texts_of_a_retraining_are_not_audited_texts():
+    shift, leak = row(SHIFT, 0.004, 0.003, 0.006, 40), Row("position-leak/shuffled", math.nan, 0, None, {}, ONE_CLASS)
+    retrained = row("prediction-change/uniform", 0.1, 0.0, 0.2, 1500)
+    context = replace(HUB, available=300, predicted=(22, 18))
+    stability = verdicts([shift, leak, retrained], "attention", context)[0]
+    assert f"audit about 160 texts instead of 40: `{AUDIT.format(160)}" in stability.advice.lower()
+
+
 def test_advice_that_the_data_cannot_meet_is_not_given():
     good = row(SHIFT, 0.004, 0.003, 0.006)  # decides with 400 texts
     near = "Audit about 400 texts instead of 100; the data have 200: label more texts"

@@ -134,7 +134,7 @@ def test_the_printed_commands_import_the_module(module):
     assert "imports" not in recorded_settings({**settings, "imports": ()})
 
 
-def test_commands_that_can_train_import_the_module(module, capsys: pytest.CaptureFixture[str]):
+def test_commands_import_the_module(module, capsys: pytest.CaptureFixture[str]):
     module()
     for number, command in enumerate(
         (
@@ -142,6 +142,8 @@ def test_commands_that_can_train_import_the_module(module, capsys: pytest.Captur
             ("audit", "no-model", "--data", "no.csv"),
             ("compare", "no.csv", "--techniques", "vanilla,own-penalty", "--out", "c"),
             ("tune", "no.csv", "--technique", "own-penalty", "--out", "t"),
+            ("explain", "no-model", "a text"),
+            ("word-weights", "no-model", "--data", "no.csv"),
         )
     ):
         Path(f"register_{number}.py").write_text(f"from pathlib import Path\nPath('imported-{number}').touch()\n")

@@ -438,7 +438,7 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
         label = plain_label(name)
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
-    audited = max(row.n for row in rows.values())
+    audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
     constant = _after_constant_model(context) if answer == "undecided" and out_of_reach else ""
     advice = advise(undecided, limits, audited, context, note, constant)
     if answer == "no":

@@ -69,7 +69,16 @@ Imports = Annotated[
     training_option(
         "--import",
         metavar="MODULE",
-        help="Import a Python module, which registers techniques of your own; repeatable.",
+        help="Import a Python module, which registers techniques or explainers of your own; repeatable.",
+        callback=import_modules,
+    ),
+]
+ExplainerImports = Annotated[
+    list[str] | None,
+    model_option(
+        "--import",
+        metavar="MODULE",
+        help="Import a Python module, which registers explainers of your own; repeatable.",
         callback=import_modules,
     ),
 ]

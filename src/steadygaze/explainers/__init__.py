@@ -1,5 +1,9 @@
-"""Explainers by name."""
+"""Explainers by name.
 
+An explainer of a user is registered in the same way, by its own module: EXPLAINERS["name"] = Class.
+"""
+
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from steadygaze.core.types import Registry
@@ -20,3 +24,8 @@ EXPLAINERS: "Registry[type[Explainer]]" = Registry.of(
         "random": "steadygaze.explainers.random:Random",
     }
 )
+
+
+def own_explainers(names: Iterable[str]) -> "dict[str, type[Explainer]]":
+    """Return the explainers among these that are not part of steadygaze; a worker process has to register them."""
+    return {name: EXPLAINERS[name] for name in names if not EXPLAINERS[name].__module__.startswith("steadygaze.")}

@@ -37,10 +37,18 @@ def resolve_explainer(
     return explainer, configure_explainer(explainer, settings or {}, seed)
 
 
+def unknown_explainer(name: Any) -> UserError:
+    """Return an error that names the way to an explainer of the user."""
+    own = "first import the module that registers it; a command does so with --import MODULE"
+    if not isinstance(name, str):
+        own = "pass an instance of a class that extends steadygaze.explainers.explainer.Explainer"
+    return UserError(f"{unknown('explainer', name, EXPLAINERS)}  To use your own, {own}")
+
+
 def configure_explainer(name: Any, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
     """The explainer of this name with these settings; `seed` is for explainers with random draws."""
     if not isinstance(name, str) or name not in EXPLAINERS:
-        raise unknown("explainer", name, EXPLAINERS)
+        raise unknown_explainer(name)
     kind = EXPLAINERS[name]
     fields = _settings(kind)
     if settings and not fields:

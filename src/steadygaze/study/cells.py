@@ -28,6 +28,7 @@ from steadygaze.estimator import resumable_training
 from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.explainer import Explainer
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
@@ -195,8 +196,15 @@ class ComparisonJob:
     device: str
     own_techniques: Mapping[str, type[Technique]] = field(default_factory=dict)
     """Techniques of the user, which a worker process has to register."""
+    own_explainers: Mapping[str, type[Explainer]] = field(default_factory=dict)
+    """The same for explainers."""
     stacks: bool = False
     """Train the models of a technique at the same time: cells run in one process, on a GPU."""
+
+    def register(self) -> None:
+        """Register the techniques and explainers of the user in this process."""
+        TECHNIQUES.update(self.own_techniques)
+        EXPLAINERS.update(self.own_explainers)
 
     def cells(self) -> list[Cell]:
         """A cell per technique and seed, and one per technique for the divergence between its seeds."""
@@ -231,7 +239,7 @@ class ComparisonJob:
 
 
 def _train_and_audit(job: ComparisonJob, technique: str, seed: int, folder: Path, on_progress: OnProgress) -> Output:
-    TECHNIQUES.update(job.own_techniques)
+    job.register()
     on_progress("training", 0, 0)
     if job.stacks:
         train_stack(job, technique)
@@ -264,7 +272,7 @@ def train_stack(job: ComparisonJob, technique: str) -> None:
 
 
 def _compare_seeds(job: ComparisonJob, technique: str, folder: Path, on_progress: OnProgress) -> Output:
-    TECHNIQUES.update(job.own_techniques)
+    job.register()
     models = (
         load_classifier(job.folder.cell(technique, seed) / MODEL, job.device) for seed in job.config.numbers
     )  # loaded lazily

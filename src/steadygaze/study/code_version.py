@@ -3,7 +3,7 @@
 The digest covers the packages that train, explain and measure, and the modules of this package, which choose texts and
 measure models.  Docstrings, comment lines and blank lines do not count.  Finished cells therefore remain valid after an
 edit of those, and after a change to reports, commands or published numbers.
-A technique of the user adds the digest of its file, without the modules that it imports.
+A technique or an explainer of the user adds the digest of its file, without the modules that it imports.
 """
 
 import ast
@@ -15,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import steadygaze
+from steadygaze.explainers import own_explainers
 from steadygaze.techniques import own_techniques
 
 PACKAGES = (
@@ -49,11 +50,17 @@ def technique_source(name: str) -> dict[str, str]:
     return {"source": _file_digest(own[name])} if own else {}
 
 
+def explainer_source(name: str) -> dict[str, str]:
+    """The same for an explainer."""
+    own = own_explainers([name])
+    return {"explainer_source": _file_digest(own[name])} if own else {}
+
+
 @cache
-def _file_digest(technique: type) -> str:
+def _file_digest(kind: type) -> str:
     """The digest of the file of a class; a class without a file, as in a notebook, has a new one in every process."""
     try:
-        path = Path(inspect.getsourcefile(technique) or "")
+        path = Path(inspect.getsourcefile(kind) or "")
     except TypeError:
         path = Path()
     return source_digest(path.parent, [path]) if path.is_file() else uuid4().hex[:LENGTH]

@@ -13,6 +13,7 @@ from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.explainers import own_explainers
 from steadygaze.models.inference import best_device
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
@@ -79,7 +80,8 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
     _validate(config, data)
     device = runtime.resolved_device
     folder.begin(identity(config, data, device), must_equal=must_equal)
-    return ComparisonJob(config, data, folder, device, own_techniques(config.techniques))
+    explainers = own_explainers({config.explains(name) for name in config.techniques})
+    return ComparisonJob(config, data, folder, device, own_techniques(config.techniques), explainers)
 
 
 def uses_stacks(executor: Executor, device: str) -> bool:

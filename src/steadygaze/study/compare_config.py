@@ -12,7 +12,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, train_config
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
-from steadygaze.explainers.resolve_explainer import default_explainer
+from steadygaze.explainers.resolve_explainer import default_explainer, unknown_explainer
 from steadygaze.models.classifier import Architecture
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
@@ -124,7 +124,7 @@ def _explainers(config: CompareConfig) -> None:
     for name in config.techniques:
         explainer = config.explains(name)
         if explainer not in EXPLAINERS:
-            raise unknown("explainer", explainer, EXPLAINERS)
+            raise unknown_explainer(explainer)
         if reason := missing_capability(EXPLAINERS[explainer](), TECHNIQUES[name].kind):
             raise UserError(
                 f"{explainer} cannot explain models of {name}: {reason}; without --explainer each has its default"

@@ -85,8 +85,9 @@ def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path
     [({"small_data": True}, "so few validation texts do not show which epoch is best"), ({}, "because select=last")],
 )
 def test_train_names_the_saved_epoch_and_why_it_is_the_last(text: dict[str, bool], reason: str) -> None:
-    description = SimpleNamespace(training={"select": "last"}, text=text)
-    result = {"best_epoch": 9, "epochs": 9, "macro-f1": 0.644}
+    history = [{"stage": "teacher"}] * 4 + [{"stage": "student"}] * 9
+    description = SimpleNamespace(training={"select": "last"}, text=text, history=history)
+    result = {"best_epoch": 9, "epochs": 13, "macro-f1": 0.644}
     assert _saved_epoch(result, description) == f"epoch 9 of 9, the last one: {reason}"
 
 

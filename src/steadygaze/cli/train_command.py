@@ -199,10 +199,11 @@ def _show_next(
 
 
 def _saved_epoch(result: dict[str, Any], description: "ModelConfig") -> str:
-    """Which epoch was saved, and why."""
+    """Which epoch of the last stage was saved, and why."""
     from steadygaze.results.formatting import number
 
-    epoch, epochs = result["best_epoch"], result["epochs"]
+    stage = description.history[-1]["stage"]
+    epoch, epochs = result["best_epoch"], sum(record["stage"] == stage for record in description.history)
     if description.training.get("select") == "last":
         few = description.text.get("small_data")
         reason = "so few validation texts do not show which epoch is best" if few else "because select=last"

@@ -97,6 +97,17 @@ def test_the_key_of_a_cell_depends_on_the_file_of_the_technique(module):
     assert technique_source("vanilla") == {}
 
 
+def test_a_run_is_not_resumed_with_another_loss(module, tmp_path: Path):
+    """Comment lines do not count."""
+    module()
+    classifier().fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
+    module(f"{PER_TEXT}\n        # unchanged")
+    classifier().fit(TEXTS, LABELS, checkpoint=tmp_path / "run", resume=True)
+    module('{"task": 3 * self.factor * task}')
+    with pytest.raises(UserError, match="another technique_source"):
+        classifier().fit(TEXTS, LABELS, checkpoint=tmp_path / "run", resume=True)
+
+
 def test_an_unknown_technique_names_the_option():
     with pytest.raises(UserError, match=r"unknown technique 'mine'.*--import MODULE"):
         sg.TextClassifier(technique="mine", verbose=False).fit(TEXTS, LABELS)

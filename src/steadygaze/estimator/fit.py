@@ -34,6 +34,7 @@ from steadygaze.models.inference import Model, selects
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
+from steadygaze.techniques import own_source
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
@@ -259,7 +260,8 @@ def _start(
         run.models[name] = freeze(model.to(accelerate.device))
     if files.checkpoint is not None:
         table = () if plan.table is None else table_files(Path(plan.table))
-        run.checkpoint = Checkpoint(files.checkpoint, plan.identity(accelerate.device, table), files.resume)
+        identity = plan.identity(accelerate.device, table) | own_source(type(config.technique))
+        run.checkpoint = Checkpoint(files.checkpoint, identity, files.resume)
     if files.teacher_cache is not None:
         run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))
     return _Fit(config, plan, train, validation, run, covered)

@@ -6,15 +6,12 @@ edit of those, and after a change to reports, commands or published numbers.
 A technique or an explainer of the user adds the digest of its file, without the modules that it imports.
 """
 
-import ast
-import hashlib
-import inspect
-from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
 import steadygaze
+from steadygaze.core.source_digest import LENGTH, class_digest, source_digest
 from steadygaze.explainers import own_explainers
 from steadygaze.techniques import own_techniques
 
@@ -31,8 +28,6 @@ PACKAGES = (
     "audit",
 )
 """Every package that a model or a score depends on; a package imports those before it."""
-LENGTH = 16
-"""Characters of a code version."""
 
 
 @cache
@@ -59,36 +54,4 @@ def explainer_source(name: str) -> dict[str, str]:
 @cache
 def _file_digest(kind: type) -> str:
     """The digest of the file of a class; a class without a file, as in a notebook, has a new one in every process."""
-    try:
-        path = Path(inspect.getsourcefile(kind) or "")
-    except TypeError:
-        path = Path()
-    return source_digest(path.parent, [path]) if path.is_file() else uuid4().hex[:LENGTH]
-
-
-def source_digest(root: Path, files: Sequence[Path]) -> str:
-    """Digest Python files by their code, and other files by their content."""
-    sha = hashlib.sha256()
-    for path in files:
-        content = path.read_bytes()
-        sha.update(f"{path.relative_to(root).as_posix()}\n".encode())
-        sha.update("\n".join(_code_lines(content.decode())).encode() if path.suffix == ".py" else content)
-    return sha.hexdigest()[:LENGTH]
-
-
-def _code_lines(source: str) -> Iterator[str]:
-    """The lines of a module without docstrings, comment lines and blank lines."""
-    docstring_lines = {line for first, last in _docstrings(ast.parse(source).body) for line in range(first, last + 1)}
-    for number, line in enumerate(source.split("\n"), 1):
-        if number not in docstring_lines and line.strip() and not line.lstrip().startswith("#"):
-            yield line.rstrip()
-
-
-def _docstrings(statements: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
-    """The first and last line of each docstring, also of fields and constants."""
-    for statement in statements:
-        match statement:
-            case ast.Expr(value=ast.Constant(value=str())):
-                yield statement.lineno, statement.end_lineno or statement.lineno
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield from _docstrings(statement.body)
+    return class_digest(kind) or uuid4().hex[:LENGTH]

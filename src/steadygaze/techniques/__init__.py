@@ -56,6 +56,16 @@ def own_techniques(names: Iterable[str]) -> "dict[str, type[Technique]]":
     return {name: TECHNIQUES[name] for name in names if not TECHNIQUES[name].__module__.startswith("steadygaze.")}
 
 
+def own_source(technique: "type[Technique]") -> dict[str, str]:
+    """Return the digest of the file of a user's technique; empty for those of steadygaze, and without a file."""
+    from steadygaze.core.source_digest import class_digest
+
+    if technique.__module__.startswith("steadygaze."):
+        return {}
+    digest = class_digest(technique)
+    return {} if digest is None else {"technique_source": digest}
+
+
 def own_modules(names: Iterable[str]) -> list[str]:
     """Return the modules that register these techniques, for --import; MODULE if a script or a notebook has one."""
     modules = sorted({technique.__module__ for technique in own_techniques(names).values()})

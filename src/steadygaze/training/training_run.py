@@ -20,6 +20,7 @@ from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.tensor_files import layout, layout_difference
 from steadygaze.models.inference import Model
+from steadygaze.techniques import own_source
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
 from steadygaze.training.checkpoint import Checkpoint, SavedStage
@@ -232,7 +233,11 @@ class TrainingRun:
         """Return everything that determines the weights of a separable stage, except data and settings."""
         technique = stage.technique or self.technique
         return {
-            "technique": {"name": type(technique).__name__, "settings": dataclasses.asdict(technique)},
+            "technique": {
+                "name": type(technique).__name__,
+                "settings": dataclasses.asdict(technique),
+                **own_source(type(technique)),
+            },
             "seed": self._seed(stage),
             "trains": stage.trains,
             "epochs": longest(self.job, stage),

@@ -401,7 +401,8 @@ def study() -> dict[str, float]:
     names = {"noise": "noise", "synonyms": "3-synonyms", "held_out": "3-held-out"}
     settings = list(rows["vanilla"])
     ratios = {n: _compared(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value for n, key in names.items()}
-    ratios["joint"] = own_start(paired, rows, "seat-joint-kl", "jensen-shannon/noise", settings).value
+    for name, key in {"joint": "noise", "joint_synonyms": "3-synonyms"}.items():
+        ratios[name] = own_start(paired, rows, "seat-joint-kl", f"jensen-shannon/{key}", settings).value
     return {**ratios, "hate": _compared(difference, rows, "word-at", "macro-f1", ["hate-bilstm"]).value}
 
 

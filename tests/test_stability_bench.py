@@ -406,6 +406,8 @@ PASSAGES = {
         "`consensus` shifts {less consensus 3-synonyms} less than vanilla, `word-at` {less word-at 3-synonyms} less; "
         "with unseen ones {less consensus 3-held-out} and {less word-at 3-held-out}",
         "flatter weights alone shift {flat_less consensus 3-synonyms} less",
+        "On hate speech, `word-at` loses {loss word-at macro-f1 hate} macro-F1, "
+        "and {loss word-at-groups macro-f1 hate} with groups.",
     ),
     "docs/how-to/train-stable-classifier.md": (
         f"| `word-at` with groups {COMPARED} 2 |".replace("ROW", "word-at-groups"),

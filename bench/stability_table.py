@@ -57,8 +57,8 @@ ABSOLUTE = {
 }
 NOTES = """# Stability: all tables
 
-This appendix has every number behind [Stability of attention](stability.md). Read that page for the finding, its size, the recommendation
-and the caveats. `bench/stability_table.py` makes this page.
+This appendix has every number behind [Stability of attention](stability.md). Read that page for the finding, its size,
+the recommendation and the caveats. `bench/stability_table.py` makes this page.
 
 - Records: `bench/records/{file}`, {jobs} of them.
 - Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.

@@ -65,6 +65,15 @@ def test_a_results_page_opens_with_finding_plot_recommendation_and_caveat(page: 
         assert name in NAMES
 
 
+@pytest.mark.parametrize("page", [p.stem for p in sorted(PAGES.glob("*.md")) if p.stem not in WITHOUT_PLOT])
+def test_the_opening_of_a_results_page_fits_the_first_screen(page: str) -> None:
+    """1,400 characters beside a plot, up to the end of the caveat: about 900 pixels in a window 1,440 pixels wide."""
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    opening = text[text.index("**Finding.**") : text.index("\n\n", text.index("**Caveat.**"))]
+    shown = re.sub(r"!\[[^]]*\]\([^)]*\)|\]\([^)]*\)|[*`\[]", "", opening)
+    assert len(" ".join(shown.split())) <= 1400
+
+
 @pytest.mark.parametrize("page", ["audit-tests", "ledger"])
 def test_a_results_page_without_plot_opens_with_finding_table_recommendation_and_caveat(page: str) -> None:
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ import commands
 import kills
 import steadygaze as sg
 from steadygaze.adapters import bulk
-from steadygaze.cli.explain_command import _fitted_digest
+from steadygaze.cli.explain_command import _explainer_digest
 from steadygaze.data import user_files
 
 MODEL = """
@@ -195,11 +195,11 @@ def test_parts_of_another_command_are_refused(run, model, tmp_path, monkeypatch,
 
 def test_a_fitted_explainer_counts_by_its_files(tmp_path):
     (tmp_path / "explainer.safetensors").write_bytes(b"1")
-    first = _fitted_digest(str(tmp_path))
-    assert first == _fitted_digest(str(tmp_path))
+    first = _explainer_digest(str(tmp_path))
+    assert first == _explainer_digest(str(tmp_path))
     (tmp_path / "explainer.safetensors").write_bytes(b"2")
-    assert _fitted_digest(str(tmp_path)) != first
-    assert _fitted_digest("lime") is None
+    assert _explainer_digest(str(tmp_path)) != first
+    assert _explainer_digest("lime") == {"fitted": None}
 
 
 def test_two_commands_do_not_write_one_output(run, model, tmp_path):

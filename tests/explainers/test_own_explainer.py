@@ -59,6 +59,18 @@ def test_workers_register_the_explainer_and_cells_depend_on_its_file(module):
     assert explainer_source("lime") == {}
 
 
+def test_rows_of_explain_are_not_resumed_with_another_file_of_the_explainer(module):
+    from steadygaze.cli.explain_command import _explainer_digest
+
+    first = _explainer_digest("attention-norm")
+    path = Path("my_explainers.py")
+    path.write_text(path.read_text(encoding="utf-8").replace("** self.power", "* self.power"), encoding="utf-8")
+    del sys.modules["my_explainers"]
+    import_modules(["my_explainers"])
+    assert _explainer_digest("attention-norm") != first
+    assert _explainer_digest("lime") == _explainer_digest(None) == {"fitted": None}
+
+
 def test_an_unknown_explainer_names_the_way_to_an_own_one():
     with pytest.raises(UserError, match="--import MODULE"):
         sg.explain(fitted(), TEXTS[0], explainer="attention-norms")

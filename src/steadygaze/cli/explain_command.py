@@ -97,7 +97,7 @@ def explain(
     load, file = partial(inputs.load, model, common, attention), inputs.file
     if inputs.out_file is not None:
         make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
-        names = {**inputs.names, "attention": attention, "explainer": explainer, "fitted": _fitted_digest(explainer)}
+        names = {**inputs.names, "attention": attention, "explainer": explainer, **_explainer_digest(explainer)}
         write_table(inputs, make_task, {**names, **options}, common, _print_notes)
         return
     from steadygaze.adapters import streaming
@@ -233,15 +233,16 @@ def _explanation_task(
     return BulkTask(*_method_and_model(load(), explainer, options), batch_size)
 
 
-def _fitted_digest(explainer: str | None) -> str | None:
-    """The digest of the files of a fitted explainer; None for the name of an explainer."""
+def _explainer_digest(explainer: str | None) -> dict[str, str | None]:
+    """The digest of the files of a fitted explainer, or of an explainer of the user."""
     from steadygaze.core.untrusted_files import digest_file, digest_json
     from steadygaze.explainers import EXPLAINERS
+    from steadygaze.study.code_version import explainer_source
 
     if explainer is None or explainer in EXPLAINERS:
-        return None
+        return {"fitted": None, **({} if explainer is None else explainer_source(explainer))}
     files = [path for path in sorted(Path(explainer).rglob("*")) if path.is_file()]
-    return digest_json([[path.name, digest_file(path)] for path in files])
+    return {"fitted": digest_json([[path.name, digest_file(path)] for path in files])}
 
 
 def _print_notes(adapter: "ModelAdapter", method: "str | TextExplainer | None", common: Common) -> list[str]:

@@ -28,7 +28,7 @@ ALLOWED = {
     ("lexicon.py", "Path(__file__).with_suffix('.toml').read_text"),
     ("atomic_files.py", "Path('/proc/locks').read_text"),
     ("bulk.py", "file.open"),
-    ("code_version.py", "path.read_bytes"),
+    ("source_digest.py", "path.read_bytes"),
     ("published_tables.py", "files('steadygaze.study.published').joinpath(f'{paper}.toml').read_text"),
 }
 """Files that the command wrote itself, files of the package, and the locks of the kernel."""

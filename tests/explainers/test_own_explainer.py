@@ -26,6 +26,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTy
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(EXPLAINERS, "data", {**EXPLAINERS.data})
+    sys.modules.pop("my_explainers", None)  # the commands of a page may have imported it
     Path("my_explainers.py").write_text(blocks(PAGE.read_text(encoding="utf-8"), "python")[0], encoding="utf-8")
     import_modules(["my_explainers"])
     yield sys.modules["my_explainers"]

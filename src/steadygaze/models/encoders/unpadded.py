@@ -126,8 +126,8 @@ def has_sequence_kernel(states: Tensor) -> bool:
 def sequence_attention(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scaling: float | None) -> Tensor:
     """Attention within the rows of the sequence, on a GPU.  (1,N,heads,D) -> (1,N,heads,D)
 
-    The memory-efficient kernel of `scaled_dot_product_attention`, which nested tensors call in the same way.  There is
-    no dropout: the backward pass of the kernel does not drop the weights that the forward pass dropped (torch 2.11).
+    The memory-efficient kernel of `scaled_dot_product_attention`, which nested tensors call in the same way.  It has
+    no dropout here: with dropout, its gradients did not fit its outputs (torch 2.11).
     """
     longest = min(rows.longest, query.shape[1])  # the kernel refuses more
     output, *_ = torch.ops.aten._efficient_attention_forward(

@@ -5,6 +5,7 @@ import gzip
 import hmac
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from estimator.tiny import PAIRS, fitted_pair, write_csv
 from serve.serving import DATA, HOST, client_of, finished, live_server, served
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.cli.serve_command import check_exposure, host_names
+from steadygaze.cli.serve_command import check_exposure, free_socket, host_names
 from steadygaze.core.errors import UserError
 from steadygaze.serve import application, security, served_models
 from steadygaze.serve.security import Access
@@ -262,6 +263,11 @@ def test_pairs_are_predicted_and_explained():
     assert single.status_code == 422
     assert "send [text, question]" in single.json()["error"]["message"]
     assert explained["explanations"][0]["question"] == PAIRS[0][1]
+
+
+def test_a_client_connects_before_the_server_has_started():
+    with free_socket("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname(), timeout=5):
+        pass
 
 
 @pytest.mark.slow

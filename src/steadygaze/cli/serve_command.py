@@ -161,7 +161,7 @@ def check_exposure(host: str, token: str | None) -> None:
 
 
 def free_socket(host: str, port: int) -> "socket.socket":
-    """A listening socket."""
+    """A listening socket: whoever reads its address can connect, also before the server has started."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -169,6 +169,7 @@ def free_socket(host: str, port: int) -> "socket.socket":
         listener = socket.socket(family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        listener.listen()
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}; choose --port 0") from None
     return listener

@@ -101,10 +101,11 @@ def test_the_opening_has_the_numbers_of_the_records(records: Any, three: Any, fo
         f"groups of both tables lower flips to between {bounds[0]} and {bounds[1]}, and linked groups to about "
         f"{(min(linked) + max(linked)) / 2:.2f}. Under WordNet substitutions, groups of both tables lower them to "
         f"between {bounds[2]} and {bounds[3]}.",
-        f"in {float(times('long student').split()[0]):.1f} times vanilla's training time.",
+        f"train the [long student](#long-student) ({float(times('long student').split()[0]):.1f} times).",
         "`word-at` ({:.1f} times vanilla's training time; {} and {} flips)".format(
             float(times("word-at").split()[0]), *rates(("word-at", "both"))
         ),
+        f"where top-weighted words of `word-at` [matter {100 - word_at[1]:.0f} % less](#imdb-and-minilm).",
         f"removing them changes the prediction {' and '.join(less)} less than with vanilla",
         f"macro-F1 falls by {student[0]:.3f} (long student) and {word_at[0]:.3f} (`word-at`).",
         f"The {' and '.join(less)} are of the long student and of `word-at`",

@@ -21,32 +21,39 @@ RECOMMENDATION = """\
 **Recommendation.** Use random pretraining against label leakage of L2X, an explainer that selects words: its network is
 first trained on random words. Use A2R, which adds a second predictor, against interlocking: selector and predictor
 settle on a poor selection. Vanilla attention of a transformer [agrees more with human rationales](rationales.md) of
-movie reviews than A2R. Do not rely on SEAT or Attention AT for stability or better scores. Repeat the command of a
-claim on your own data.
+movie reviews than A2R. Do not rely on SEAT or Attention AT for stability or better scores. Use
+`steadygaze compare` to test a technique on your own data.
 
 **Caveat.** A verdict is about our code, data and settings, which depart from those of the papers. "Does not hold" does
-not show that a paper is wrong. At the constants of its released code SEAT [changes nothing](seat.md). Its claims about
-random seeds and BERT do not hold at these constants, and were not tried at others; those about single terms of its loss
-cannot be decided.
+not show that a paper is wrong. At the constants of its released code SEAT [changes nothing](seat.md). Four of its
+claims were tried at these constants alone and cannot be decided: about random seeds, about BERT, and two about single
+terms of its loss.
 """
 INTRODUCTION = """\
 ## How to read the verdicts
 
 - **holds**: we see the claimed effect.
-- **holds in part**: we see it for some of the claimed data, variants or measures only; the numbers say for which.
+- **holds in part**: we see it for some of the claimed data, variants or measures only; the row states for which.
 - **does not hold**: not seen with these settings, although the measurement would show an effect of the published size.
-- **cannot be decided here**: there is no measurement, or it is too uncertain; the command would make it.
+- **cannot be decided here**: there is no measurement, it is too uncertain, or the technique changed nothing.
 
-Numbers in brackets are 95 % intervals over seeds. A ratio below 1 is more stable than vanilla, which is training with
-cross-entropy alone. The [glossary](../concepts/glossary.md#names-in-the-results) explains the names.
+Numbers in brackets are 95 % intervals over seeds, unless the row states otherwise. Numbers after ± are half widths of
+95 % intervals (label leakage) or standard deviations over seeds (A2R). A ratio below 1 is more stable than vanilla,
+which is training with cross-entropy alone. The command of a row made its numbers, or would make them. The
+[glossary](../concepts/glossary.md#names-in-the-results) explains the names.
 """
 SOURCES = """\
 ## Sources
 
-Where a row links a page, its numbers are from that page. The numbers of all other rows are from the
-[stability study](stability.md): four data sets with a BiLSTM, records `bench/records/stability-*.jsonl.gz`.
-`steadygaze reproduce list` lists the tables of the papers. `python bench/ledger.py` makes this page from
-`bench/ledger.toml`; a test compares the two.
+Where a row links a page, its numbers are from that page, which lists the commands with all options. Rows of
+`bench/stability.py` have the numbers of the [stability study](stability.md): four data sets with a BiLSTM, records
+`bench/records/stability-*.jsonl.gz`.
+
+`steadygaze reproduce list` lists the tables of the papers. `steadygaze reproduce a2r/…` runs a similar
+experiment with the package's default reviews and settings, and gives other numbers than the rows of A2R. So do
+`seat/…` and `kitada/…` for the rows of the stability study.
+
+`python bench/ledger.py` makes this page from `bench/ledger.toml`; a test compares the two.
 """
 
 

@@ -299,8 +299,8 @@ def kitada() -> str:
         babi_settings=babi_settings(),
         alone=f"{100 * mean(run['accuracy'] for run in alone):.1f} %",
         alone_models=len(alone),
-        curves=beside(curves, (2,), _variant, ("SST",)),
-        snli_curves=validation_curves(),
+        curves=curve_table(curve_scores("sst2", lambda cell: cell.scores[F1])),
+        snli_curves=curve_table(validation_scores()),
         multinli_curves=beside(curves, (2,), _variant, ("MultiNLI",)),
         settings=bullets([f"{name}: {value}" for name, value in reproduction.facts.items() if ", " in name]),
         departures=bullets([*reproduction.departures, *(d for d in curves.departures if "validation scores" in d)]),
@@ -323,16 +323,21 @@ def babi_settings() -> str:
 
 def validation_scores() -> dict[str, dict[str, list[float]]]:
     """Technique -> variant -> validation macro-F1 of the models of Figure 4 that were trained on SNLI, by seed."""
+    return curve_scores("multinli", lambda cell: cell.validation)
+
+
+def curve_scores(corpus: str, score_of: Callable[[CellScores], float | None]) -> dict[str, dict[str, list[float]]]:
+    """Technique -> variant -> scores of the models of Figure 4, by seed."""
     scores: dict[str, dict[str, list[float]]] = {}
     for cell in records("kitada-figure4")[1]:
-        if cell.block.startswith("multinli") and cell.validation is not None:
+        if cell.block.startswith(corpus) and (score := score_of(cell)) is not None:
             label, size = TECHNIQUES.get(cell.technique, "Vanilla"), cell.block.rpartition("_ε-")[2]
-            scores.setdefault(label, {}).setdefault(size, []).append(cell.validation)
+            scores.setdefault(label, {}).setdefault(size, []).append(score)
     return scores
 
 
-def validation_curves() -> str:
-    scores = validation_scores()
+def curve_table(scores: dict[str, dict[str, list[float]]]) -> str:
+    """Mean [lowest, highest] of the seeds."""
     sizes = sorted(scores["Vanilla"], key=float)
     lines = [[label, *(_percent(of[size]) for size in sizes)] for label, of in scores.items()]
     return table(["technique", *(f"ε = {size}" for size in sizes)], lines)

@@ -54,6 +54,13 @@ def test_a_number_of_a_table_is_the_mean_over_its_models(file: Path) -> None:
     assert checked == len(values) > 0
 
 
+def test_a_curve_has_the_lowest_and_the_highest_seed(page: Any) -> None:
+    """Word AT on SST-2 at ε = 30: 33.3, 33.3 and 76.2."""
+    scores = page.curve_scores("sst2", lambda cell: cell.scores["macro-f1"])["Word AT"]
+    assert [round(100 * score, 1) for score in scores["30"]] == [33.3, 33.3, 76.2]
+    assert page.curve_table({"Word AT": scores, "Vanilla": scores}).endswith("| 47.6 [33.3, 76.2] |")
+
+
 def test_a_later_run_replaces_the_models_of_an_earlier_one(page: Any) -> None:
     """bAbI 1 has five seeds in the run that learns it, and three in the run that does not."""
     reproduction, cells = page.records("kitada-table2")

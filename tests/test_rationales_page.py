@@ -214,29 +214,36 @@ def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) 
     def f1(aspect: str, setting: str, row: str, **more: Any) -> str:
         return f"{mean(scores(aspect, setting, row, **more)):.1f}"
 
-    skew = [f1("palate", f"skewed{epochs}", "rnp") for epochs in (10, 15, 20)]
-    first = f"{mean(scores('palate', 'skewed20', 'rnp', 'x1')):.1f}".replace("100.0", "100")
+    skew = {a: [f1(a, f"skewed{epochs}", "rnp") for epochs in (10, 15, 20)] for a in BOTH}
+    first = [f"{mean(scores('palate', f'skewed{epochs}', 'rnp', 'x1')):.1f}" for epochs in (20, 15, 10)]
     strengths = ("a2r-lambda-0.1", "a2r-lambda-0.5", "a2r", "a2r-lambda-2")
     lowest = min(
         mean(scores("palate", at, row, seeds=3)) for row in strengths for at in ("standard", "skewed20", "biased80")
     )
     zero = ("palate", "skewed20", "a2r-lambda-0")
     sentences = [
-        f"RNP selects the first sentence in {first} % of the reviews, with an F1 of {skew[2]}.",
-        f"F1 of RNP on palate: {skew[0]} at skewed 10, {skew[1]} at 15, {skew[2]} at 20.",
-        f"F1 of A2R at skewed 20: {f1('palate', 'skewed20', 'a2r')} on palate and {f1('aroma', 'skewed20', 'a2r')} on "
-        f"aroma; RNP has {skew[2]} and {f1('aroma', 'skewed20', 'rnp')}.",
-        f"F1 {f1('palate', 'skewed20', 'a2r')} at skewed 20 on planted reviews",
-        f"F1 {f1(*zero)}, first sentence {mean(scores(*zero, 'x1')):.1f} % (paper 2.2 and 97.3).",
-        f"F1 {f1('palate', 'biased80', 'rnp')} with RNP, {f1('palate', 'biased80', 'a2r')} with A2R at a learning "
-        "rate of 1e-4 of the generator.",
-        "F1 in the standard setting: RNP {}, A2R {}.".format(
-            *(spread(runs, "f1") for runs in (planted.rnp(*appearance), planted.of(*appearance, "a2r")))
+        "first sentence in {} % of the reviews at skewed 20 and in {} % at 15, but in {} % at 10".format(
+            *(share.replace("100.0", "100") for share in first)
         ),
-        f"F1 is {lowest:.1f} or more from 0.1 to 2",
+        "F1 of RNP at skewed 10, 15 and 20: {}, {} and {} on palate; {}, {} and {} on aroma.".format(
+            *skew["palate"], *skew["aroma"]
+        ),
+        f"F1 of A2R at skewed 20: {f1('palate', 'skewed20', 'a2r')} on palate and {f1('aroma', 'skewed20', 'a2r')} on "
+        f"aroma; RNP has {skew['palate'][2]} and {skew['aroma'][2]}.",
+        f"F1 {f1('palate', 'skewed20', 'a2r')} at skewed 20 on planted reviews",
+        f"F1 {f1(*zero)}, first sentence {mean(scores(*zero, 'x1')):.1f} % (paper 2.2 and 97.3, on palate).",
+        f"F1 {f1('palate', 'biased80', 'rnp')} with RNP, {f1('palate', 'biased80', 'a2r')} with A2R if the "
+        "learning rate of the generator is 1e-4.",
+        "F1 in the standard setting: A2R {}, RNP {}".format(
+            *(spread(runs, "f1") for runs in (planted.of(*appearance, "a2r"), planted.rnp(*appearance)))
+        ),
+        f"F1 on palate is {lowest:.1f} or more from 0.1 to 2",
         f"F1 {f1('palate', 'standard', 'a2r')} with A2R, {f1('palate', 'standard', 'rnp')} with RNP on palate.",
     ]
     assert missing(sentences, "docs/results/ledger.md") == []
+    pairs = list(zip(*(scores(*appearance, row) for row in ("a2r", "rnp")), strict=True))
+    assert [a2r > rnp for a2r, rnp in pairs] == [True] * 5, "A2R is higher in each of five seeds."
+    assert set(scores(*appearance, "rnp", "x1")) == {100.0}, "RNP always selects the first sentence"
 
 
 def test_no_other_sentence_says_that_records_are_missing() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from stability_records import study_records
 from stability_statistics import difference, paired, paired_difference, ratio
 from stability_table import Rows, _compared, _shown, own_start, rows_of
+from tables import minus_signs
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "results"
@@ -76,7 +77,7 @@ def page() -> str:
         lines = [_line(claim, rows) for claim in paper["claims"]]
         head = "| claim | verdict | deciding numbers | command |\n|---|---|---|---|"
         parts.append("\n".join([f"## {paper['name']}\n", head, *lines]) + "\n")
-    return "\n".join([*parts, SOURCES])
+    return minus_signs("\n".join([*parts, SOURCES]))
 
 
 def summary(claims: list[dict[str, Any]]) -> str:

@@ -22,6 +22,7 @@ from stability_records import study_records
 from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
 from stability_table import _compared, own_start, rows_of, with_first_seeds
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
+from tables import minus_signs
 
 RECORDS = Path(__file__).parent / "records"
 COMMITS = {
@@ -436,5 +437,9 @@ def _variant(value: ReproducedValue) -> str:
 PAGES = {"seat": seat, "kitada": kitada}
 
 
+def page(name: str) -> str:
+    return minus_signs(PAGES[name]())
+
+
 if __name__ == "__main__":
-    print(PAGES[sys.argv[1]](), end="")
+    print(page(sys.argv[1]), end="")

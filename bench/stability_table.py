@@ -14,6 +14,7 @@ from typing import Any
 from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
 from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
+from tables import minus_signs
 
 PROBES = {
     "noise": "noise",
@@ -252,7 +253,7 @@ def page() -> str:
     parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitutions(rows))
     parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection(tried))
     parts.append("## Selected configurations\n\n" + chosen(rows))
-    return "\n".join(parts)
+    return minus_signs("\n".join(parts))
 
 
 def main() -> None:

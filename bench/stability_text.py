@@ -28,6 +28,7 @@ from stability_plan import SEEDS, SETTINGS
 from stability_records import STUDY, Record, read, study_records
 from stability_statistics import Estimate, difference, paired, paired_difference, ratio
 from stability_table import FIRST, PROBES, Rows, _compared, own_start, rows_of, with_first_seeds
+from tables import minus_signs
 
 WHERE = {
     **{name.removesuffix("-bilstm"): [name] for name in SETTINGS},
@@ -40,7 +41,7 @@ NOT_TRAINED = ("tempered-", "ensemble")
 
 
 def page() -> str:
-    return fill((Path(__file__).parent / "stability_page.md").read_text(encoding="utf-8"))
+    return minus_signs(fill((Path(__file__).parent / "stability_page.md").read_text(encoding="utf-8")))
 
 
 def fill(text: str) -> str:

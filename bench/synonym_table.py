@@ -24,6 +24,7 @@ from statistics import geometric_mean, mean, stdev
 from typing import Any
 
 import job_cells
+from tables import minus_signs
 
 PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
@@ -250,7 +251,7 @@ def main() -> None:
     else:
         table = tempered_table(records, options.split) if options.tempered else main_table(records)
     table.insert(1, ["---"] * len(table[0]))
-    print("\n".join(f"| {' | '.join(line)} |" for line in table))
+    print(minus_signs("\n".join(f"| {' | '.join(line)} |" for line in table)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Tables of records that hold what was measured at the chosen epoch and at the last, on validation and test texts."""
 
+import re
 from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 from typing import Any
@@ -33,3 +34,13 @@ def markdown(table: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the first row is the heading."""
     heading, *rows = ("| " + " | ".join(cells) + " |" for cells in table)
     return "\n".join([heading, "|---" * len(table[0]) + "|", *rows]).replace("|  |", "| |").replace("|  |", "| |")
+
+
+def minus_signs(page: str) -> str:
+    """Negative numbers with a minus sign instead of a hyphen; zero without a sign.
+
+    >>> minus_signs("| -0.012 [-0.020, -0.000] | 1e-3 |")
+    '| −0.012 [−0.020, 0.000] | 1e-3 |'
+    """
+    page = re.sub(r"(?<=[ |(\[*])-(?=0(\.0+)?(?![\d.]))", "", page)
+    return re.sub(r"(?<=[ |(\[*])-(?=\d)", "−", page)

@@ -25,7 +25,7 @@ def page(bench: None) -> Any:
 @pytest.mark.parametrize("name", ["seat", "kitada"])
 def test_the_page_is_current(name: str, page: Any) -> None:
     command = f"python bench/published_page.py {name} > docs/results/{name}.md"
-    assert (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8") == page.PAGES[name](), command
+    assert (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8") == page.page(name), command
 
 
 @pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.name.split(".")[0])

@@ -28,13 +28,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import job_cells
 from movies import LONG, RUN, WHERE
 from rationales import RUN as PLANTED_RUN
 from rationales import SKEWED
+from tables import markdown, mean_and_deviation, minus_signs
 
 MOVIES = ("movies", "minilm")
 SETTINGS = ("standard", "skewed20", "biased80")
@@ -152,13 +153,15 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
     return {"reader": accuracies, "full": full}
 
 
-def table(places: Iterable[str]) -> None:
+HEADING = "texts", "row", "n", "accuracy, validation", "accuracy", "full text", "P", "R", "F1", "X1", "reader", "gap"
+
+
+def rows(places: Iterable[str]) -> list[list[str]]:
     """Means over seeds and standard deviations, in %."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for record in job_cells.read_records(places):
         groups[record["corpus"], record["row"]].append(record)
-    print("| texts | row | n | accuracy, validation | accuracy | full text | P | R | F1 | X1 | reader | gap |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    lines = []
     for corpus in (*MOVIES, *SETTINGS):
         for row in dict.fromkeys((*WORDS, *SENTENCES)):
             if records := groups.get((corpus, row)):
@@ -173,13 +176,12 @@ def table(places: Iterable[str]) -> None:
                         for name in ("independent-reader-accuracy", "leakage-gap")
                     ),
                 ]
-                print(f"| {corpus} | {row} | {len(records)} | {' | '.join(cells)} |")
+                lines.append([corpus, row, str(len(records)), *cells])
+    return lines
 
 
-def _shown(values: list[float]) -> str:
-    if not values:
-        return ""
-    return f"{100 * mean(values):.1f}" + (f" ± {100 * stdev(values):.1f}" if len(values) > 1 else "")
+def _shown(shares: list[float]) -> str:
+    return minus_signs(f" {mean_and_deviation([100 * share for share in shares])}").strip()
 
 
 def main() -> None:
@@ -193,7 +195,7 @@ def main() -> None:
     job_cells.options(parser)
     args = parser.parse_args()
     if args.table:
-        table(args.table)
+        print(markdown([HEADING, *rows(args.table)]))
     else:
         job_cells.run(args, lambda: plan(args.seeds), partial(done, args))
 

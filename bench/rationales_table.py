@@ -5,11 +5,11 @@ python bench/rationales_table.py [RECORDS...]        folders or files of records
 
 import sys
 from collections.abc import Iterator
-from statistics import mean, stdev
+from statistics import mean
 
 from planted_records import PlantedRecords, load
 from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, NEIGHBORS, RATES, RUN, SETTINGS, SLOWER, rnp
-from tables import Records, markdown, values
+from tables import Records, markdown, mean_and_deviation, values
 
 Table = list[list[str]]
 PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 of RNP, of A2R in %; on BeerAdvocate, with reviews by people
@@ -65,8 +65,7 @@ def average(runs: Records, measure: str, when: str = "chosen", split: str = "tes
 
 def spread(runs: Records, measure: str) -> str:
     """The mean and the standard deviation over seeds."""
-    deviation = f" ± {stdev(values(runs, measure)):.1f}" if len(runs) > 1 else ""
-    return average(runs, measure) + deviation
+    return mean_and_deviation(values(runs, measure))
 
 
 def joined(runs: Records, *measures: str, when: str = "chosen") -> str:

@@ -15,10 +15,19 @@ def values(those: Records, measure: str, when: str = "chosen", split: str = "tes
 
 def shown(those: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
     """The mean, and how far seeds differ."""
-    numbers = values(those, measure, when, split)
+    return mean_and_deviation(values(those, measure, when, split))
+
+
+def mean_and_deviation(numbers: Sequence[float], digits: int = 1) -> str:
+    """The mean ± the standard deviation.
+
+    >>> mean_and_deviation([100.0, 100.0]), mean_and_deviation([1.26]), mean_and_deviation([])
+    ('100 ± 0.0', '1.3', '')
+    """
     if not numbers:
         return ""
-    return f"{mean(numbers):.1f}" + (f" ± {stdev(numbers):.1f}" if len(numbers) > 1 else "")
+    shown = "100" if digits == 1 and f"{mean(numbers):.1f}" == "100.0" else f"{mean(numbers):.{digits}f}"
+    return shown + (f" ± {stdev(numbers):.{digits}f}" if len(numbers) > 1 else "")
 
 
 def line(cells: Iterable[str]) -> None:

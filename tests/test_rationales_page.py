@@ -251,3 +251,41 @@ def test_no_other_sentence_says_that_records_are_missing() -> None:
     page = text_of("docs/results/rationales.md")
     assert len(re.findall("records are not in the repository", page)) == 1
     assert len(re.findall("earlier run (?:of 24 epochs )?without records", page)) == 2
+
+
+FRESH_TEXTS = {
+    "movies, MiniLM": "minilm",
+    "movies, GloVe": "movies",
+    "planted, standard": "standard",
+    "planted, skewed 20": "skewed20",
+    "planted, biased 0.8": "biased80",
+}
+FRESH_ROWS = {
+    "FRESH": "fresh",
+    "FRESH, one window": "fresh-window",
+    "A2R": "a2r",
+    "RNP": "rnp",
+    "FR": "fr",
+    "DR": "dr",
+    "DR, straight-through": "dr",
+}
+
+
+def test_the_table_of_fresh_is_that_of_the_records(bench: None) -> None:
+    """Rows that refer to the table above are those of movies.jsonl."""
+    from fresh import rows
+
+    recorded = {(line[0], line[1]): line[2:] for line in rows([str(ROOT / "bench" / "records" / "fresh.jsonl")])}
+    lines = PAGE.read_text("utf-8").split("| texts | row | seeds |")[1].split("\n\n")[0].splitlines()[2:]
+    texts, checked = "", set()
+    for line in lines:
+        first, row, seeds, *numbers = (cell.strip(" *") for cell in line.strip("|").split("|"))
+        texts = first or texts
+        if "(above)" in row:
+            continue
+        key = FRESH_TEXTS[texts], FRESH_ROWS[row]
+        count, _, accuracy, full, p, r, f1, x1, reader, gap = recorded[key]
+        precision, recall = ("", "") if texts.startswith("planted") else (p, r)
+        assert [seeds, *numbers] == [count, accuracy, full, precision, recall, f1, x1, reader, gap], key
+        checked.add(key)
+    assert set(recorded) - checked == set()

@@ -96,6 +96,8 @@ BOLD = {
 
 def load(places: list[str] | None = None) -> Cells:
     """Of folders or files of records; none: those of the repository."""
+    if not (places or FILES):
+        raise SystemExit("the repository has no records of black boxes: run bench/black_boxes.py, and pass DIR/records")
     cells: Cells = defaultdict(lambda: defaultdict(list))
     for record in sorted(read_records(places or map(str, FILES)), key=lambda record: record["seed"]):
         cells[record["corpus"], record.get("fill", "")][record["row"]].append(record)

@@ -1,15 +1,16 @@
-"""Does attention talk in code?  Tables 1 and 2 of Bai et al. 2021 (arXiv:2006.05656), on IMDB.
+"""Label leakage through attention: Tables 1 and 2 of Bai et al. 2021 (arXiv:2006.05656), on IMDB.
 
     python bench/default_tokens.py --cut FILE.npz --data-dir DIR [--vectors glove-50d]           # once: what is needed
     python bench/default_tokens.py --cut FILE.npz --out RECORDS.jsonl [--seeds 10] [--workers 12] [--device cuda]
     python bench/default_tokens.py --out RECORDS.jsonl --table
 
-Every text is a b c d and the review; attention may look at these four and the first five words, and asks with the whole
-review.  Three ways to train (vanilla, random-pretraining, mask-neutral), two decoders; each job (pooling.vanilla.s0)
-is a process of its own and leaves a line in RECORDS; what is there is not done again.
+Every text is the tokens a b c d and the review.  Attention covers these four and the first five words; the query is the
+whole review.  Three techniques (vanilla, random-pretraining, mask-neutral), two decoders.  Each job
+(pooling.vanilla.s0) is a process and writes a line to RECORDS; finished jobs are not run again.
 
-The file of --cut holds the reviews as ids and the vectors of the words in them: the package of vectors stays at home.
-Departs from the paper: Adam (AMSGrad), where it has RMSprop; it is silent on vectors' size, query, length, batch size.
+The file of --cut has the reviews as ids, and the vectors of their words, so that jobs need no other data.
+Difference from the paper: Adam (AMSGrad) instead of RMSprop.  The paper does not state the size of the vectors, the
+query, the length of texts or the batch size.
 """
 
 import argparse

@@ -5,7 +5,7 @@ bench/stability_text.py makes the page.
 
 from collections.abc import Mapping
 from functools import cache
-from statistics import mean, pstdev
+from statistics import mean, stdev
 
 import numpy as np
 
@@ -238,7 +238,7 @@ def scores(rows: Rows) -> str:
     lines = []
     for row, label in SCORED.items():
         by_setting = [[record["macro-f1"] for record in rows[row][setting].values()] for setting in SETTINGS]
-        cells = [f"{mean(f1_scores):.3f} ± {pstdev(f1_scores):.3f}" for f1_scores in by_setting]
+        cells = [f"{mean(f1_scores):.3f} ± {stdev(f1_scores):.3f}" for f1_scores in by_setting]
         lines.append([f"{label} ({len(by_setting[0])})", *cells])
     return table(["", "SST-2", "Rotten Tomatoes", "emotion", "hate"], lines)
 

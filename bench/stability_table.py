@@ -8,7 +8,7 @@ bench/stability_statistics.py defines ratios, differences and intervals.
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import geometric_mean, mean, pstdev
+from statistics import geometric_mean, mean, stdev
 from typing import Any
 
 from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
@@ -166,7 +166,9 @@ def absolute(rows: Rows, setting: str) -> str:
 
 
 def _spread(numbers: list[float]) -> str:
-    return f"{mean(numbers):.4f} ± {pstdev(numbers):.4f}" if numbers else ""
+    if len(numbers) < 2:
+        return f"{numbers[0]:.4f}" if numbers else ""
+    return f"{mean(numbers):.4f} ± {stdev(numbers):.4f}"
 
 
 def seeds(records: list[Record]) -> str:

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tables import markdown, read_records
+
 sys.path[0] = str(Path(__file__).parents[1] / "tests")  # instead of bench/, whose audit.py would hide tests/audit
 
 MODELS = {
@@ -66,13 +68,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
     if options.show:
-        records = [json.loads(line) for line in options.show.read_text(encoding="utf-8").splitlines()]
+        records = read_records([options.show])
     else:
         records = measure(options.seeds)
         options.out.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
-    rows = table(records)
-    rows.insert(1, ["---"] * len(rows[0]))
-    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    print(markdown(table(records)))
 
 
 if __name__ == "__main__":

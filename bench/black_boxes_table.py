@@ -7,16 +7,11 @@ Values are means over seeds with half the width of their 95 % t interval.  Rows 
 
 import sys
 from collections import defaultdict
-from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
-from scipy.stats import t
-
 from black_boxes import FILLS, IMAGES, K
-from job_cells import read_records
-from tables import markdown
+from tables import markdown, mean_and_interval, read_records
 
 FILES = sorted((Path(__file__).parent / "records").glob("black_boxes-*.jsonl.gz"))
 Runs = list[dict[str, Any]]
@@ -108,17 +103,9 @@ def values(runs: Runs, measure: str) -> list[float]:
     return [run[measure] for run in runs if measure in run]
 
 
-def shown(numbers: list[float]) -> str:
-    """The mean, and half the width of its interval."""
-    if len(numbers) < 2:
-        return f"{numbers[0]:.3f}" if numbers else ""
-    half = t.ppf(0.975, len(numbers) - 1) * stdev(numbers) / sqrt(len(numbers))
-    return f"{mean(numbers):.3f} ± {half:.3f}"
-
-
 def cell(corpus: str, row: str, runs: Runs, measure: str) -> str:
     mark = "**" if measure in BOLD.get((corpus, row), ()) else ""
-    return f"{mark}{shown(values(runs, measure))}{mark}"
+    return f"{mark}{mean_and_interval(values(runs, measure))}{mark}"
 
 
 def published(corpus: str, row: str) -> str:
@@ -157,7 +144,7 @@ def image_table(cells: Cells, corpus: str) -> list[list[str]]:
         by_fill = {fill: cells[corpus, fill].get(row, []) for fill in FILLS}
         if any(by_fill.values()):
             numbers = [cell(corpus, row, by_fill[first], measure) for measure in (POST_HOC, REST, FIDELITY)]
-            numbers += [shown(values(by_fill[fill], POST_HOC)) for fill in others]
+            numbers += [mean_and_interval(values(by_fill[fill], POST_HOC)) for fill in others]
             table.append([name_of(corpus, row), *numbers, published(corpus, row)])
     return table
 

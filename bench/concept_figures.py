@@ -10,7 +10,6 @@ Run `make demo` first, then `python bench/concept_figures.py runs/demo docs/figu
 
 import argparse
 import itertools
-import json
 import re
 from html import escape
 from pathlib import Path
@@ -25,6 +24,7 @@ from plot_style import COLORS, GRAY, GRID, PAPER
 from steadygaze.cli.demo import CORPUS
 from steadygaze.core.types import Example
 from steadygaze.results.explanation import Explanation
+from tables import read_records
 
 ROOT = Path(__file__).parents[1]
 TEXTS, SHARES = 100, (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -105,8 +105,7 @@ def plausibility(model: sg.TextClassifier, example: Example) -> str:
 
 
 def leakage() -> alt.LayerChart:
-    lines = (ROOT / "bench" / "records" / "independent_reader.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
+    records = read_records([ROOT / "bench" / "records" / "independent_reader.jsonl"])
     frame = pd.DataFrame(
         [
             {

@@ -23,6 +23,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tables import markdown, read_records
+
 SHORT = {"teacher": "word-at", "teachers": 2, "teacher_epochs": 0.5, "teacher_rate": 4.0}
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vanilla": ("vanilla", "none", {}),
@@ -139,11 +141,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
     parser.add_argument("--seconds", type=float)
     options = parser.parse_args()
-    lines = options.show.read_text().splitlines() if options.show else []
-    records = [json.loads(line) for line in lines] if options.show else measure(options)
-    rows = table(records)
-    rows.insert(1, ["---"] * len(rows[0]))
-    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    print(markdown(table(read_records([options.show]) if options.show else measure(options))))
 
 
 if __name__ == "__main__":

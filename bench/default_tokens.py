@@ -20,8 +20,10 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
+
+from tables import mean_and_deviation, read_records
 
 TECHNIQUES: dict[str, dict[str, Any]] = {
     "vanilla": {},
@@ -42,7 +44,8 @@ def main() -> None:
     if options.out is None:
         return cut(options.cut, options.data_dir, options.vectors, options.limit)
     jobs = options.jobs or [f"{e}.{t}.s{s}" for s in range(options.seeds) for t in TECHNIQUES for e in ENCODERS]
-    left = [job for job in jobs if job not in {record["job"] for record in records(options.out)}]
+    finished = read_records([options.out]) if options.out.exists() else []
+    left = [job for job in jobs if job not in {record["job"] for record in finished}]
     if options.workers == 0:
         return [run_job(job, options) for job in left] and None
     command = [sys.executable, *sys.argv, "--workers=0"]  # the last one counts
@@ -129,13 +132,9 @@ def run_job(job: str, options: argparse.Namespace) -> None:
     print(job, {name: record[name] for name in ("mass", "gap", "train", "test", "seconds")}, flush=True)
 
 
-def records(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-
-
 def table(out: Path) -> None:
     """Means over seeds, and how far seeds differ; attention in %."""
-    results = records(out)
+    results = read_records([out])
     print("| decoder | technique | n | label | a | b | c | d | defaults | mean | gap | train | test | mask, nats |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for encoder in ENCODERS:
@@ -155,9 +154,7 @@ def table(out: Path) -> None:
 
 
 def _spread(values: list[float], scale: float) -> str:
-    digits = 1 if scale == 100 else 2
-    around = f" ± {scale * stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{scale * mean(values):.{digits}f}{around}"
+    return mean_and_deviation([scale * value for value in values], 1 if scale == 100 else 2)
 
 
 if __name__ == "__main__":

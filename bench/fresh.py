@@ -35,7 +35,7 @@ import job_cells
 from movies import LONG, RUN, WHERE
 from rationales import RUN as PLANTED_RUN
 from rationales import SKEWED
-from tables import markdown, mean_and_deviation, minus_signs
+from tables import markdown, mean_and_deviation, minus_signs, read_records
 
 MOVIES = ("movies", "minilm")
 SETTINGS = ("standard", "skewed20", "biased80")
@@ -159,7 +159,7 @@ HEADING = "texts", "row", "n", "accuracy, validation", "accuracy", "full text", 
 def rows(places: Iterable[str]) -> list[list[str]]:
     """Means over seeds and standard deviations, in %."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in job_cells.read_records(places):
+    for record in read_records(places):
         groups[record["corpus"], record["row"]].append(record)
     lines = []
     for corpus in (*MOVIES, *SETTINGS):

@@ -9,8 +9,8 @@ from statistics import mean
 from typing import Any
 
 from independent_reader import FITTED, PADDED, K
-from job_cells import read_records
 from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
+from tables import read_records
 
 READER = "independent-reader-accuracy"
 COLUMNS = {

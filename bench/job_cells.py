@@ -10,14 +10,13 @@ Several workers import the functions of a job from its module: a script calls it
 
 import argparse
 import dataclasses
-import gzip
 import json
 import pickle
 import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from steadygaze.core.atomic_files import write_text
 from steadygaze.core.types import OnProgress
 from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, cell_folder
 from steadygaze.study.engine import NAMED, choose_executor, run_round
+from tables import read_records
 
 Do = Callable[[Any], dict[str, Any]]
 
@@ -116,25 +116,6 @@ def _loaded(shared: bytes) -> Do:
 def _show(activity: str, done: int, total: int) -> None:
     if ": done" in activity or ": failed" in activity:
         print(f"{done}/{total} {activity}", flush=True)
-
-
-def records(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
-
-
-def read_records(places: Iterable[str]) -> list[dict[str, Any]]:
-    """Of folders of records, or files of one record a line (also .gz); those that failed are named and left out."""
-    results = []
-    for place in map(Path, places):
-        results += records(place) if place.is_dir() else [json.loads(line) for line in _text(place).splitlines()]
-    for record in results:
-        if "error" in record:
-            print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
-    return [record for record in results if "error" not in record]
-
-
-def _text(file: Path) -> str:
-    return gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
 
 
 def compact(value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Plots of docs/results/shortcuts.md: post-hoc accuracy against fidelity, and by fill of images."""
 
-import json
 import re
 from statistics import mean
 from typing import Any
@@ -9,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from plot_style import COLORS, GRAY, INK, PAGES, RECORDS, Chart, markdown_rows, numbers, once, panels, wide
+from tables import read_records
 
 SELECTORS = {
     "l2x": "L2X",
@@ -20,7 +20,7 @@ CORPORA = {"imdb": "IMDB", "yelp": "Yelp", "planted": "planted corpus"}
 
 
 def leakage_fidelity() -> Chart:
-    lines = [json.loads(line) for line in (RECORDS / "independent_reader.jsonl").read_text().splitlines()]
+    lines = read_records([RECORDS / "independent_reader.jsonl"])
     frame = pd.DataFrame(
         [
             {

@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from steadygaze.models.encoders.transformer import from_folder, locate
 from steadygaze.models.encoders.windows import Windows, default_stride
 from steadygaze.models.inference import BATCH, best_device, inference
 from steadygaze.training.optimizers import Training
+from tables import mean_and_deviation, read_records
 
 WINDOW = 256
 ROWS: dict[str, dict[str, Any]] = {
@@ -241,18 +242,14 @@ def overlap_similarities(encoder: str, texts: int = 24) -> dict[str, Any]:
 def table(records: Path) -> str:
     """One row per kind of reading: mean ± standard deviation over seeds, in %."""
     rows = defaultdict(list)
-    for record in job_cells.read_records([str(records)]):
+    for record in read_records([records]):
         rows[record["row"]].append(record)
     columns = ("accuracy", "accuracy, long", "accuracy, short", "coverage", "coverage, long", "fully covered")
     lines = [f"| reading | seeds | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
     for row in ("truncated256", "truncated509", "windows"):
-        cells = [_cell([100 * record[column] for record in rows[row]]) for column in columns]
+        cells = [mean_and_deviation([100 * record[column] for record in rows[row]]) for column in columns]
         lines.append(f"| {row} | {len(rows[row])} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _cell(values: list[float]) -> str:
-    return f"{mean(values):.1f} ± {stdev(values):.1f}" if len(values) > 1 and stdev(values) else f"{mean(values):.1f}"
 
 
 def main() -> None:

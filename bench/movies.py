@@ -32,6 +32,7 @@ from statistics import mean
 from typing import Any
 
 import job_cells
+from tables import folder_records
 
 SHARE, SPANS = 0.2, 10
 WHERE: dict[str, Any] = {"granularity": "token", "share": SHARE, "spans": SPANS}
@@ -86,7 +87,7 @@ class Job:
 
 def wanted(out: Path, seeds: int) -> list[Job]:
     """What can be done by now, what takes longest first."""
-    rates = tuned(job_cells.records(out / "records"))
+    rates = tuned(folder_records(out / "records"))
     others = [Job(row, seed, rates[row]) for seed in range(TRIED, seeds) for row in TUNED if row in rates]
     return [*plan(seeds), *others]
 

@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import mean
 
-from job_cells import read_records
 from movies import MINILM, RATES, ROWS, SHARE, SPANS, TRIED, TUNED, YARDSTICKS, tuned
-from tables import Records, head, line, shown, values
+from tables import Records, head, line, read_records, shown, values
 
 PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),

@@ -3,9 +3,8 @@
 from collections import defaultdict
 from pathlib import Path
 
-from job_cells import read_records
 from rationales import CHOSEN, TUNED, tuned
-from tables import Records
+from tables import Records, read_records
 
 FILES = sorted((Path(__file__).parent / "records").glob("planted_reviews-*.jsonl.gz"))
 

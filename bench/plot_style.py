@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import altair as alt
 import pandas as pd
-from scipy.stats import t as student
+
+from tables import t_interval
 
 ROOT = Path(__file__).parents[1]
 RECORDS, PAGES = ROOT / "bench" / "records", ROOT / "docs" / "results"
@@ -27,9 +27,10 @@ def rounded(line: dict[str, Any]) -> dict[str, Any]:
     return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in line.items()}
 
 
-def t_interval(values: list[float]) -> dict[str, float]:
-    half = float(student.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
-    return {"value": mean(values), "low": mean(values) - half, "high": mean(values) + half}
+def interval(values: list[float]) -> dict[str, float]:
+    """The mean and the ends of its 95 % t interval."""
+    value, half = t_interval(values)
+    return {"value": value, "low": value - half, "high": value + half}
 
 
 def numbers(cell: str) -> list[float]:

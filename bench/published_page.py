@@ -22,7 +22,7 @@ from stability_records import study_records
 from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
 from stability_table import _compared, own_start, rows_of, with_first_seeds
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
-from tables import minus_signs
+from tables import minus_signs, read_records
 
 RECORDS = Path(__file__).parent / "records"
 COMMITS = {
@@ -357,7 +357,7 @@ def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple[Any, ...]
 
 
 def _jsonl(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (RECORDS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return read_records([RECORDS / f"{name}.jsonl"])
 
 
 def over_five(technique: str, measures: Sequence[str]) -> Estimate:

@@ -15,10 +15,10 @@ from plot_style import (
     Chart,
     below,
     head,
+    interval,
     once,
     panels,
     rounded,
-    t_interval,
     wide,
 )
 from rationales import BIASED, SKEWED
@@ -110,7 +110,7 @@ def rationales() -> Chart:
         {
             "row": label,
             "kind": kinds[label.endswith(" on MiniLM")],
-            **rounded(t_interval([100 * record["chosen"]["test"]["f1"] for record in results[row]])),
+            **rounded(interval([100 * record["chosen"]["test"]["f1"] for record in results[row]])),
         }
         for row, label in MOVIES.items()
         if row in FIRST_MOVIES
@@ -164,7 +164,7 @@ def movie_rationales() -> Chart:
     for split in ("test", "validation"):
         for row, label in MOVIES.items():
             scores = [100 * record["chosen"][split]["f1"] for record in results[row]]
-            lines.append({"row": label, "split": f"{split} reviews", **rounded(t_interval(scores))})
+            lines.append({"row": label, "split": f"{split} reviews", **rounded(interval(scores))})
         for row, label in BASELINES.items():
             value = 100 * results[row][0]["chosen"][split]["f1"]
             marks.append(rounded({"baseline": label, "split": f"{split} reviews", "value": value}))

@@ -25,7 +25,7 @@ from statistics import mean
 from typing import Any
 
 import job_cells
-from job_cells import records
+from tables import folder_records
 
 SIZES = (15_000, 1_000, 2_000)
 NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
@@ -127,7 +127,7 @@ def scouted() -> list[Job]:
 def plan_tuned(out: Path, seeds: int) -> list[Job]:
     """RNP with the other seeds, wherever all of its rates have been tried."""
     many = {CHOSEN: seeds, **dict.fromkeys(NEIGHBORS, min(FEWER, seeds))}
-    rates = tuned(records(out / "records"), min(TUNED, seeds))
+    rates = tuned(folder_records(out / "records"), min(TUNED, seeds))
     return [Job(*cell, row, seed, at) for (at, *cell), row in rates.items() for seed in range(TUNED, many.get(at, 0))]
 
 

@@ -23,8 +23,7 @@ from operator import ge, gt, le
 from statistics import geometric_mean, mean, stdev
 from typing import Any
 
-import job_cells
-from tables import minus_signs
+from tables import minus_signs, read_records
 
 PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
@@ -43,7 +42,7 @@ class Records:
     def __init__(self, places: Sequence[str], split: str, corpora: Sequence[str]) -> None:
         self.cells: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
         self.full: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
-        jobs = {tuple(r.get(name) for name in JOB): r for r in job_cells.read_records(places)}
+        jobs = {tuple(r.get(name) for name in JOB): r for r in read_records(places)}
         for record in jobs.values():
             key = record["corpus"], (record["technique"], record["groups"])
             if not corpora or record["corpus"] in corpora:

@@ -1,11 +1,36 @@
-"""Tables of records that hold what was measured at the chosen epoch and at the last, on validation and test texts."""
+"""Records of studies and their Markdown tables: reading, means over seeds, and how they are written."""
 
+import gzip
+import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from scipy.stats import t as student
+
 Records = list[dict[str, Any]]
+
+
+def read_records(places: Iterable[str | Path]) -> Records:
+    """Of folders of records, or files of one record a line (also .gz); those that failed are named and left out."""
+    results = []
+    for place in map(Path, places):
+        results += folder_records(place) if place.is_dir() else [json.loads(line) for line in _text(place).splitlines()]
+    for record in results:
+        if "error" in record:
+            print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
+    return [record for record in results if "error" not in record]
+
+
+def folder_records(folder: Path) -> Records:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
+def _text(file: Path) -> str:
+    return gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text(encoding="utf-8")
 
 
 def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
@@ -28,6 +53,23 @@ def mean_and_deviation(numbers: Sequence[float], digits: int = 1) -> str:
         return ""
     shown = "100" if digits == 1 and f"{mean(numbers):.1f}" == "100.0" else f"{mean(numbers):.{digits}f}"
     return shown + (f" ± {stdev(numbers):.{digits}f}" if len(numbers) > 1 else "")
+
+
+def t_interval(numbers: Sequence[float]) -> tuple[float, float]:
+    """The mean, and half the width of its 95 % t interval."""
+    half = student.ppf(0.975, len(numbers) - 1) * stdev(numbers) / len(numbers) ** 0.5 if len(numbers) > 1 else 0
+    return mean(numbers), float(half)
+
+
+def mean_and_interval(numbers: Sequence[float], sign: str = "") -> str:
+    """
+    >>> mean_and_interval([0.1, 0.3]), mean_and_interval([0.5]), mean_and_interval([])
+    ('0.200 ± 1.271', '0.500', '')
+    """
+    if len(numbers) < 2:
+        return f"{numbers[0]:{sign}.3f}" if numbers else ""
+    value, half = t_interval(numbers)
+    return f"{value:{sign}.3f} ± {half:.3f}"
 
 
 def line(cells: Iterable[str]) -> None:

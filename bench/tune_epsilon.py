@@ -19,6 +19,7 @@ from statistics import mean
 from typing import Any
 
 import job_cells
+from tables import read_records
 
 CORPUS, TECHNIQUE = "sst2", "word-at"
 LOW, HIGH, POINTS = 0.01, 10.0, 10
@@ -109,7 +110,7 @@ class Found:
 
 def results(file: Path) -> list[Found]:
     """The grid and each search: ε, trained epochs, and the mean scores of its ε over the seeds of the grid."""
-    records = [json.loads(line) for line in file.read_text().splitlines()]
+    records = read_records([file])
     seeds = {r["seed"] for r in records if r["kind"] == "grid"}
 
     def score(epsilon: float, part: str) -> float:

@@ -26,6 +26,7 @@ from statistics import mean
 from typing import Any
 
 import job_cells
+from tables import read_records
 
 LEARNED = 0.65
 """Accuracy from which on a model of the XOR reviews has learned to leak."""
@@ -151,7 +152,7 @@ def _clock() -> Any:
 def table(places: list[str]) -> None:
     """Means over seeds; how many were warned about."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for record in job_cells.read_records(places):
+    for record in read_records(places):
         rows[record["row"]].append(record)
     print("| row | n | accuracy | reader | random | warned | audit | matters: yes | cost |")
     print("|---|---|---|---|---|---|---|---|---|")

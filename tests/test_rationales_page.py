@@ -181,8 +181,8 @@ def test_the_text_about_lambda_and_neighbors_has_the_numbers_of_the_records(scor
 
 def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Score) -> None:
     """The numbers of the earlier edition are quoted as they were printed."""
-    from job_cells import read_records
     from planted_records import FILES
+    from tables import read_records
 
     counts = {file.name.split("-")[1].split(".")[0]: len(read_records([str(file)])) for file in FILES}
     rnp = {(a, at): f"{mean(scores(a, at, 'rnp')):.1f}" for a in BOTH for at in ("skewed10", "skewed20")}

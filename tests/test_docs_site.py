@@ -66,7 +66,7 @@ def test_every_command_and_option_has_a_place() -> None:
         assert re.search(r"\| `--\w", text) or name in ("list", "demo"), name
         assert "## Exit codes" in text
     assert "| `--technique <str>` |" in pages["cli/train.md"]
-    assert "| 1 | a requirement is not met" in pages["cli/audit.md"]
+    assert "| 1 | a requirement is not met, or --verify finds a difference |" in pages["cli/audit.md"]
     assert "| `--seed N` | Random seed. | 0 (x ≥ 0) |" in pages["cli/certify.md"]
 
 

@@ -264,6 +264,8 @@ def test_a_bundle_that_was_tampered_with_ends_with_code_one_and_names_the_file(a
     ended = command("audit", "--verify", str(tmp_path / "bundle"), "--json")
     assert ended.code == 1
     assert "rows.jsonl was changed after it was written" in json.loads(ended.out)["differences"][0]
+    assert "differ in 1 way" in ended.err
+    assert "requirement" not in ended.err
     rows.unlink()
     assert command("audit", "--verify", str(tmp_path / "bundle")).code == 1
     (tmp_path / "bundle" / "manifest.json").unlink()

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_group
 
 from commands import run
-from steadygaze.cli import COMMANDS, CommandSummary, app
+from steadygaze.cli import COMMANDS, FAILED_CHECK, CommandSummary, app
 from steadygaze.cli.registry_listing import list_registry
 
 PANELS = {
@@ -22,13 +22,13 @@ PANELS = {
     "certify": {"Data", "Model", "Attention certificate", "Substitution certificate", "Output", "Runtime"},
     "compare": {"Data", "Model", "Training", "Output", "Runtime"},
     "synonyms build": {"Data", "Model", "Output", "Runtime"},
-    "synonyms show": {"Data", "Output", "Runtime"},
+    "synonyms show": {"Output", "Runtime"},
     "synonyms check": {"Data", "Output", "Runtime"},
     "tune": {"Data", "Model", "Training", "Output", "Runtime"},
     "reproduce": {"Data", "Model", "Training", "Output", "Runtime"},
     "serve": {"Data", "Model", "Output", "Runtime"},
-    "list": {"Data", "Training", "Output", "Runtime"},
-    "demo": {"Data", "Output", "Runtime"},
+    "list": {"Training", "Output", "Runtime"},
+    "demo": {"Output", "Runtime"},
 }
 
 
@@ -60,7 +60,7 @@ KEPT = ": --html has the finished measures"
 def test_help_has_panels_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "220")
     lines = [line.strip() for line in run(capsys, *command.split(), "--help").out.splitlines()]
     panels = {line.strip("╭╮─ ") for line in lines if line.startswith("╭")} - {"Arguments"}
     assert panels == PANELS[command]
@@ -69,12 +69,12 @@ def test_help_has_panels_examples_and_exit_codes(
     options = {word for line in lines if line.startswith("│") for word in line.split() if word.startswith("-")}
     for example in examples:
         assert {word for word in shlex.split(example) if word.startswith("-")} <= options
-    met, kept = ("; 1 a requirement is not met", KEPT) if command == "audit" else ("", "")
+    met, kept = (f"; {FAILED_CHECK}", KEPT) if command == "audit" else ("", "")
     assert (
         f"Exit codes: 0 done{met}; 2 wrong input; 70 internal error; 130 interrupted (SIGTERM 143, SIGHUP 129){kept}"
         in lines
     )
-    assert any("Random seed. [default: 0]" in line for line in lines)
+    assert any("Random seed. [default: 0]" in line for line in lines) == ("--seed" in options)
 
 
 def test_list_measures_is_short_unless_verbose(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import io
 import shutil
 import stat
 import threading
+from dataclasses import replace
 
 import httpx
 import pandas as pd
@@ -254,6 +255,23 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
     shifts = [row["values"]["jensen-shannon/1-synonym"] for row in sorted_texts[3]["texts"]]
     assert shifts == sorted(shifts, reverse=True)
     assert [(answer["total"], len(answer["texts"])) for answer in result] == [(3, 3), (2, 2), (1, 1), (4, 1)]
+
+
+def test_an_audit_has_the_batch_size_of_the_server():
+    sizes = []
+
+    def counted(texts):
+        sizes.append(len(texts))
+        return cheerful(texts)
+
+    async def work(model):
+        async with client_of(model, data=DATA) as client:
+            await finished(client, (await client.post("/v1/audit", json={})).json())
+
+    for size, first in ((None, len(DATA.examples)), (1, 1)):
+        sizes.clear()
+        run(work(replace(served(function=counted), batch_size=size)))
+        assert sizes[0] == first
 
 
 def test_the_data_of_the_server_are_audited_with_their_rationales():

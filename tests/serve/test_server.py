@@ -16,6 +16,7 @@ pytest.importorskip("prometheus_client")
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import serve_command
+from steadygaze.cli.application import Common
 from steadygaze.cli.serve_command import check_exposure
 from steadygaze.core.errors import UserError
 from steadygaze.serve.api import Models
@@ -220,7 +221,7 @@ def test_the_options_of_the_models_are_those_of_every_model(monkeypatch):
         return as_adapter(cheerful, classes=names[0].split(","))
 
     monkeypatch.setattr(serve_command, "load_adapter", load)
-    result = serve_command.load_models(["a", "b"], None, None, "bad,good", "{text}", ["bad=no"])
+    result = serve_command.load_models(["a", "b"], None, Common(), "bad,good", "{text}", ["bad=no"])
     assert [model.name for model in result] == ["cheerful", "cheerful (2)"]
     assert result[1].facts["classes"] == ["bad", "good"]
     assert calls == [(name, "bad,good", "{text}", ["bad=no"]) for name in ("a", "b")]

@@ -19,6 +19,7 @@ from steadygaze.estimator.inputs import join_questions, read_inputs
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import check_distinct
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
+from steadygaze.models import inference
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.word_weights import WordWeights, word_weights_of
 
@@ -152,7 +153,12 @@ def explain(
 
 
 @validated(
-    classes=optional(sequence_of), explainers=sequence_of, words=integer(1), min_texts=integer(1), seed=integer(0)
+    classes=optional(sequence_of),
+    explainers=sequence_of,
+    words=integer(1),
+    min_texts=integer(1),
+    batch_size=integer(1),
+    seed=integer(0),
 )
 def word_weights(
     model: Any,
@@ -164,6 +170,7 @@ def word_weights(
     target: Label | None = None,
     classes: Sequence[Label] | None = None,
     device: str = "auto",
+    batch_size: int = inference.BATCH,
     seed: int = 0,
 ) -> WordWeights:
     """Find the words that carry the weight of the explanations of many texts, per class, with intervals.
@@ -186,6 +193,8 @@ def word_weights(
         Class names, in the order of the probabilities.
     device : str, default="auto"
         Device of a model that this call loads.
+    batch_size : int, default=128
+        Texts per batch.
     seed : int, default=0
         Random seed of explainers and intervals.
 
@@ -204,7 +213,7 @@ def word_weights(
     'good'
     """
     adapter = as_adapter(model, classes=classes, device=device)
-    return weigh_words(adapter, texts, explainers, words, min_texts, seed, target)
+    return weigh_words(adapter, texts, explainers, words, min_texts, seed, target, batch_size)
 
 
 def weigh_words(
@@ -215,6 +224,7 @@ def weigh_words(
     min_texts: int,
     seed: int,
     target: Label | None = None,
+    batch_size: int = inference.BATCH,
     on_progress: OnProgress = no_progress,
 ) -> WordWeights:
     """`on_progress`: progress callback with the task, the number of explained texts and the total."""
@@ -228,7 +238,8 @@ def weigh_words(
     for name, explainer in zip(names, explainers, strict=True):
         explained: list[Explanation] = []
         for start in range(0, len(items), CHUNK):
-            explained += adapter.explain(items[start : start + CHUNK], explainer, target, seed=seed)
+            chunk = items[start : start + CHUNK]
+            explained += adapter.explain(chunk, explainer, target, seed=seed, batch_size=batch_size)
             on_progress(f"explaining: {name}", len(explained), len(items))
         explanations[name] = explained
     return word_weights_of(explanations, adapter.name, words, min_texts, seed)

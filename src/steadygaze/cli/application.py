@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from steadygaze.cli import EXIT_CODES
+from steadygaze.cli import EXIT_CODES, FAILED_CHECK
 from steadygaze.cli.command_options import ConfigCommand, F, check_outputs, config_option, option_group, with_options
 from steadygaze.data.splits import DataConfig
 from steadygaze.results.audit_config import AuditConfig
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
 OUTPUT_PANEL, RUNTIME_PANEL = "Output", "Runtime"
 AUDIT_EXIT_CODES = (
-    "0 done; 1 a requirement is not met; 2 wrong input; 70 internal error; "
+    f"0 done; {FAILED_CHECK}; 2 wrong input; 70 internal error; "
     "130 interrupted (SIGTERM 143, SIGHUP 129): --html has the finished measures"
 )
 
@@ -83,7 +83,6 @@ ExplainerImports = Annotated[
     ),
 ]
 DataOption = Annotated[str, data_option("--data", metavar="DATA", help=DATA)]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder of train.")]
 AnyModel = Annotated[str, typer.Argument(metavar="MODEL", help=CLASSIFIER)]
 ClassNames = Annotated[
     str | None,
@@ -158,7 +157,7 @@ Track = Annotated[
 
 @dataclass(frozen=True)
 class Common:
-    """Options of every command."""
+    """Options that most commands have; `common_options` names those that a command lacks."""
 
     data_dir: Annotated[
         Path | None,
@@ -255,15 +254,21 @@ def output_file(text: str) -> Path:
     return Path(text)
 
 
-def common_options(command: F) -> F:
-    """Add the fields of `Common` to the options of a command, which receives them as the argument `common`."""
+def common_options(*unused: str) -> Callable[[F], F]:
+    """Add the fields of `Common` to the options of a command, which receives them as the argument `common`.
+
+    `unused`: the fields that have no effect on the command; they are not among its options.
+    """
 
     def collect(own: dict[str, Any], others: dict[str, Any]) -> Common:
         common = Common(**own)
         check_outputs(others, common.data_dir)
         return common
 
-    return with_options(command, "common", option_group(Common), collect)
+    added = option_group(Common)
+    for name in unused:
+        del added[name]
+    return lambda command: with_options(command, "common", added, collect)
 
 
 def corpus_options(command: F) -> F:

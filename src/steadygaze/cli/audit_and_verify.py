@@ -187,7 +187,7 @@ def _show(report: Report, common: Common) -> None:
 
 def _gate(gate: Gate, console: "Console") -> None:
     if gate.failures:
-        raise RequirementNotMet(*gate.failures)
+        raise RequirementNotMet(*(f"requirement not met: {failure}" for failure in gate.failures))
     print_line(console, f"{count_text(len(gate.requirements), 'requirement')} met")
 
 

@@ -62,7 +62,7 @@ Signer = Annotated[str | None, audit_option("--signer", metavar="NAME", help="Wi
         exit_codes=AUDIT_EXIT_CODES,
     )
 )
-@common_options
+@common_options()
 @config_options(AuditConfig, limit="all; 100 if the model is not of train")
 def audit(
     model: AuditedModel = None,

@@ -58,7 +58,7 @@ Table = Annotated[
         "certify model/ --data reviews.csv --substitutions synonyms.jsonl --max-substitutions 3",
     )
 )
-@common_options
+@common_options()
 @config_options(SubstitutionConfig)
 def certify(
     model: AnyModel,

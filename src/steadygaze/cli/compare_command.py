@@ -64,7 +64,7 @@ WIDTH = 240
         "compare reviews.csv --techniques vanilla,word-at --set-for word-at:epsilon=0.1 --limit 200 --out runs/d",
     )
 )
-@common_options
+@common_options("verbose")
 @config_options(DataConfig, split="test, or a held-out fifth of the texts", label="label")
 def compare(
     data: Data,

@@ -46,7 +46,7 @@ Out = Annotated[
         "evaluate my_code:predict --classes negative,positive --data reviews.csv --out evaluation.json",
     )
 )
-@common_options
+@common_options()
 @corpus_options
 def evaluate(
     model: AnyModel,

@@ -69,7 +69,7 @@ OutputKind = Annotated[
         'explain model/ "A dull film." --explainer lime --set samples=500 --json',
     )
 )
-@common_options
+@common_options("data_dir", "verbose")
 @text_options
 def explain(
     model: AnyModel,

@@ -74,7 +74,7 @@ Sentences = Annotated[str | None, model_option("--sentences", metavar="COL", hid
         "fit-explainer model/ --data reviews.csv --k 10 --conditioned --mitigation mask-neutral --out l2x-conditioned/",
     ),
 )
-@common_options
+@common_options("verbose")
 @corpus_options
 def fit_explainer(
     black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=CLASSIFIER)],

@@ -24,7 +24,7 @@ Kind = Annotated[
 
 
 @app.command("list", **command_help("list techniques", "list measures --verbose", "list explainers --json"))
-@common_options
+@common_options("data_dir", "device", "batch_size", "seed")
 def list_(kind: Kind, imports: Imports = None, *, common: Common) -> None:
     """List corpora, encoders, techniques, explainers, measures or published tables."""
     from rich.table import Table
@@ -46,7 +46,7 @@ def list_(kind: Kind, imports: Imports = None, *, common: Common) -> None:
 
 
 @app.command(**command_help("demo", "demo --out runs/demo --seed 1", "demo --replace --json"))
-@common_options
+@common_options("data_dir", "batch_size", "verbose")
 def demo(out: Out = Path("runs/demo"), replace: Replace = False, *, common: Common) -> None:
     """Train and audit two models on a built-in corpus, and write their reports."""
     from steadygaze.cli.demo import run_demo

@@ -255,7 +255,7 @@ def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None)
         except UsageError as error:
             _stop(2, f"error: {_usage(error)}")
         except RequirementNotMet as error:
-            _stop(1, *(f"requirement not met: {message}" for message in error.args))
+            _stop(1, *error.args)
         except KeyboardInterrupt:
             _stop(128 + (received or [signal.SIGINT])[0])
         except OSError as error:  # no permission, full disk, a folder instead of a file

@@ -129,7 +129,7 @@ def text_options(command: F) -> F:
         'predict model/ --pair "A man sleeps." "Is anyone awake?"',
     )
 )
-@common_options
+@common_options("data_dir", "seed", "verbose")
 @text_options
 def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
     """Predict the labels of texts."""
@@ -196,7 +196,6 @@ def write_table(
         "task": "predict" if task.explain is None else "explain",
         "model": task.adapter.fingerprint or task.adapter.name,
         "code": code_version(),
-        "seed": common.seed,
     }
     kept = f"{out.name}.parts keeps the finished rows: run the same command again to continue"
     with (

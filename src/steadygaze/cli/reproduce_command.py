@@ -65,7 +65,7 @@ Settings = Annotated[
         "reproduce kitada/table2 --engine ray --out runs/reproduce",
     )
 )
-@common_options
+@common_options("verbose")
 def reproduce(
     table: TableName,
     out: Out = Path("runs/reproduce"),

@@ -69,7 +69,7 @@ Names = Annotated[
         "serve model/ --host 0.0.0.0 --token $TOKEN --name audit.example.org:8000",
     )
 )
-@common_options
+@common_options("seed", "json", "verbose")
 def serve(
     models: Models,
     classes: ClassNames = None,
@@ -212,5 +212,5 @@ def load_models(
         name, number = adapter.name, 2
         while name in served:
             name, number = f"{adapter.name} ({number})", number + 1
-        served[name] = ServedModel(name, adapter, table)
+        served[name] = ServedModel(name, adapter, table, common.batch_size)
     return list(served.values())

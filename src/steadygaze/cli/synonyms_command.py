@@ -62,7 +62,7 @@ KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help=KEEP)]
         "synonyms build wordnet --data sst2 --inflection --typos --out groups.json",
     )
 )
-@common_options
+@common_options("device", "batch_size", "seed", "verbose")
 def build(
     out_file: OutFile,
     sources: Sources = None,
@@ -161,7 +161,7 @@ def _grouping(
         "synonyms show wordnet film", "synonyms show synonyms.jsonl good bad", "synonyms show groups.json film --json"
     ),
 )
-@common_options
+@common_options("data_dir", "device", "batch_size", "seed", "verbose")
 def show_words(source: Source, words: Words, *, common: Common) -> None:
     """Show the synonyms and the group of words."""
     from steadygaze.data.synonym_grouping import group_synonyms
@@ -196,7 +196,7 @@ def show_words(source: Source, words: Words, *, common: Common) -> None:
         "synonyms check wordnet --data sst2 --json",
     )
 )
-@common_options
+@common_options("device", "batch_size", "seed", "verbose")
 def check(
     source: Source,
     data: DataOption,

@@ -91,7 +91,7 @@ TRAINING_TEXTS = (
         "train reviews.csv --technique word-at --synonym-groups table.jsonl --out model/",
     )
 )
-@common_options
+@common_options()
 def train(
     data: Data,
     out: Out,

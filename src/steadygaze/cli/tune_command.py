@@ -67,7 +67,7 @@ Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help
         "tune sst2 --technique consensus --objective macro-f1,jensen-shannon/noise --trials 30 --out runs/front",
     )
 )
-@common_options
+@common_options("verbose")
 def tune(
     data: Data,
     technique: Technique,

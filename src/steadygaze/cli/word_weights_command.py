@@ -50,7 +50,7 @@ Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=out
         "word-weights model/ --data reviews.csv --words 50 --json",
     ),
 )
-@common_options
+@common_options("verbose")
 @corpus_options
 def word_weights(
     model: AnyModel,
@@ -74,12 +74,16 @@ def word_weights(
     corpus.check()
     from steadygaze.adapters.load_and_explain import weigh_words
     from steadygaze.core.types import inputs_of
+    from steadygaze.models.inference import BATCH
 
     adapter = load_adapter(model, common, classes, prompt, label_words, attention)
     loaded = corpus.load(common, task=adapter.task)
     inputs = inputs_of(loaded.splits[loaded.choose(split)])
+    size = common.batch_size or BATCH
     with progress_bar(stderr_console(common)) as on_progress:
-        weights = weigh_words(adapter, inputs, explainers or [None], words, min_texts, common.seed, target, on_progress)
+        weights = weigh_words(
+            adapter, inputs, explainers or [None], words, min_texts, common.seed, target, size, on_progress
+        )
     if html is not None:
         weights.to_html(html, replace=replace)
         print_line(stderr_console(common), f"written: {html}")

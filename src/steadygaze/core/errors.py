@@ -96,7 +96,7 @@ class UserError(ValueError):
 
 
 class RequirementNotMet(Exception):
-    """Stated requirements do not hold.  The command line prints a line for each and exits with 1."""
+    """Requirements are not met, or a bundle differs from its rerun.  The command line prints the lines, exit code 1."""
 
     def __init__(self, *messages: object) -> None:
         super().__init__(*(one_line(message, LONGEST - PREFIX) for message in messages))

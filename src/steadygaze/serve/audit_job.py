@@ -18,6 +18,7 @@ from steadygaze.core.types import Example
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report, now
 from steadygaze.serve.jobs import Job
+from steadygaze.serve.served_models import ServedModel
 
 ERRORS = "errors"
 """Order: wrong predictions first, the most confident one first."""
@@ -114,14 +115,11 @@ def own_copy(adapter: ModelAdapter) -> ModelAdapter:
     return replace(adapter, model=model, tokens=tokens, pairs=pairs)
 
 
-def run_audit_job(
-    job: Job, adapter: ModelAdapter, examples: Sequence[Example], synonyms: Any, config: AuditConfig
-) -> AuditResult:
+def run_audit_job(job: Job, model: ServedModel, examples: Sequence[Example], config: AuditConfig) -> AuditResult:
     """The report of `sg.audit` with these texts and settings; also written as result.json and result.html."""
-    model, runtime = own_copy(adapter), Runtime(on_progress=job.on_progress)
-    request = compose_request(
-        [model], examples, config, runtime, explainers=config.explainers, synonyms=synonyms or None
-    )
+    runtime = Runtime(batch_size=model.batch_size or Runtime.batch_size, on_progress=job.on_progress)
+    adapter, synonyms = own_copy(model.adapter), model.table or None
+    request = compose_request([adapter], examples, config, runtime, explainers=config.explainers, synonyms=synonyms)
     findings = run_audit(request)
     job.on_progress("writing the report", job.total, job.total)
     report = replace(findings.report(), date=now())

@@ -93,8 +93,7 @@ async def audit(body: AuditBody, request: Request) -> Answer:
     chosen = {name: getattr(body, name) for name in CHOICES}
     config = build(AuditConfig, {"model": model.name, "data": corpus, **chosen})
     job = jobs.create("audit", corpus, model.name)
-    work = partial(run_audit_job, adapter=model.adapter, examples=examples, synonyms=model.table, config=config)
-    jobs.start(job, work)
+    jobs.start(job, partial(run_audit_job, model=model, examples=examples, config=config))
     return job.facts
 
 

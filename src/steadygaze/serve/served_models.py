@@ -35,7 +35,6 @@ TOP = 5
 """Words of the overlap."""
 SAMPLES = 200
 """Rewrites of a certificate: it should take less than a second."""
-BATCH = inference.BATCH
 EXPENSIVE = 25
 """Forward passes of an expensive explanation."""
 MOST_PIECES = 200_000
@@ -64,6 +63,13 @@ class ServedModel:
     name: str
     adapter: ModelAdapter
     table: Mapping[str, Sequence[str]]
+    batch_size: int | None = None
+    """Texts per batch; None: the defaults of predictions and of audits."""
+
+    @property
+    def batch(self) -> int:
+        """Texts per batch of predictions, explanations and certificates."""
+        return self.batch_size or inference.BATCH
 
     @cached_property
     def synonyms(self) -> dict[str, list[str]]:
@@ -112,7 +118,7 @@ class ServedModel:
 
     def predict(self, inputs: Sequence[Any]) -> list[dict[str, float]]:
         """Class, or output -> probability, or value, of each text or pair."""
-        values, _ = self.adapter.predict_covered(list(inputs), inference.BATCH)
+        values, _ = self.adapter.predict_covered(list(inputs), self.batch)
         names = [str(label) for label in self.adapter.classes]
         return [dict(zip(names, row, strict=True)) for row in values.tolist()]
 
@@ -121,7 +127,7 @@ class ServedModel:
     ) -> list[Explanation]:
         self.check_explainer(explainer)
         run = self.adapter.explain_function(explainer, target, granularity)
-        return list(run(list(inputs), inference.BATCH))
+        return list(run(list(inputs), self.batch))
 
     def is_expensive(self, explainer: str | None) -> bool:
         """Whether an explanation needs many forward passes; None: the default explainer."""
@@ -140,7 +146,7 @@ class ServedModel:
         attention: list[Any] = [NO_CERTIFICATE] * len(inputs)
         words: list[Any] = [NO_TABLE] * len(inputs)
         if self.has_certificate:
-            rows = certify_attention(self.classifier, list(inputs), RADIUS, "linf", TOP, True, None, False, BATCH)
+            rows = certify_attention(self.classifier, list(inputs), RADIUS, "linf", TOP, True, None, False, self.batch)
             few = self._has_few_tokens(inputs)
             names = dict(zip(self.classifier.stored_.description.classes, self.adapter.classes, strict=True))
             attention = [
@@ -151,7 +157,7 @@ class ServedModel:
             words = ["substitutions of words are certified for models with classes"] * len(inputs)
         elif self.synonyms:
             config = SubstitutionConfig(k=TOP, samples=SAMPLES)
-            certificate = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, BATCH)
+            certificate = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, self.batch)
             words = [
                 {
                     **asdict(row),

@@ -115,8 +115,8 @@ def _change(cell: str) -> str:
 
 
 def _interval(cell: str) -> str:
-    value, low, high = re.findall(r"[-+]\d+\.\d+", cell)
-    return f"{value} ({low} to {high})".replace("-", "−")
+    value, low, high = re.findall(r"[−+]?\d+\.\d+", cell)
+    return f"{value} ({low} to {high})"
 
 
 def _rationales(name: str, page: str) -> str:

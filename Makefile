@@ -13,7 +13,7 @@ TORCH_BACKEND ?= cpu
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-demo: $(VENV)/use.stamp  ## train two models, audit both on a built-in corpus: runs/demo/report.html
+demo: $(VENV)/use.stamp  ## train three models on a built-in corpus, audit two: runs/demo/report.html
 	$(BIN)/steadygaze demo --out runs/demo
 
 # Bytecode is written even if the environment says otherwise: the workers and the commands that tests start read it.

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from estimator.tiny import LABELS, TEXTS
 from printed_pages import DOCS, ROOT, blocks, check_links, folder, printed, run
+from steadygaze.cli import COMMANDS, demo
 
 __all__ = ["folder"]
 pytestmark = pytest.mark.usefixtures("short_probe_in_module")
@@ -82,6 +83,28 @@ def test_the_two_commands_are_targets_of_the_makefile() -> None:
     for target in ("help", "demo", "test", "check", "bench", "docs", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     assert all(f"make {target}" in README for target in ("demo", "test"))
+
+
+def test_the_texts_about_the_demonstration_count_its_models() -> None:
+    numbers = {2: "two", 3: "three"}
+    trained, audited = numbers[len(demo.MODELS)], numbers[len(demo.PAGES)]
+    texts = [
+        COMMANDS["demo"][1],
+        *re.findall(
+            r"^(?:make )?demo\b.*#.*", "\n".join([(ROOT / "Makefile").read_text(encoding="utf-8"), README]), re.M
+        ),
+        *re.findall(
+            r"(?:steadygaze demo`: it|The demo) trains.*(?:\n.*)?", "".join(map(_page, ("index", "get-started")))
+        ),
+    ]
+    assert len(texts) == 5
+    for text in texts:
+        assert re.search(rf"[Tt]rains? {trained} models", text)
+        assert re.search(rf"audits? {audited}\b", text)
+
+
+def _page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
 
 
 def test_no_placeholder_is_left() -> None:

@@ -174,8 +174,11 @@ def test_the_demonstration_ends_with_the_gate_of_the_model_it_recommends(
     monkeypatch.setattr(demo, "SETTINGS", {"hidden": 4, "dimension": 4})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ended = run(capsys, "demo", "--out", tmp_path / "demo", "--json", "--quiet", "--device", "cpu")
+        ended = run(capsys, "demo", "--out", tmp_path / "demo", "--json", "--device", "cpu")
     assert ended.code == 0, ended.err
     result = json.loads(ended.out)
     assert Path(result["model"]).name in result["passed"]
     assert "requirements" in Path(result["report"]).read_text()
+    printed = ended.err.splitlines()
+    assert "  steadygaze audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html" in printed
+    assert all(any(line.startswith(f"{measure} ") for line in printed) for measure in demo.MEANINGS)

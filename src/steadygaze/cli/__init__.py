@@ -53,7 +53,7 @@ COMMANDS = {
         "Look at models in a browser: change words of a text, and see predictions and explanations.",
     ),
     "list": ("list_command", "List corpora, encoders, techniques, explainers, measures or published tables."),
-    "demo": ("list_command", "Train and audit two models on a built-in corpus, and write their reports."),
+    "demo": ("demo_command", "Train three models on a built-in corpus, audit two of them, and write their reports."),
     "synonyms": ("synonyms_command", "Build, show and check synonym tables."),
 }
 """Name -> module and summary, in the order of the help.  The summary is the first line of the command's help."""

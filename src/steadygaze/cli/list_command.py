@@ -1,21 +1,11 @@
-"""The commands `list` and `demo`."""
+"""The command `list`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    Common,
-    Imports,
-    Out,
-    Replace,
-    command_help,
-    common_options,
-    stderr_console,
-    stdout_console,
-)
+from steadygaze.cli.application import Common, Imports, command_help, common_options, stdout_console
 from steadygaze.cli.output_streams import print_json
 
 Kind = Annotated[
@@ -43,14 +33,3 @@ def list_(kind: Kind, imports: Imports = None, *, common: Common) -> None:
         for field in row["settings"]:
             table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")
     stdout_console().print(table)
-
-
-@app.command(**command_help("demo", "demo --out runs/demo --seed 1", "demo --replace --json"))
-@common_options("data_dir", "batch_size", "verbose")
-def demo(out: Out = Path("runs/demo"), replace: Replace = False, *, common: Common) -> None:
-    """Train and audit two models on a built-in corpus, and write their reports."""
-    from steadygaze.cli.demo import run_demo
-
-    result = run_demo(out, common.device, common.seed, stderr_console(common), replace)
-    if common.json:
-        print_json(result)

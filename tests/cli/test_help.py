@@ -1,5 +1,6 @@
 """The help of every command: panels, three examples, exit codes and visible defaults."""
 
+import re
 import shlex
 from importlib import import_module
 from typing import Any
@@ -10,6 +11,7 @@ from typer.main import get_group
 from commands import run
 from steadygaze.cli import COMMANDS, FAILED_CHECK, CommandSummary, app
 from steadygaze.cli.registry_listing import list_registry
+from steadygaze.data.synonym_formats import READERS
 
 PANELS = {
     "train": {"Data", "Model", "Training", "Output", "Runtime"},
@@ -75,6 +77,16 @@ def test_help_has_panels_examples_and_exit_codes(
         in lines
     )
     assert any("Random seed. [default: 0]" in line for line in lines) == ("--seed" in options)
+
+
+@pytest.mark.parametrize("command", ["audit", "compare", "tune", "reproduce", "serve", "certify", "synonyms show"])
+def test_the_help_names_the_formats_of_synonym_tables(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "220")
+    text = run(capsys, *command.split(), "--help").out
+    (formats,) = re.findall(r"Synonym table \((.*)\) or WordNet folder", text)
+    assert re.findall(r"\.\w+", formats) == list(READERS)
 
 
 def test_list_measures_is_short_unless_verbose(capsys: pytest.CaptureFixture[str]) -> None:

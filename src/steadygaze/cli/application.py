@@ -116,6 +116,7 @@ Replace = Annotated[
     bool, output_option("--replace", help="Overwrite an existing output, but never an input or a model.")
 ]
 RationalesColumn = Annotated[str | None, config_option(DataConfig, "rationales")]
+Synonyms = Annotated[Path | None, config_option(AuditConfig, "synonyms")]
 SentencesColumn = Annotated[str | None, config_option(DataConfig, "sentences")]
 DropEmpty = Annotated[bool, config_option(DataConfig, "drop_empty")]
 Split = Annotated[str | None, config_option(DataConfig, "split")]

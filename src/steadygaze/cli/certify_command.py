@@ -27,7 +27,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, until_closed
-from steadygaze.results.audit_config import CERTIFICATE_PANEL, SubstitutionConfig, check_no_substitutions
+from steadygaze.results.audit_config import CERTIFICATE_PANEL, SYNONYM_TABLE, SubstitutionConfig, check_no_substitutions
 
 attention_option = partial(typer.Option, rich_help_panel="Attention certificate")
 
@@ -45,7 +45,7 @@ Table = Annotated[
     typer.Option(
         "--substitutions",
         metavar="FILE",
-        help="Synonym table: substitutions of words to certify.",
+        help=f"Substitutions of words to certify. {SYNONYM_TABLE}",
         rich_help_panel=CERTIFICATE_PANEL,
     ),
 ]

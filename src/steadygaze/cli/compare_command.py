@@ -14,12 +14,12 @@ from steadygaze.cli.application import (
     Epochs,
     Imports,
     SynonymGroupsFile,
+    Synonyms,
     Track,
     Vectors,
     Workers,
     command_help,
     common_options,
-    data_option,
     model_option,
     output_option,
     stderr_console,
@@ -52,7 +52,6 @@ SettingsFor = Annotated[
 Explainer = Annotated[
     str | None, model_option("--explainer", help="Explainer; see: list explainers.", show_default="the model's")
 ]
-Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
 WIDTH = 240
 """Columns of a table that is written to a file or a pipe."""
 

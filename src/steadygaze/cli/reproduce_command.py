@@ -11,6 +11,7 @@ from steadygaze.cli.application import (
     Common,
     Engine,
     Epochs,
+    Synonyms,
     Vectors,
     Workers,
     command_help,
@@ -52,7 +53,6 @@ Finished = Annotated[bool, output_option("--finished", help="Print the finished 
 Records = Annotated[
     Path | None, output_option("--records", metavar="FILE", help="Print the table of a file of records; run nothing.")
 ]
-Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
 Settings = Annotated[
     list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Setting of all techniques; repeatable.")
 ]

@@ -21,6 +21,7 @@ from steadygaze.cli.application import (
     RationalesColumn,
     SentencesColumn,
     Split,
+    Synonyms,
     TextColumn,
     command_help,
     common_options,
@@ -41,7 +42,6 @@ INSTALL = "the workbench needs FastAPI and uvicorn: pip install 'steadygaze[serv
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help=CLASSIFIER)]
-Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
 ServedDataOption = Annotated[
     str | None, data_option("--data", metavar="DATA", help=f"Texts to audit and to pick from. {DATA}")
 ]

@@ -26,6 +26,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.output_streams import print_json, print_line, show
 from steadygaze.core.rounding import percent
+from steadygaze.results.audit_config import SYNONYM_TABLE
 
 if TYPE_CHECKING:
     from steadygaze.data.class_frequencies import ClassFrequencies, SuspiciousPair
@@ -34,10 +35,7 @@ if TYPE_CHECKING:
 synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
 app.add_typer(synonyms, name="synonyms")
 
-SOURCE = (
-    "Synonym table (.jsonl, .parquet, .json, .csv, .tsv, MyThes .dat), WordNet folder, or wordnet: the installed "
-    "database."
-)
+SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database."
 Sources = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE)]
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
 Words = Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to show.")]

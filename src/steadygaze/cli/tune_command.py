@@ -16,6 +16,7 @@ from steadygaze.cli.application import (
     Imports,
     LabelColumn,
     SynonymGroupsFile,
+    Synonyms,
     TextColumn,
     Track,
     Vectors,
@@ -57,7 +58,6 @@ Prune = Annotated[bool, training_option("--prune/--no-prune", help="Stop trials 
 Limit = Annotated[
     int | None, data_option("--limit", min=1, metavar="N", help="Validation texts to audit.", show_default="all")
 ]
-Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
 
 
 @app.command(

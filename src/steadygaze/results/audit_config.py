@@ -17,6 +17,7 @@ from steadygaze.core.types import OnProgress, Removal, no_progress
 from steadygaze.data.splits import COUNT, DataConfig
 
 CERTIFICATE_PANEL = "Substitution certificate"
+SYNONYM_TABLE = "Synonym table (.jsonl, .parquet, .json, .csv, .tsv, MyThes .dat) or WordNet folder."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class AuditConfig(ProbeConfig, DataConfig):
     """The settings of an audit, which a bundle of the command stores; models and data by name."""
 
     model: str
-    synonyms: Annotated[str | None, Option("Data", "Synonym table (.parquet, .jsonl).", "FILE")] = None
+    synonyms: Annotated[str | None, Option("Data", SYNONYM_TABLE, "FILE")] = None
     attention: Annotated[Literal["last", "rollout"], Option("Model", "Attention of a Hugging Face model.")] = "last"
     classes: Annotated[
         tuple[str, ...],

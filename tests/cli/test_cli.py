@@ -110,6 +110,19 @@ def test_the_next_audit_of_train_is_a_complete_command(
     assert "none of the 6 audited texts" in (tmp_path / "audit.html").read_text()
 
 
+def test_train_checks_human_rationales_and_does_not_use_them(run: Run, tmp_path: Path) -> None:
+    rows = [f"a {word} film {i},{word},{word}" for i in range(15) for word in ("bad", "good")]
+    (tmp_path / "films.csv").write_text("\n".join(["text,label,why", *rows]))
+    (tmp_path / "wrong.csv").write_text("\n".join(["text,label,why", *rows, "a bad film,bad,dull"]))
+    for name, more in (("without", []), ("with", ["--rationales", "why"])):
+        assert run("train", tmp_path / "films.csv", "--out", tmp_path / name, *QUICK, *more).code == 0
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("without", "with")]
+    assert weights[0] == weights[1]
+    ended = run("train", tmp_path / "wrong.csv", "--out", tmp_path / "m", *QUICK, "--rationales", "why")
+    assert (ended.code, "row 32" in ended.err) == (2, True), ended.err
+    assert "not used in training" in " ".join(run("train", "--help").out.replace("│", " ").split())
+
+
 def test_train_reports_the_share_of_training_tokens_with_a_vector(run: Run, csv: Path, tmp_path: Path) -> None:
     """The file has one word only, so that the share is low and the command warns."""
     vectors, model = tmp_path / "v.txt", tmp_path / "m"

@@ -15,7 +15,6 @@ from steadygaze.cli.application import (
     Imports,
     LabelColumn,
     Out,
-    RationalesColumn,
     SentencesColumn,
     SynonymGroupsFile,
     TextColumn,
@@ -40,6 +39,12 @@ if TYPE_CHECKING:
 
 Columns = dict[str, Any]
 """Arguments of `load_corpus` that name columns."""
+Rationales = Annotated[
+    str | None,
+    data_option(
+        "--rationales", metavar="COL", help="Column of human rationales: checked for the audit, not used in training."
+    ),
+]
 TestShare = Annotated[
     float | None,
     data_option(
@@ -97,7 +102,7 @@ def train(
     out: Out,
     text: TextColumn = None,
     label: LabelColumn = "label",
-    rationales: RationalesColumn = None,
+    rationales: Rationales = None,
     sentences: SentencesColumn = None,
     drop_empty: DropEmpty = False,
     test_share: TestShare = None,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from steadygaze.core.errors import UserError, printable
-from steadygaze.results.explanation import Explanation
+from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.highlight import AGAINST, FAINT, FOR, MIN_STRENGTH, OPAQUE, highlight_html, legend
 
 READABLE = 4.5  # WCAG 2.2, criterion 1.4.3, for text of ordinary size
@@ -157,8 +157,9 @@ def test_pandas_gets_one_row_per_token():
 
 def test_missing_pandas_is_an_error_of_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UserError, match="needs pandas, which is not installed"):
-        explain().to_pandas()
+    for result in (explain(), Explanations([explain()])):
+        with pytest.raises(UserError, match="needs pandas, which is not installed"):
+            result.to_pandas()
 
 
 def test_the_top_word_is_drawn_strongest_and_the_others_in_proportion():

@@ -11,7 +11,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from steadygaze.core.output_paths import GENERATOR
-from steadygaze.results.evaluation import data_frame, render_text
+from steadygaze.results.data_frame import data_frame
+from steadygaze.results.evaluation import render_text
 from steadygaze.results.formatting import count_text
 from steadygaze.results.row import Answer, Better, MeasureKey, Row, SavedResult, json_values
 

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import Console, UserError, one_line, unknown
+from steadygaze.core.errors import Console, one_line, unknown
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
+from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
 from steadygaze.results.intervals import Interval, bootstrap_statistic, wilson_interval
@@ -357,12 +358,3 @@ def render_text(result: Any) -> str:
     with console.capture() as captured:
         console.print(result)
     return captured.get()
-
-
-def data_frame(records: list[dict[str, Any]]) -> "DataFrame":
-    """A pandas DataFrame of these records."""
-    try:
-        import pandas
-    except ImportError:
-        raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
-    return pandas.DataFrame(records)

@@ -19,6 +19,7 @@ from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.output_paths import write_output
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label, Picked, Span
+from steadygaze.results.data_frame import data_frame
 from steadygaze.results.highlight import UNREAD, highlight_html, highlight_rich, is_truncated, legend, page
 
 if TYPE_CHECKING:
@@ -210,12 +211,8 @@ class Explanation:
 
     def to_pandas(self) -> "DataFrame":
         """One row per token: token, start, end, weight; low and high where there are bounds."""
-        try:
-            import pandas
-        except ImportError:
-            raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
-        table = pandas.DataFrame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
+        table = data_frame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
         if self.bounds is None:
             return table
         return table.assign(low=[low for low, _ in self.bounds], high=[high for _, high in self.bounds])
@@ -333,10 +330,6 @@ class Explanations(list[Explanation]):
 
         `label` is the predicted class, `target` the explained one.  Bounds of the weights are low and high, if known.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
         rows = [
             (i, e.label, e.explained_label, e.explainer, token, *span, weight, *bounds)
             for i, e in enumerate(self)
@@ -344,8 +337,8 @@ class Explanations(list[Explanation]):
                 e.tokens, e.spans, e.weights, e.bounds or [(None, None)] * len(e), strict=True
             )
         ]
-        names = ("text", "label", "target", "explainer", "token", "start", "end", "weight", "low", "high")
-        table = pandas.DataFrame(rows, columns=names)
+        names = ["text", "label", "target", "explainer", "token", "start", "end", "weight", "low", "high"]
+        table = data_frame(rows, names)
         return table if any(e.bounds is not None for e in self) else table.drop(columns=["low", "high"])
 
     def _repr_html_(self) -> str:

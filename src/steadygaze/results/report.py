@@ -19,7 +19,8 @@ from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import significant
-from steadygaze.results.evaluation import Evaluation, data_frame
+from steadygaze.results.data_frame import data_frame
+from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy

@@ -14,7 +14,7 @@ from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.audit_config import SubstitutionConfig
-from steadygaze.results.evaluation import data_frame
+from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import LABEL
 from steadygaze.results.row import JsonResult
 

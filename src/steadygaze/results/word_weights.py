@@ -29,7 +29,7 @@ from steadygaze.core.errors import Console, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
-from steadygaze.results.evaluation import data_frame
+from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.highlight import page

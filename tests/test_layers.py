@@ -1,6 +1,7 @@
 """The import rules, as a test: a package imports only the packages before it, no module imports itself in a circle."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,6 +135,13 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
         "report.page -> steadygaze.data.eraser.read",
         "results.row -> torch.nn",
     ]
+
+
+def test_the_table_of_packages_has_their_order() -> None:
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| package | contents |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == PACKAGES
+    assert f"has {len(PACKAGES)} packages" in text
 
 
 def test_there_are_no_other_packages_and_no_loose_modules() -> None:

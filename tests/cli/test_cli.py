@@ -186,10 +186,10 @@ def test_explain_draws_words_in_the_terminal(run: Run, model: Path) -> None:
     assert "Awful" in run("explain", model, "Awful film").out
 
 
-@pytest.mark.parametrize("kind", ["corpora", "encoders", "techniques", "explainers", "measures"])
-def test_list_shows_what_is_registered(run: Run, kind: str) -> None:
-    shown = run("list", kind, "--verbose").out
-    assert all(row["name"] in shown for row in list_registry(kind))
+@pytest.mark.parametrize("registry", ["corpora", "encoders", "techniques", "explainers", "measures"])
+def test_list_shows_what_is_registered(run: Run, registry: str) -> None:
+    shown = run("list", registry, "--verbose").out
+    assert all(row["name"] in shown for row in list_registry(registry))
 
 
 def test_what_training_fills_in_is_no_setting_to_choose() -> None:
@@ -287,7 +287,7 @@ def test_an_interrupted_run_is_not_thrown_away(run: Run, csv: Path, tmp_path: Pa
         (["explain", "MODEL", "text", "--target", "goood"], "did you mean 'good'"),
         (["explain", "MODEL", "text", "--explainer", "attenton"], "did you mean 'attention'"),
         (["explain", "MODEL", "   "], "empty"),
-        (["list", "encoder"], "did you mean 'encoders'"),
+        (["list", "encoder"], "unknown registry 'encoder': did you mean 'encoders'"),
         (["explain", "MODEL", "--file", "nowhere.csv"], "nowhere.csv"),
     ],
 )

@@ -94,8 +94,10 @@ def search(model: Classifier, forward: Forward, mask: Tensor, radius: float, nor
 
 
 ULPS = 32
-"""A margin within so many units in the last place of the model's own precision, as sums of a thousand terms lose them,
-is no margin: at a radius of exactly (z_i − z_j) / n_ij rounding would decide."""
+"""Rounding error that a certified margin must exceed, in units in the last place of the model's precision.
+
+A sum of a thousand terms loses about as many.  At a radius of exactly (z_i − z_j) / n_ij, rounding would otherwise
+decide whether a text is certified."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ COMMANDS = {
     ),
     "serve": (
         "serve_command",
-        "Look at models in a browser: change words of a text, and see predictions and explanations.",
+        "Start the web workbench: change words of a text and compare predictions and explanations.",
     ),
     "list": ("list_command", "List corpora, encoders, techniques, explainers, measures or published tables."),
     "demo": ("demo_command", "Train three models on a built-in corpus, audit two of them, and write their reports."),

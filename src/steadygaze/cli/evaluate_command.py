@@ -30,7 +30,8 @@ from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
 
 WORSE_THAN_CONSTANT = (
-    "the accuracy is below the share of the most frequent label, and would be {:.3f} with exchanged classes"
+    "the accuracy is below the share of the most frequent label: the class names may be in the wrong order; "
+    "with --classes {:.200} it would be {:.3f}"
 )
 SHOWN = 5
 """Wrong predictions in the terminal."""
@@ -97,9 +98,9 @@ def evaluate(
         written = written_labels(labels, adapter.label_codes(labels), adapter.classes)
         if (exchanged := exchanged_classes(evaluation.confusion, written)) is not None:
             words = ["evaluate", model, *corpus.words, *(["--split", split] if split else [])]
-            words += ["--classes", ",".join(map(str, exchanged[0]))]
-            sentence = WORSE_THAN_CONSTANT.format(exchanged[1])
-            print_line(console, f"! {sentence}; try:  steadygaze {shlex.join(words)}")
+            order = ",".join(map(str, exchanged[0]))
+            print_line(console, f"! {WORSE_THAN_CONSTANT.format(order, exchanged[1])}")
+            print_line(console, f"try:  steadygaze {shlex.join([*words, '--classes', order])}")
     for error in evaluation.errors[:SHOWN]:
         prediction = (
             f"{one_line(error.predicted, 24)} {percent(error.probability, 1)}, label {one_line(error.label, 24)}"

@@ -8,27 +8,27 @@ from steadygaze.cli import app
 from steadygaze.cli.application import Common, Imports, command_help, common_options, stdout_console
 from steadygaze.cli.output_streams import print_json
 
-Kind = Annotated[
-    str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers, measures or tables.")
+Registry = Annotated[
+    str, typer.Argument(metavar="REGISTRY", help="corpora, encoders, techniques, explainers, measures or tables.")
 ]
 
 
 @app.command("list", **command_help("list techniques", "list measures --verbose", "list explainers --json"))
 @common_options("data_dir", "device", "batch_size", "seed")
-def list_(kind: Kind, imports: Imports = None, *, common: Common) -> None:
+def list_(registry: Registry, imports: Imports = None, *, common: Common) -> None:
     """List corpora, encoders, techniques, explainers, measures or published tables."""
     from rich.table import Table
 
     from steadygaze.cli.registry_listing import list_registry, short_measures
 
-    rows = list_registry(kind)
+    rows = list_registry(registry)
     if common.json:
         print_json(rows)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(kind, no_wrap=True)
+    table.add_column(registry, no_wrap=True)
     table.add_column("")
-    for row in short_measures() if kind == "measures" and not common.verbose else rows:
+    for row in short_measures() if registry == "measures" and not common.verbose else rows:
         table.add_row(row["name"], row["about"])
         for field in row["settings"]:
             table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")

@@ -21,9 +21,9 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
 
-def list_registry(kind: str) -> list[dict[str, Any]]:
+def list_registry(registry: str) -> list[dict[str, Any]]:
     """Return the name, description and settings of each registered item."""
-    kinds: Mapping[str, Mapping[str, Any]] = {
+    registries: Mapping[str, Mapping[str, Any]] = {
         "corpora": {name: corpus.about for name, corpus in CORPORA.items()},
         "encoders": {
             **{name: tower.about for name, tower in ENCODERS.items()},
@@ -34,15 +34,15 @@ def list_registry(kind: str) -> list[dict[str, Any]]:
         "measures": {name: _describe_measure(name) for name in NAMES},
         "tables": {name: table.title for name, table in published_tables().items()},
     }
-    if kind not in kinds:
-        raise unknown("kind of thing to list", kind, kinds)
-    listed: Mapping[str, Mapping[str, Any]] = {"techniques": TECHNIQUES, "explainers": EXPLAINERS}
-    settings = {name: _fields(cls) for name, cls in listed.get(kind, {}).items() if is_dataclass(cls)}
-    rows = [_row(name, about, settings.get(name, [])) for name, about in kinds[kind].items()]
-    if kind == "techniques":
+    if registry not in registries:
+        raise unknown("registry", registry, registries)
+    configurable: Mapping[str, Mapping[str, Any]] = {"techniques": TECHNIQUES, "explainers": EXPLAINERS}
+    settings = {name: _fields(cls) for name, cls in configurable.get(registry, {}).items() if is_dataclass(cls)}
+    rows = [_row(name, about, settings.get(name, [])) for name, about in registries[registry].items()]
+    if registry == "techniques":
         shared = [field for cls in (Architecture, Training, TextConfig) for field in _fields(cls)]
         rows.append(_row("all of them", "also take these", shared))
-    return rows + (_fitted() if kind == "explainers" else [])
+    return rows + (_fitted() if registry == "explainers" else [])
 
 
 def short_measures() -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ def serve(
     *,
     common: Common,
 ) -> None:
-    """Look at models in a browser: change words of a text, and see predictions and explanations."""
+    """Start the web workbench: change words of a text and compare predictions and explanations."""
     check_exposure(host, token)
     try:
         from steadygaze.serve.application import application

@@ -1,6 +1,6 @@
 """Substitutions: the alternatives of words, and the perturbation sets of randomized smoothing.
 
-A table allows to substitute a word w by each of its synonyms, A(w).  Words that the model reads alike are one node of
+A table allows the substitution of a word w by each of its synonyms, A(w).  Words with the same tokens are one node of
 the synonym network: members of a synonym group, for example.  Two nodes are linked if the table has a pair between
 them, in either direction.
 
@@ -21,12 +21,13 @@ from steadygaze.core.maths.smoothing_bounds import uniform_total_variation
 @dataclass(frozen=True)
 class Substitutions:
     alternatives: Mapping[str, Sequence[str]]
-    """A(w) for each word in lower case, without w."""
+    """Word in lower case -> A(w), which does not contain w."""
     nodes: Mapping[str, Hashable]
-    """The node of each word of the table: equal nodes are read alike."""
+    """Word of the table -> its node.  The model reads words of one node as the same tokens."""
     known: Mapping[str, bool]
-    """Whether the model knows the word."""
+    """Word of the table -> whether the vocabulary of the model covers it."""
     set_size: int
+    """Largest number of nodes in a perturbation set."""
     _links: dict[Hashable, list[str]] = field(default_factory=dict)
     _names: dict[Hashable, str] = field(default_factory=dict)
     _sets: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)

@@ -1,19 +1,21 @@
 """Two sentences, one of them better: what selection, attention and A2R make of it, by enumeration and by theorem."""
 
-import importlib.util
+import importlib
 import itertools
 import math
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from examples.interlocking_theory import _Pair, a2r, assumptions, attention, descend, selection, selection_slope, toy
 from scipy.optimize import check_grad, minimize
 from scipy.spatial.distance import jensenshannon
 from scipy.special import expit
 from scipy.stats import entropy
+
+from interlocking_theory import _Pair, a2r, assumptions, attention, descend, selection, selection_slope, toy
 
 TOY = toy()
 SHARES = np.linspace(0, 1, 41)
@@ -23,7 +25,7 @@ SEARCH_TOLERANCE = 1e-8
 """A loss whose weights were searched for: their errors enter it squared."""
 WRONG = 0.05
 """Where a generator starts that nearly always selects the worse sentence."""
-EXAMPLE = Path(__file__).parents[2] / "examples" / "interlocking.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def some_joint(seed: int, words: int = 3) -> np.ndarray:
@@ -38,13 +40,13 @@ def h(p: float) -> float:
     return float(entropy([p, 1 - p]))
 
 
-def by_hand(joint: np.ndarray, policy: np.ndarray, told: bool) -> float:
+def by_hand(joint: np.ndarray, policy: np.ndarray, conditioned: bool) -> float:
     """H(y | what is shown), text by text, in loops."""
     seen: dict[object, np.ndarray] = {}
     for x1 in range(len(joint)):
         for x2 in range(len(joint)):
             for word, which, probability in ((x1, 1, policy[x1, x2]), (x2, 2, 1 - policy[x1, x2])):
-                key = (which, word) if told else word
+                key = (which, word) if conditioned else word
                 seen[key] = seen.get(key, np.zeros(2)) + probability * joint[x1, x2]
     return sum(float(pair.sum() * entropy(pair)) for pair in seen.values())
 
@@ -58,11 +60,11 @@ def test_selection_in_the_toy_is_a_sentence_that_is_right_now_and_then() -> None
     np.testing.assert_allclose(selection(TOY, SHARES[:, None, None]), expected, atol=EXACT)
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("conditioned", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_selection_is_the_entropy_of_the_label_given_what_is_shown(seed: int, told: bool) -> None:
+def test_selection_is_the_entropy_of_the_label_given_what_is_shown(seed: int, conditioned: bool) -> None:
     joint, policy = some_joint(seed), np.random.default_rng(seed).random((3, 3))
-    assert selection(joint, policy, told) == pytest.approx(by_hand(joint, policy, told), abs=EXACT)
+    assert selection(joint, policy, conditioned) == pytest.approx(by_hand(joint, policy, conditioned), abs=EXACT)
 
 
 def test_no_predictor_reads_what_is_selected_better() -> None:
@@ -76,15 +78,17 @@ def test_no_predictor_reads_what_is_selected_better() -> None:
     assert selection(joint, policy) == pytest.approx(best.fun, abs=SEARCH_TOLERANCE)
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("conditioned", [True, False])
 @pytest.mark.parametrize("seed", range(20))
-def test_theorem_1_selection_is_concave_also_where_the_policy_depends_on_the_text(seed: int, told: bool) -> None:
+def test_theorem_1_selection_is_concave_also_where_the_policy_depends_on_the_text(seed: int, conditioned: bool) -> None:
     random = np.random.default_rng(seed)
     joint = some_joint(seed)
     policy, other = random.random((2, 200, 3, 3)).round(random.integers(0, 3))  # rounded to 0 digits: corners
     t = random.random((200, 1, 1))
-    mixed = selection(joint, t * policy + (1 - t) * other, told)
-    straight = t[:, 0, 0] * selection(joint, policy, told) + (1 - t[:, 0, 0]) * selection(joint, other, told)
+    mixed = selection(joint, t * policy + (1 - t) * other, conditioned)
+    straight = t[:, 0, 0] * selection(joint, policy, conditioned) + (1 - t[:, 0, 0]) * selection(
+        joint, other, conditioned
+    )
     assert (mixed >= straight - EXACT).all()
     assert (mixed > straight + 1e-6).any()
 
@@ -94,9 +98,9 @@ def test_theorem_1_in_the_toy_selection_bends_down_everywhere() -> None:
 
 
 def test_a_predictor_conditioned_on_the_selection_makes_selection_a_straight_line_to_the_better_sentence() -> None:
-    """Constant policies only: π₁ H(y|x₁) + π₂ H(y|x₂).  Concave, and nothing locks."""
+    """Constant policies only: π₁ H(y|x₁) + π₂ H(y|x₂).  Concave, and nothing interlocks."""
     expected = SHARES * h(0.85) + (1 - SHARES) * h(0.8)
-    np.testing.assert_allclose(selection(TOY, SHARES[:, None, None], told=True), expected, atol=EXACT)
+    np.testing.assert_allclose(selection(TOY, SHARES[:, None, None], conditioned=True), expected, atol=EXACT)
 
 
 def test_both_ends_are_minima_of_selection_and_the_better_sentence_is_the_lower() -> None:
@@ -120,16 +124,16 @@ def test_attention_in_the_middle_worked_by_hand() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.6])
-@pytest.mark.parametrize("told", [True, False])
-def test_attention_finds_the_best_weights_within_the_bound(share: float, told: bool) -> None:
+@pytest.mark.parametrize("conditioned", [True, False])
+def test_attention_finds_the_best_weights_within_the_bound(share: float, conditioned: bool) -> None:
     """Against a grid over the weights of a predictor that treats praise and blame alike."""
     grid = np.linspace(-1, 1, 401) * math.log(0.85 / 0.15)
-    first_weight, second_weight = np.meshgrid(grid, grid) if told else (grid, grid)
+    first_weight, second_weight = np.meshgrid(grid, grid) if conditioned else (grid, grid)
     losses = np.zeros_like(first_weight)
     for x1, x2, y in np.ndindex(2, 2, 2):
         logit = share * first_weight * (2 * x1 - 1) + (1 - share) * second_weight * (2 * x2 - 1)
         losses += TOY[x1, x2, y] * np.logaddexp(0, -(2 * y - 1) * logit)
-    result = attention(TOY, share, told).loss
+    result = attention(TOY, share, conditioned).loss
     assert losses.min() - 1e-4 < result <= losses.min() + SEARCH_TOLERANCE
 
 
@@ -180,11 +184,11 @@ def test_attention_that_distinguishes_sentences_is_convex_for_all_texts(seed: in
 
 
 def test_a_counterexample_attention_that_cannot_distinguish_sentences_is_not_convex_and_interlocks() -> None:
-    strong, regret = assumptions(TOY, SHARES.tolist(), told=False)
+    strong, regret = assumptions(TOY, SHARES.tolist(), conditioned=False)
     assert strong < regret
-    low, high, end = curve([attention(TOY, share, told=False) for share in (0.0, 0.45, 0.9)])
+    low, high, end = curve([attention(TOY, share, conditioned=False) for share in (0.0, 0.45, 0.9)])
     assert high > (low + end) / 2 + 0.1
-    assert descend(lambda share: attention(TOY, share, told=False).slope, WRONG)[-1] == 0
+    assert descend(lambda share: attention(TOY, share, conditioned=False).slope, WRONG)[-1] == 0
 
 
 def test_attention_has_its_minimum_between_the_ends() -> None:
@@ -201,7 +205,7 @@ def test_all_curves_meet_at_the_ends(strength: float) -> None:
     for share, loss in ((0.0, h(0.8)), (1.0, h(0.85))):
         assert selection(TOY, share) == pytest.approx(loss, abs=EXACT)
         assert attention(TOY, share).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
-        assert attention(TOY, share, told=False).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
+        assert attention(TOY, share, conditioned=False).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
         assert a2r(TOY, share, strength).loss == pytest.approx(loss, abs=SEARCH_TOLERANCE)
 
 
@@ -297,37 +301,37 @@ def test_from_the_right_corner_selection_stays_right() -> None:
 # The example.
 
 
-@pytest.fixture
-def example():
-    if not EXAMPLE.exists():
-        pytest.skip("the examples are not part of this copy")
-    spec = importlib.util.spec_from_file_location("interlocking_example", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_every_example_imports_in_its_own_folder(name: str) -> None:
+    """The import path of `python examples/NAME.py`, unlike that of pytest, begins with the folder of the examples."""
+    command = [sys.executable, "-c", f"import {name}"]
+    ended = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.slow
-def test_the_example_ends_in_a_picture(example, tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(example, "SHARES", np.linspace(0, 1, 5))
-    example.main(tmp_path / "a.png")
-    picture = (tmp_path / "a.png").read_bytes()
-    assert picture.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(picture[at : at + 4]) for at in (16, 20))
+def test_the_example_writes_a_plot(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "interlocking.py"), "a.png"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    plot = (tmp_path / "a.png").read_bytes()
+    assert plot.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(plot[at : at + 4]) for at in (16, 20))
     assert width > 1500
     assert height > 500
-    message = capsys.readouterr().out
+    message = ended.stdout
     ends = [line.rsplit("   ", 1)[1].split(": ") for line in message.splitlines() if line.startswith("A2R")]
     assert [float(end) for end, _ in ends] == pytest.approx([0.60, 0.60, 0.55, 0.28], abs=0.02)
     assert [which for _, which in ends] == [
-        f"between them, the {side} one likelier" for side in ["better"] * 3 + ["worse"]
+        f"between them, the {side} one more probable" for side in ["better"] * 3 + ["worse"]
     ]
-    assert message.count("0.00: the worse one, locked") == 2, "selection, and attention that is not told"
-    assert message.count("1.00: the better one") == 1, "selection that is told"
-    assert message.endswith(f"the picture is in {tmp_path / 'a.png'}\n")
+    assert message.count("0.00: the worse one, interlocked") == 2, "selection, and attention that is not conditioned"
+    assert message.count("1.00: the better one") == 1, "selection that is conditioned"
+    assert message.endswith("wrote a.png\n")
 
 
-def test_the_example_names_a_missing_package(example, tmp_path: Path, monkeypatch) -> None:
+def test_the_example_names_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
+    example = importlib.import_module("interlocking")
     with pytest.raises(SystemExit, match=r"pip install 'steadygaze\[examples\]'"):
         example.draw({}, {}, tmp_path / "a.png")

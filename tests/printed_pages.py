@@ -4,12 +4,17 @@ import gzip
 import json
 import re
 import shlex
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import commands
 from estimator.tiny import LABELS, TEXTS
+from steadygaze.cli import COMMANDS, app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -36,6 +41,44 @@ def printed(page: str) -> list[list[str]]:
         "needs a shell"
     )
     return [shlex.split(line, comments=True)[1:] for line in ours]
+
+
+def mentioned(page: str) -> list[list[str]]:
+    """The command lines in sentences, which may be incomplete, of jobs for CI, and of sessions in a shell."""
+    prose = re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
+    shells = re.findall(r"^(?:- run:|\$) (steadygaze .*)$", "".join(blocks(page, "yaml", "console")), re.MULTILINE)
+    return [shlex.split(line)[1:] for line in [*re.findall(r"`(steadygaze [^`\n]*)`", prose), *shells]]
+
+
+@cache
+def application() -> Any:
+    """The command line, with all commands."""
+    for module, _ in COMMANDS.values():
+        import_module(f"steadygaze.cli.{module}")  # registers the command
+    return get_command(app)
+
+
+def find_command(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that a command line calls, and the words after its name."""
+    command = application()
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line as the CLI does; raise an error for an unknown option, a missing one or a wrong value."""
+    command, arguments = find_command(words)
+    if "--import" in arguments:  # the page defines the module, which parsing would import
+        arguments = [*arguments]
+        arguments[arguments.index("--import") + 1] = "json"
+    command.make_context(command.name, arguments)
+
+
+def unknown_options(words: list[str]) -> set[str]:
+    command, arguments = find_command(words)
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    return {word.partition("=")[0] for word in arguments if word.startswith("--")} - known
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""The commands, the Python and the links of docs; tests/test_docs_site.py has the site."""
+"""The commands, the Python, the TOML and the links of docs; tests/test_docs_site.py has the site."""
 
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,15 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from typer import BadParameter
 
 import steadygaze as sg
 from adapters import folders
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
-from printed_pages import DOCS, blocks, check_links, folder, printed, run
+from printed_pages import DOCS, ROOT, blocks, check_links, folder, mentioned, parse, printed, run, unknown_options
 from steadygaze.data.synonym_formats import DEBIAN_FOLDER
 from steadygaze.explainers import EXPLAINERS
+from steadygaze.results.policy import parse_policy
 from steadygaze.techniques import TECHNIQUES
 
 __all__ = ["folder"]
@@ -44,8 +47,10 @@ def read(page: str) -> str:
 def test_the_commands_of_the_docs_run(
     page: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = read(page).replace("[2000,200,200]", "[60,20,20]").replace("[2000,300,500]", "[60,10,10]")
-    command_lines = [command for command in printed(text) if is_tested_here(command)]
+    text = read(page)
+    for words, smaller in SMALLER_DATA.items():
+        text = text.replace(words, smaller)
+    command_lines = [without_ray(command) for command in printed(text) if is_tested_here(command)]
     if not any(command[0] == "train" and "model" in command for command in command_lines):
         fitted().save(folder / "model")
     if any("hf-model" in command for command in command_lines):
@@ -70,9 +75,54 @@ def test_the_commands_of_the_docs_run(
 
 
 def is_tested_here(command: list[str]) -> bool:
-    """tests/cli has the demo, tests/serve the server, tests/study Ray and published tables; sst2 is not at hand."""
-    elsewhere = command[0] in ("demo", "serve", "reproduce") or command[:2] == ["tune", "sst2"]
-    return not elsewhere and not any(word.startswith("ray") for word in command)
+    """tests/cli has the demo, tests/serve the server, tests/study the published tables."""
+    return command[0] not in ("demo", "serve", "reproduce")
+
+
+def without_ray(command: list[str]) -> list[str]:
+    """The same command in this process: tests/study and tests/cli have Ray, which may not be installed."""
+    if "--engine" not in command:
+        return command
+    at = command.index("--engine")
+    assert command[at + 1].startswith("ray")
+    return command[:at] + command[at + 2 :]
+
+
+EVERY_PAGE = [*(f"docs/{page}" for page in PAGES), "README", "CONTRIBUTING"]
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE)
+def test_every_command_of_a_page_has_options_that_exist(page: str) -> None:
+    """Also the commands that no test runs: the parser of the command line accepts them as printed."""
+    text = (ROOT / f"{page}.md").read_text(encoding="utf-8")
+    for command in printed(text):
+        parse(command)
+    for command in mentioned(text):
+        assert not unknown_options(command), command
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("audit model --date test.csv", "NoSuchOption"),
+        ("certify model/ --data test.csv --radius wide", "BadParameter"),
+        ("synonyms build", "MissingParameter"),
+    ],
+)
+def test_a_wrong_command_of_a_page_is_found(words: str, error: str) -> None:
+    with pytest.raises(BadParameter.__base__) as found:
+        parse(words.split())
+    assert type(found.value).__name__ == error
+    assert unknown_options(["audit", "--data", "test.csv", "--date=1"]) == {"--date"}
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE)
+def test_every_toml_block_of_a_page_is_valid(page: str) -> None:
+    """A block with requirements or verdicts must be a valid policy."""
+    for text in blocks((ROOT / f"{page}.md").read_text(encoding="utf-8"), "toml"):
+        values = tomllib.loads(text)
+        if {"require", "verdict"} & set(values):
+            assert parse_policy(text)
 
 
 def make_key(folder: Path) -> None:
@@ -81,6 +131,13 @@ def make_key(folder: Path) -> None:
     (folder / "signers").write_text(f"auditor@example.org {(folder / 'auditor.pub').read_text()}")
 
 
+SMALLER_DATA = {
+    "[2000,200,200]": "[60,20,20]",
+    "[2000,300,500]": "[60,10,10]",
+    " sst2 ": " planted-reviews:sizes=[60,10,10] ",
+    "--out /shared/ray": "--out runs/ray",
+}
+"""Text of the pages -> text of a command that runs here."""
 SMALLER_PYTHON = {
     "[2000,200,200]": "[60,20,20]",
     "[1000,100,50]": "[60,10,8]",

@@ -15,21 +15,19 @@ from printed_pages import ROOT
 
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 pytest.importorskip("latex2mathml", reason="the extra docs is not installed")
-HOOKS = ROOT / "docs" / "hooks"
-sys.path.insert(0, str(HOOKS))
-import api_pages  # noqa: E402
-import cli_pages  # noqa: E402
-import metric_pages  # noqa: E402
-import plot_svg  # noqa: E402
-import site_pages  # noqa: E402
-import steadygaze  # noqa: E402
-import technique_cards  # noqa: E402
-from markdown_text import paragraphs, table, with_links  # noqa: E402
-from steadygaze.audit.measures import MEASURES  # noqa: E402
-from steadygaze.cli import COMMANDS  # noqa: E402
-from steadygaze.core.settings import field_names  # noqa: E402
-from steadygaze.techniques import TECHNIQUES  # noqa: E402
-from technique_results import rows_of  # noqa: E402
+import api_pages
+import cli_pages
+import metric_pages
+import plot_svg
+import site_pages
+import steadygaze
+import technique_cards
+from markdown_text import paragraphs, table, with_links
+from steadygaze.audit.measures import MEASURES
+from steadygaze.cli import COMMANDS
+from steadygaze.core.settings import field_names
+from steadygaze.techniques import TECHNIQUES
+from technique_results import rows_of
 
 
 @cache

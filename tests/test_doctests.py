@@ -1,16 +1,20 @@
 """The examples in the docstrings are true, and every public name has a complete docstring."""
 
 import ast
+import dataclasses
 import doctest
 import importlib
 import inspect
+import itertools
 import pkgutil
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import api_pages
 import steadygaze
 
 pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_reader_in_module")
@@ -57,22 +61,56 @@ def test_every_public_name_has_an_example_that_runs(name):
     assert running or name in WITHOUT_EXAMPLE
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isfunction(public(name))])
+REFERENCE = api_pages.public_names() | api_pages.RETURNED
+"""Name -> path of every object of the API reference."""
+CLASSES = [name for name, path in REFERENCE.items() if inspect.isclass(pkgutil.resolve_name(path))]
+FUNCTIONS = [name for name in REFERENCE if name not in CLASSES]
+
+
+def test_the_reference_has_classes_and_functions():
+    assert {"audit", "load", "explain"} <= set(FUNCTIONS)
+    assert {"TextClassifier", "Report", "Explanation", "ModelAdapter"} <= set(CLASSES)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_parameter_of_a_public_function_is_described(name):
-    check_parameters(public(name))
+    check_parameters(pkgutil.resolve_name(REFERENCE[name]))
 
 
-@pytest.mark.parametrize("name", ["TextClassifier", "ImageClassifier"])
-def test_every_parameter_of_a_public_method_is_described(name):
-    methods = ast.parse(inspect.getsource(public(name))).body[0].body
-    names = [node.name for node in methods if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
-    assert {"fit", "predict", "explain", "save"} <= set(names)
-    for method in names:
-        check_parameters(getattr(public(name), method))
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_method_field_and_property_of_a_public_class_is_described(name):
+    """Also what a class inherits from the package; scikit-learn describes its own methods."""
+    reference = pkgutil.resolve_name(REFERENCE[name])
+    for owner in reference.__mro__:
+        if not owner.__module__.startswith("steadygaze."):
+            continue
+        for member, value in vars(owner).items():
+            if member.startswith("_"):
+                continue
+            if inspect.isfunction(value) or isinstance(value, classmethod | staticmethod):
+                check_parameters(getattr(reference, member))
+            elif isinstance(value, property | cached_property):
+                assert value.__doc__, f"{name}.{member}"
+    if dataclasses.is_dataclass(reference):
+        check_fields(reference)
+
+
+def check_fields(owner: type) -> None:
+    """Every field of a dataclass has a docstring below it."""
+    body = ast.parse(inspect.getsource(owner)).body[0].body
+    described = {
+        node.target.id
+        for node, following in itertools.pairwise(body)
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(following, ast.Expr)
+        and isinstance(following.value, ast.Constant)
+    }
+    assert {field.name for field in dataclasses.fields(owner) if not field.name.startswith("_")} <= described
 
 
 def check_parameters(function: Any) -> None:
     text = inspect.getdoc(function) or ""
+    assert text, function.__name__
     parameters = [p for p in inspect.signature(inspect.unwrap(function)).parameters if p not in ("self", "cls")]
     for parameter in parameters:
         assert f"\n{parameter} : " in text or f"\n**{parameter}\n" in text, f"{function.__name__}: {parameter}"

@@ -66,8 +66,7 @@ def test_outputs_are_prints_warnings_and_the_last_value(runner: Any) -> None:
         runner.run({"cells": [cell("code", "1 / 0")]}, "n")
 
 
-def test_a_notebook_becomes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
     shown = {"output_type": "display_data", "data": {"text/plain": ["2"], "text/html": ["<b>2\n", "\n</b>"]}}
     printed = {"output_type": "stream", "name": "stdout", "text": ["a  \n"]}
     cells = [cell("markdown", "# T\n\n[n](m.ipynb)"), cell("code", "1 + 1") | {"outputs": [printed, shown]}]

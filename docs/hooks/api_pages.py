@@ -7,7 +7,6 @@ from markdown_text import table
 from steadygaze import _CALLABLE_PACKAGES, _MODULES
 
 RETURNED = {
-    "Report": "steadygaze.results.report.Report",
     "Row": "steadygaze.results.row.Row",
     "Verdict": "steadygaze.results.row.Verdict",
     "Evaluation": "steadygaze.results.evaluation.Evaluation",
@@ -21,10 +20,15 @@ RETURNED = {
 """Classes of results, which no user constructs."""
 
 
-def pages(_: Path) -> dict[str, str]:
+def public_names() -> dict[str, str]:
+    """Public name -> path of the object."""
     names = {name: f"{module}.{name}" for name, module in _MODULES.items()}
     names |= {name: f"steadygaze.{name}.{name}.{name}" for name in _CALLABLE_PACKAGES}
-    public = {name: names[name] for name in steadygaze.__all__ if name in names}
+    return {name: names[name] for name in steadygaze.__all__ if name in names}
+
+
+def pages(_: Path) -> dict[str, str]:
+    public = public_names()
     return {
         "api/index.md": _index(public),
         **{f"api/{name}.md": _page(f"sg.{name}", path) for name, path in public.items()},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from steadygaze.images.image_explanation import ImageExplanation as ImageExplanation
     from steadygaze.images.image_inputs import load_images as load_images
     from steadygaze.results.explanation import Explanation as Explanation
+    from steadygaze.results.report import Report as Report
     from steadygaze.study.python_calls import compare as compare
     from steadygaze.study.python_calls import tune as tune
 
@@ -33,6 +34,7 @@ _MODULES = {  # public name -> its module
     "Explanation": "steadygaze.results.explanation",
     "ImageClassifier": "steadygaze.images.image_classifier",
     "ImageExplanation": "steadygaze.images.image_explanation",
+    "Report": "steadygaze.results.report",
     "SynonymGroups": "steadygaze.data.synonym_groups",
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
@@ -53,6 +55,7 @@ __all__ = [
     "Explanation",
     "ImageClassifier",
     "ImageExplanation",
+    "Report",
     "SynonymGroups",
     "TextClassifier",
     "UserError",

@@ -329,7 +329,7 @@ def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: 
     program = (
         "import sys\n"
         "for name in ('torch', 'transformers', 'accelerate', 'tokenizers', 'sklearn'): sys.modules[name] = None\n"
-        "from steadygaze.results.report import Report\n"
+        "from steadygaze import Report\n"
         "from steadygaze.results.policy import as_policy\n"
         "import steadygaze.audit.bundle\n"
         "report = Report.from_json('report.json')\n"

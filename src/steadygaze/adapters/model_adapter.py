@@ -61,8 +61,11 @@ class ModelAdapter:
     kind: str
     """Kind of the model, for reports."""
     model: Model
+    """The network, or the black box."""
     tokens: Tokens
+    """Tokenizer of single texts."""
     classes: Sequence[Label]
+    """The classes in the order of the probabilities, or the names of the outputs."""
     pair: bool | None
     """Whether it reads pairs; None: single texts and pairs, see `for_pairs`."""
     fingerprint: str
@@ -88,11 +91,33 @@ class ModelAdapter:
         return () if self.task == "classification" else tuple(self.classes)
 
     def training_overlap(self, inputs: Sequence[Any]) -> int | None:
-        """The number of training texts among these texts or pairs; None: unknown."""
+        """Count the training texts of the model among these texts.
+
+        Parameters
+        ----------
+        inputs : list of str or of (text, question)
+            Texts or pairs.
+
+        Returns
+        -------
+        int or None
+            None: unknown.
+        """
         return None if self.saved is None else self.saved.training_overlap(inputs)
 
     def output_position(self, target: Label | None) -> tuple[Label, int]:
-        """Name and position of an output; None: the only one."""
+        """Find an output of a multi-label or regression model.
+
+        Parameters
+        ----------
+        target : str or int, default=None
+            Name of the output; None: the only one.
+
+        Returns
+        -------
+        (str or int, int)
+            Name and position.
+        """
         names = list(map(str, self.classes))
         if target is None and len(names) == 1:
             return self.classes[0], 0
@@ -105,7 +130,22 @@ class ModelAdapter:
         return self.classes[names.index(str(target))], names.index(str(target))
 
     def for_output(self, target: Label | None = None, threshold: float = 0.0, scale: float = 1.0) -> "ModelAdapter":
-        """One output of a multi-label or regression model, as a model of two classes; the second is the output."""
+        """One output of a multi-label or regression model, as a model of two classes.
+
+        Parameters
+        ----------
+        target : str or int, default=None
+            Name of the output; None: the only one.
+        threshold : float, default=0.0
+            Value of a regression model that divides the two classes.
+        scale : float, default=1.0
+            Difference of values that counts as one logit.
+
+        Returns
+        -------
+        ModelAdapter
+            The second class is the output.  A classifier is returned unchanged.
+        """
         if self.task == "classification":
             return self
         name, index = self.output_position(target)
@@ -145,16 +185,37 @@ class ModelAdapter:
 
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
-        """(N,C), columns in the order of `classes_`.  X: texts or pairs, as for `TextClassifier`.
+        """Predict probabilities.
 
-        Rows of a multi-label model do not sum to 1.
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `TextClassifier`.
+        batch_size : int, default=128
+            Texts per batch.
+
+        Returns
+        -------
+        array of shape (N,C)
+            Columns in the order of `classes_`.  Rows of a multi-label model do not sum to 1.
         """
         if self.task == "regression":
             raise UserError(f"{self.name} is a regression model without probabilities: use predict")
         return self._predict(X, batch_size, stacklevel=4)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(N,) classes; (N,K) booleans of a multi-label model; (N,) numbers of a regression model, (N,K) for K > 1."""
+        """Predict labels or values.
+
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `TextClassifier`.
+
+        Returns
+        -------
+        array
+            (N,) classes; (N,K) booleans of a multi-label model; (N,) numbers of a regression model, (N,K) for K > 1.
+        """
         values = self._predict(X, inference.BATCH, stacklevel=3)
         if self.task == "regression":
             return values[:, 0] if len(self.classes) == 1 else values
@@ -168,7 +229,20 @@ class ModelAdapter:
         return values
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy; R² of a regression model; share of texts with exactly the right labels of a multi-label model."""
+        """Measure the correctness of the predictions.
+
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `TextClassifier`.
+        y : list
+            Labels; lists of labels for a multi-label model; numbers for a regression model.
+
+        Returns
+        -------
+        float
+            Accuracy; R² of a regression model; share of texts with exactly the right labels of a multi-label model.
+        """
         predicted, labels = self.predict(X), list_labels(y, self.outputs)
         check_label_count(len(predicted), len(labels))
         if self.task == "classification":
@@ -193,9 +267,31 @@ class ModelAdapter:
         seed: int = 0,
         batch_size: int = inference.BATCH,
     ) -> Any:
-        """Explain predictions: an Explanation for one text, a list for a list.
+        """Explain predictions.
 
-        Parameters as for `steadygaze.explain`.
+        Parameters
+        ----------
+        X : str, list of str, or list of (text, question)
+            One text, or a list, NumPy array or column of texts.
+        explainer : str, Explainer, Captum method or fitted explainer, default=None
+            None: the rationale or the attention of the model, or leave-one-out for a model without both.
+        target : str or int, default=None
+            The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
+        granularity : str, default="word"
+            "word", or "piece" for the subwords of a transformer.
+        output : str, default="probability"
+            Explain the "probability" or the "logit" of the class.
+        settings : dict, default=None
+            Settings of the explainer, by name: {"samples": 500}.
+        seed : int, default=0
+            Random seed of the explainer.
+        batch_size : int, default=128
+            Texts per batch.
+
+        Returns
+        -------
+        Explanation or list of Explanation
+            A list for a list.
         """
         explain = self.explain_function(explainer, target, granularity, output=output, settings=settings, seed=seed)
         is_single = is_single_text(X)
@@ -214,7 +310,28 @@ class ModelAdapter:
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> "Callable[[Any, int], list[Explanation]]":
-        """A function that explains a list of texts or pairs with a batch size; the options are checked here."""
+        """Check the options of `explain` before there are texts.
+
+        Parameters
+        ----------
+        explainer : str, Explainer, Captum method or fitted explainer, default=None
+            None: the rationale or the attention of the model, or leave-one-out for a model without both.
+        target : str or int, default=None
+            The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
+        granularity : str, default="word"
+            "word", or "piece" for the subwords of a transformer.
+        output : str, default="probability"
+            Explain the "probability" or the "logit" of the class.
+        settings : dict, default=None
+            Settings of the explainer, by name: {"samples": 500}.
+        seed : int, default=0
+            Random seed of the explainer.
+
+        Returns
+        -------
+        function
+            Explains a list of texts or pairs, with a batch size.
+        """
         from steadygaze.estimator.explain_texts import explain_request, explain_texts
         from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
 
@@ -256,7 +373,20 @@ class ModelAdapter:
         return explain
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
-        """Probabilities or values (N,C), and the coverage of the texts by the vocabulary."""
+        """Predict probabilities or values, and measure the coverage of the texts by the vocabulary.
+
+        Parameters
+        ----------
+        X : list of str, array or column
+            Texts or pairs, as for `TextClassifier`.
+        batch_size : int
+            Texts per batch.
+
+        Returns
+        -------
+        (array of shape (N,C), Coverage)
+            Probabilities or values, and the coverage.
+        """
         texts, questions, sentences = read_inputs(X)
         adapter = self.for_pairs(questions is not None)
         data = adapter.data(adapter.tokens.place(texts), questions, sentences)
@@ -268,7 +398,18 @@ class ModelAdapter:
         return logits.numpy(), coverage(adapter.tokens, data.text)
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
-        """This adapter, for single texts or for pairs."""
+        """This adapter, for single texts or for pairs.
+
+        Parameters
+        ----------
+        pair : bool
+            Whether the inputs are pairs.  A model that cannot read them is refused.
+
+        Returns
+        -------
+        ModelAdapter
+            An adapter of the same model.
+        """
         if self.pair is None:
             return replace(self, pair=pair, tokens=self.pairs if pair and self.pairs is not None else self.tokens)
         if self.pair != pair:
@@ -276,7 +417,18 @@ class ModelAdapter:
         return self
 
     def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
-        """This adapter with renamed classes; None: unchanged."""
+        """This adapter with renamed classes.
+
+        Parameters
+        ----------
+        classes : list of str or int, or None
+            One name per class, in the order of the probabilities; None: unchanged.
+
+        Returns
+        -------
+        ModelAdapter
+            An adapter of the same model.
+        """
         names = check_labels(
             self.classes if classes is None else classes, minimum_classes=1, location="classes[{}]".format
         )
@@ -298,14 +450,36 @@ class ModelAdapter:
         return replace(self, classes=names, facts=facts)
 
     def label_codes(self, labels: Sequence[Label]) -> list[int]:
-        """The position of each label among the classes, see `positions`."""
+        """Find the positions of labels among the classes.
+
+        Parameters
+        ----------
+        labels : list of str or int
+            Labels of the data.
+
+        Returns
+        -------
+        list of int
+            One position per label, see `positions`.
+        """
         codes = positions(check_labels(labels, minimum_classes=1), self.classes)
         if isinstance(codes, UnmatchedLabel):
             raise unmatched_label(codes.label, labels, self.classes, self.name)
         return codes
 
     def is_comparable(self, other: "ModelAdapter") -> bool:
-        """Whether the two may differ only in their seed: same classes, vocabulary and synonym groups."""
+        """Whether two models may differ only in their seed.
+
+        Parameters
+        ----------
+        other : ModelAdapter
+            Another model.
+
+        Returns
+        -------
+        bool
+            True for the same classes, vocabulary and synonym groups.
+        """
         black_boxes = not self.fingerprint and not other.fingerprint  # black boxes have no vocabulary
         same_vocabulary = black_boxes or other.tokens.vocabulary == self.tokens.vocabulary
         same_groups = getattr(self.tokens, "synonym_groups", None) == getattr(other.tokens, "synonym_groups", None)
@@ -314,7 +488,19 @@ class ModelAdapter:
     def data(self, placed: TokenizedTexts, questions: Sequence[str] | None, sentences: Sentences | None = None) -> Data:
         """Encode texts for this model; all subwords of a word are one unit.
 
-        `sentences`: given sentences, for a model that selects them.
+        Parameters
+        ----------
+        placed : TokenizedTexts
+            The tokenized texts.
+        questions : list of str or None
+            Questions of pairs; None: single texts.
+        sentences : list of spans, default=None
+            Given sentences, for a model that selects them.
+
+        Returns
+        -------
+        Data
+            The encoded texts.
         """
         tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
         units = sentences if selects(self.model) else None

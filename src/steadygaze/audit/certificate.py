@@ -98,6 +98,7 @@ class Certificates(Sequence[Certificate]):
     """One Certificate per text, in the order of the texts."""
 
     rows: tuple[Certificate, ...]
+    """The certificates."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,12 +121,29 @@ class Certificates(Sequence[Certificate]):
         return labels.pop() if len(labels) == 1 and len(self) > 1 else None
 
     def least_certain(self, count: int = LEAST) -> list[Certificate]:
-        """The texts with the smallest certified radius; none if the decoder is not linear."""
+        """The texts with the smallest certified radius.
+
+        Parameters
+        ----------
+        count : int, default=5
+            Number of texts.
+
+        Returns
+        -------
+        list of Certificate
+            In ascending order; empty if the decoder is not linear.
+        """
         rows = [row for row in self.rows if row.radius is not None and row.radius < math.inf]
         return heapq.nsmallest(count, rows, key=lambda row: row.radius or 0.0)
 
     def summary(self) -> dict[str, Any]:
-        """Counts, shares and means over all texts; None: not defined."""
+        """Counts, shares and means over all texts.
+
+        Returns
+        -------
+        dict
+            Name -> number; None: not defined.
+        """
         return {
             "texts": len(self),
             "only_label": self.only_label,
@@ -142,17 +160,37 @@ class Certificates(Sequence[Certificate]):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The scope, the summary and every row, for JSON."""
+        """The certificates as values for JSON.
+
+        Returns
+        -------
+        dict
+            The scope, the summary and every row.
+        """
         summary = {name: _plain(value) for name, value in self.summary().items()}
         return {**GENERATOR, "sentence": SCOPE, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
 
     def to_json(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write `to_dict` to a file; `replace` allows a file that steadygaze did not write."""
+        """Write `to_dict` to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        replace : bool, default=False
+            Overwrite a file that steadygaze did not write.
+        """
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
         write_output(path, text + "\n", replace)
 
     def lines(self) -> list[tuple[str, str]]:
-        """The summary as pairs of a description and a value."""
+        """The summary for a terminal.
+
+        Returns
+        -------
+        list of (str, str)
+            Description and value.
+        """
         summary = self.summary()
         if not self.rows:
             return [("texts", "0")]
@@ -178,7 +216,13 @@ class Certificates(Sequence[Certificate]):
         return [("texts whose label cannot change " + ball, certified_share), *lines]
 
     def warnings(self) -> list[str]:
-        """Warnings that limit the meaning of the numbers."""
+        """Warnings that limit the meaning of the numbers.
+
+        Returns
+        -------
+        list of str
+            One sentence each.
+        """
         if self.only_label is None:
             return []
         label = repr(self.only_label)[:80]

@@ -30,6 +30,7 @@ class Corpus:
     """Texts for training or evaluation."""
 
     name: str
+    """Name of the corpus or of the file."""
     splits: dict[str, list[Example]]
     """"train", "validation", "test", if they exist; a file is all "train"."""
     dropped: dict[str, int] = field(default_factory=dict)
@@ -73,7 +74,18 @@ class Corpus:
         return self.splits["train"]
 
     def choose(self, split: str | None = None) -> str:
-        """The split to evaluate on: the named one, else test, else the only one."""
+        """The name of the split to evaluate on.
+
+        Parameters
+        ----------
+        split : str, default=None
+            A split; None: test, or the only split.
+
+        Returns
+        -------
+        str
+            A key of `splits`.
+        """
         name = split or ("test" if "test" in self.splits or len(self.splits) > 1 else next(iter(self.splits)))
         if name not in self.splits:
             raise UserError(f"{self.name} has no split {name!r}, only {', '.join(self.splits)}: name one with --split")

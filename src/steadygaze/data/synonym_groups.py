@@ -96,9 +96,17 @@ class SynonymGroups:
         return TypoIndex(self.spellings)
 
     def representative(self, word: str) -> str:
-        """The representative of the word's group in lower case; the word itself if it is in no group.
+        """The representative of a word's group.
 
-        With `spellings`, an unknown word counts as the word that it is a typo of.
+        Parameters
+        ----------
+        word : str
+            A word in upper or lower case.  With `spellings`, an unknown word counts as the word that it is a typo of.
+
+        Returns
+        -------
+        str
+            The representative in lower case; the word itself if it is in no group.
         """
         folded = fold_word(word)
         if folded is None:
@@ -109,7 +117,18 @@ class SynonymGroups:
         return word if name is None else name
 
     def members(self, word: str) -> tuple[str, ...]:
-        """The words of the word's group, the representative first; only the word itself if it is in no group."""
+        """The words of a word's group.
+
+        Parameters
+        ----------
+        word : str
+            A word in upper or lower case.
+
+        Returns
+        -------
+        tuple of str
+            The representative first; only the word itself if it is in no group.
+        """
         return self._members.get(self.representative(word), (word,))
 
     @property
@@ -124,13 +143,33 @@ class SynonymGroups:
         return f"{len(self.groups):,} groups of {len(self.representatives):,} words{typos}, SHA-256 {self.digest}"
 
     def to_json(self) -> str:
+        """The groups as JSON, one group per line.
+
+        Returns
+        -------
+        str
+            The contents of a file of groups.
+        """
         rows = ",\n".join(f"  {json.dumps(group, ensure_ascii=False)}" for group in self.groups)
         spellings = f', "spellings": {json.dumps(self.spellings, ensure_ascii=False)}' if self.spellings else ""
         return f'{{"format": "{FORMAT}", "groups": [\n{rows}\n]{spellings}}}\n'
 
     @staticmethod
     def from_json(text: str | bytes, name: object = "synonym groups") -> "SynonymGroups":
-        """Groups of a JSON text; errors name the file `name`."""
+        """Read groups from JSON.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The result of `to_json`.
+        name : object, default="synonym groups"
+            Name of the file, for error messages.
+
+        Returns
+        -------
+        SynonymGroups
+            The groups.
+        """
         values = parse_json(text, name)
         groups: Any = values.get("groups") if isinstance(values, dict) and values.get("format") == FORMAT else None
         spellings: Any = values.get("spellings", []) if isinstance(values, dict) else None

@@ -66,15 +66,43 @@ class SavedExplainer(ABC):
 
     @abstractmethod
     def explain(self, inputs: Any, /) -> Any:
-        """Explain each input."""
+        """Explain the predictions of the black box.
+
+        Parameters
+        ----------
+        inputs : list of str or array of images
+            Texts or images.
+
+        Returns
+        -------
+        list of Explanation or of ImageExplanation
+            One per input.
+        """
 
     @abstractmethod
     def measure(self, inputs: Any, /) -> list[Row]:
-        """Measures of the selections of these inputs."""
+        """Measure the selections of inputs.
+
+        Parameters
+        ----------
+        inputs : list of str or array of images
+            Texts or images.
+
+        Returns
+        -------
+        list of Row
+            Post-hoc accuracy, fidelity, accuracy of the independent reader, and others.
+        """
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """The part of config.json that depends on the kind of inputs."""
+        """The part of config.json that depends on the kind of inputs.
+
+        Returns
+        -------
+        dict
+            Values for JSON.
+        """
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -87,7 +115,13 @@ class SavedExplainer(ABC):
         return leakage_warnings(self.rows)
 
     def check_model(self, model: ExplainedModel) -> None:
-        """Refuse a black box that this explainer was not fitted to."""
+        """Refuse a black box that this explainer was not fitted to.
+
+        Parameters
+        ----------
+        model : ModelAdapter or ImageClassifier
+            The model.  A UserError names the difference.
+        """
         if model.fingerprint != self.black_box.fingerprint or len(model.classes) != len(self.black_box.classes):
             raise UserError(
                 f"{self.name} was fitted to another model than {model.name}, or to other weights of it: "
@@ -95,7 +129,22 @@ class SavedExplainer(ABC):
             )
 
     def to_rows(self, measures: dict[str, Tensor], data: str, **settings: str | int) -> list[Row]:
-        """Rows from one number per input, by measure; `data`: a digest of the inputs."""
+        """Make rows of measured numbers.
+
+        Parameters
+        ----------
+        measures : dict of str to tensor
+            Measure -> one number per input.
+        data : str
+            Digest of the inputs.
+        **settings
+            Further settings of the rows.
+
+        Returns
+        -------
+        list of Row
+            Means with intervals.
+        """
         fit = {**row_settings(self.learned.config, self.facts), "black-box": self.black_box.name}
         values = {name: numbers.tolist() for name, numbers in measures.items()}
         return selection_rows(
@@ -107,7 +156,13 @@ class SavedExplainer(ABC):
 
     @validated(path=arguments.path)
     def save(self, path: str | Path) -> None:
-        """Write a folder, without the black box; an existing explainer is replaced, anything else is refused."""
+        """Write the explainer to a folder, without the black box.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.  An existing explainer is replaced; any other existing path is refused.
+        """
         folder = Path(path)
         check_explainer_folder(folder)
         config = {

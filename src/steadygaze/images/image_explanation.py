@@ -143,7 +143,18 @@ class ImageExplanation:
 
     @arguments.validated(k=arguments.optional(arguments.integer(0)))
     def top(self, k: int | None = None) -> list[tuple[tuple[int, int], float]]:
-        """The k top-weighted patches: (row, column) of the upper left pixel, and weight."""
+        """The k top-weighted patches.
+
+        Parameters
+        ----------
+        k : int, default=None
+            Number of patches; None: the selected patches.
+
+        Returns
+        -------
+        list of ((int, int), float)
+            (row, column) of the upper left pixel, and weight, in descending order.
+        """
         patches = []
         for index in self._top_k(self.k if k is None else k):
             row, column = divmod(int(index), self.weights.shape[1])
@@ -151,7 +162,13 @@ class ImageExplanation:
         return patches
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: lists, strings and numbers."""
+        """The explanation as values for JSON.
+
+        Returns
+        -------
+        dict
+            Lists, strings and numbers, ready for JSON.
+        """
         return {
             "image": self.image.tolist(),
             "weights": self.weights.tolist(),
@@ -165,7 +182,22 @@ class ImageExplanation:
         }
 
     def to_png(self, path: str | Path | None = None, original: bool = True, *, replace: bool = False) -> bytes:
-        """Draw the overlay, with the image on its left if `original`; write it to `path` if set."""
+        """Draw the selected patches.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to write; None: write nothing.
+        original : bool, default=True
+            Draw the image on the left of the overlay.
+        replace : bool, default=False
+            Overwrite a file that steadygaze did not write.
+
+        Returns
+        -------
+        bytes
+            Contents of a PNG file.
+        """
         data = png((side_by_side_images if original else overlay)(self._unit(), self.mask))
         if path is not None:
             target = arguments.path("path", path)

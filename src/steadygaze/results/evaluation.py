@@ -103,7 +103,9 @@ class Evaluation(JsonResult):
     """Predictions of a model against labels, as returned by `steadygaze.evaluate`."""
 
     model: str
+    """Name of the model."""
     classes: tuple[Label, ...]
+    """The classes, in the order of the probabilities; empty for a regression model."""
     rows: tuple[Row, ...]
     """Accuracy, macro-F1 and expected calibration error; MAE, R² and correlation of a regression model."""
     confusion: tuple[tuple[int, ...], ...]
@@ -140,6 +142,7 @@ class Evaluation(JsonResult):
 
     @property
     def per_class(self) -> tuple[ClassScores, ...]:
+        """Precision, recall, F1 and number of texts of each class."""
         counts = np.array(self.confusion, dtype=np.float64).reshape(len(self.classes), len(self.classes))
         hits, labeled, predicted = np.diag(counts), counts.sum(1), counts.sum(0)
         with np.errstate(invalid="ignore"):  # NaN for a class without texts or predictions
@@ -148,7 +151,13 @@ class Evaluation(JsonResult):
         return tuple(ClassScores(*values) for values in scores)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The evaluation as values for JSON.
+
+        Returns
+        -------
+        dict
+            Lists, strings and numbers, ready for JSON.
+        """
         return {
             **GENERATOR,
             "model": self.model,
@@ -162,12 +171,19 @@ class Evaluation(JsonResult):
         }
 
     def to_pandas(self, table: Literal["classes", "reliability"] = "classes") -> "DataFrame":
-        """One row per class: label, precision, recall, f1 and n.
+        """The scores of the classes, or the reliability diagram, as a table.
 
-        A regression model has no classes: one row per score, with measure, value, low, high and n.
+        Parameters
+        ----------
+        table : str, default="classes"
+            "classes" or "reliability".
 
-        `table="reliability"`: one row per bin of the reliability diagram, with low, high, n, confidence, accuracy,
-        accuracy_low and accuracy_high.
+        Returns
+        -------
+        pandas.DataFrame
+            One row per class: label, precision, recall, f1 and n.  One row per bin of the reliability diagram: low,
+            high, n, confidence, accuracy, accuracy_low and accuracy_high.  A regression model has no classes: one row
+            per score.
         """
         if table not in TABLES:
             raise unknown("table", table, TABLES)

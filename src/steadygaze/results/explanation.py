@@ -147,11 +147,33 @@ class Explanation:
 
     @validated(k=optional(integer(0)))
     def top(self, k: int | None = None) -> list[tuple[str, float]]:
-        """The top-k tokens by absolute weight; ties keep the order of the text.  None: all selected tokens, or 5."""
+        """The top-k tokens by absolute weight.
+
+        Parameters
+        ----------
+        k : int, default=None
+            Number of tokens; None: all selected tokens, or 5 if the explainer selects none.
+
+        Returns
+        -------
+        list of (str, float)
+            Tokens and weights in descending order; ties keep the order of the text.
+        """
         return [(self.tokens[i], self.weights[i]) for i in self.top_indices(k)]
 
     def top_indices(self, k: int | None = None) -> list[int]:
-        """Positions of these tokens, by decreasing absolute weight."""
+        """The positions of the top-k tokens by absolute weight.
+
+        Parameters
+        ----------
+        k : int, default=None
+            Number of tokens; None: all selected tokens, or 5 if the explainer selects none.
+
+        Returns
+        -------
+        list of int
+            Positions in `tokens`, in the order of `top`.
+        """
         default = sum(map(bool, self.weights)) if self.selected else TOP_WORDS
         return heapq.nlargest(default if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
 
@@ -177,7 +199,13 @@ class Explanation:
         return "share of the attention" if self.explainer == "attention" else name
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: lists, strings and numbers."""
+        """The explanation as values for JSON.
+
+        Returns
+        -------
+        dict
+            Lists, strings and numbers, ready for JSON.
+        """
         return {
             "text": self.text,
             "question": self.question,
@@ -204,13 +232,25 @@ class Explanation:
         }
 
     def to_json(self) -> bytes:
-        """The same as one line of JSON, ten times as fast as `json`."""
+        """The explanation as one line of JSON, ten times as fast as the module json.
+
+        Returns
+        -------
+        bytes
+            The values of `to_dict`.
+        """
         import orjson
 
         return orjson.dumps(self, option=orjson.OPT_NON_STR_KEYS)
 
     def to_pandas(self) -> "DataFrame":
-        """One row per token: token, start, end, weight; low and high where there are bounds."""
+        """The tokens as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per token: token, start, end, weight; low and high if there are bounds.
+        """
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
         table = data_frame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
         if self.bounds is None:
@@ -218,7 +258,20 @@ class Explanation:
         return table.assign(low=[low for low, _ in self.bounds], high=[high for _, high in self.bounds])
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return one HTML page without scripts or external files; write it to `path` if given."""
+        """Make one HTML page without scripts or external files.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to write; None: write nothing.
+        replace : bool, default=False
+            Overwrite a file that steadygaze did not write.
+
+        Returns
+        -------
+        str
+            The page.
+        """
         title = shorten(f"{self.label}: {self.text}", 60, placeholder="…")
         html = page(title, self._repr_html_())
         if path is not None:

@@ -40,11 +40,26 @@ CORRECTNESS = ("accuracy", "macro-f1")
 
 @dataclass(frozen=True, repr=False)
 class Report(SavedResult):
+    """The results of an audit, as returned by `steadygaze.audit`.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> report = sg.audit(cheerful, ["a good film", "a dull one"], ["yes", "no"], classes=["no", "yes"])
+    >>> restored = sg.Report.from_dict(report.to_dict())
+    >>> restored.find("accuracy").value, restored.failing(["accuracy>=0.9"])
+    (1.0, [])
+    """
+
     renderer: ClassVar[str] = "steadygaze.report.audit_page:render"
 
     title: str
+    """Title of the page."""
     rows: tuple[Row, ...]
+    """The scores."""
     verdicts: tuple[Verdict, ...] = ()
+    """The answers about the explanations, one per property."""
     shifts: tuple[Shift, ...] = ()
     """The largest shift of each perturbation first."""
     plots: Mapping[str, Sequence[Mapping[str, str | int | float | None]]] = field(default_factory=dict)
@@ -77,12 +92,38 @@ class Report(SavedResult):
 
     @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find(self, measure: str, explainer: str | None = None) -> Row | None:
-        """The row of a measure, for the audited explainer or another one."""
+        """Find the row of a measure.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the measure, such as "jensen-shannon/noise".
+        explainer : str, default=None
+            Name of an explainer; None: the explainer that the verdicts rate.
+
+        Returns
+        -------
+        Row or None
+            The first of `find_all`; None: the report has no such row.
+        """
         return next(iter(self.find_all(measure, explainer)), None)
 
     @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find_all(self, measure: str, explainer: str | None = None) -> list[Row]:
-        """All rows of a measure.  Rows without an explainer apply to every explainer."""
+        """Find all rows of a measure.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the measure, such as "jensen-shannon/noise".
+        explainer : str, default=None
+            Name of an explainer; None: the explainer that the verdicts rate.
+
+        Returns
+        -------
+        list of Row
+            Rows of the explainer.  Rows without an explainer apply to every explainer.
+        """
         name = explainer or self.facts.get("explanation")
         rows = [row for row in self.rows if row.measure == measure]
         if name is None:
@@ -97,21 +138,66 @@ class Report(SavedResult):
         return [row for row in self.rows if row.n and (row.measure in CORRECTNESS or row.signature in signatures)]
 
     def meaning(self, measure: str) -> Fact | None:
+        """The description of a measure.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the measure, such as "jensen-shannon/noise".
+
+        Returns
+        -------
+        Fact or None
+            Sentence, range, better direction and citation; None: unknown measure.
+        """
         return self.measures.get(measure) or self.measures.get(MeasureKey.parse(measure).measure)
 
     def better(self, measure: str) -> Better:
-        """The better direction, from the thresholds of a verdict or else from the measure."""
+        """The better direction of a measure, from the thresholds of a verdict or else from the measure.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the measure, such as "jensen-shannon/noise".
+
+        Returns
+        -------
+        str
+            "lower", "higher" or "neither".
+        """
         for good, bad in (v.thresholds[measure] for v in self.verdicts if measure in v.thresholds):
             return "lower" if good <= bad else "higher"
         fact = self.meaning(measure)
         return "neither" if fact is None else fact.direction
 
     def failing(self, policy: "Policy | str | Path | Sequence[str]") -> "list[Failure]":
-        """Unmet requirements of a Policy, a TOML file, or a list such as ["accuracy>=0.9"]."""
+        """Compare the report with a policy.
+
+        Parameters
+        ----------
+        policy : Policy, str, Path or list of str
+            A policy, a TOML file, or requirements such as ["accuracy>=0.9"].
+
+        Returns
+        -------
+        list of Failure
+            Unmet requirements; `str` makes a sentence of each.
+        """
         return unmet_requirements(self, as_policy(policy))
 
     def with_gate(self, policy: "Policy") -> "Report":
-        """Return the report with the result of a policy."""
+        """Add the result of a policy to the report.
+
+        Parameters
+        ----------
+        policy : Policy
+            The requirements.
+
+        Returns
+        -------
+        Report
+            A copy with `gate`.
+        """
         required = [str(rule) for rule in policy.requirements]
         required += [f"{rule.name}: {' or '.join(rule.answers)}" for rule in policy.verdicts]
         failures = self.failing(policy)
@@ -119,7 +205,13 @@ class Report(SavedResult):
         return replace(self, gate=Gate(tuple(required), unmet, tuple(map(str, failures))))
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The report as values for JSON.
+
+        Returns
+        -------
+        dict
+            Lists, strings and numbers, ready for JSON.
+        """
         return {
             **GENERATOR,
             "schema": SCHEMA,
@@ -148,7 +240,13 @@ class Report(SavedResult):
         }
 
     def to_pandas(self) -> "DataFrame":
-        """One row per score: measure, value, low, high, n, explainer, note and signature."""
+        """The scores as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per score: measure, value, low, high, n, explainer, note and signature.
+        """
         return data_frame(
             [
                 {
@@ -163,12 +261,34 @@ class Report(SavedResult):
 
     @classmethod
     def from_dict(cls, values: Any) -> "Report":
-        """Restore a report from the result of `to_dict`.  No code in it is run."""
+        """Restore a report.  No code in it is run.
+
+        Parameters
+        ----------
+        values : dict
+            The result of `to_dict`.
+
+        Returns
+        -------
+        Report
+            The report.
+        """
         return read_report(cls, values)
 
     @classmethod
     def from_json(cls, path: str | Path) -> "Report":
-        """Read a file of `to_json`."""
+        """Read a report from a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file of `to_json`, such as report.json of an audit bundle.
+
+        Returns
+        -------
+        Report
+            The report.
+        """
         return read_report_file(cls, Path(path))
 
     def __str__(self) -> str:

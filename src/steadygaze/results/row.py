@@ -76,7 +76,9 @@ class Row:
     """One score."""
 
     measure: str
+    """Name of the measure, with its probe after a slash."""
     value: float
+    """The score; NaN: not applicable."""
     n: int
     """Number of examples."""
     interval: tuple[float, float] | None = None
@@ -84,6 +86,7 @@ class Row:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     """Settings of the score: corpus, split, seed, version …"""
     note: str = ""
+    """A remark about the score, such as the reason why it is not applicable."""
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal.  Rows without a value can be equal: NaN counts as equal to NaN.
@@ -100,6 +103,7 @@ class Row:
 
     @property
     def key(self) -> MeasureKey:
+        """The measure and the probe of `measure`."""
         return MeasureKey.parse(self.measure)
 
     @property
@@ -117,11 +121,24 @@ class Row:
         return f"{self.signature} = {self.value:.3f}{bounds}"
 
     def columns(self) -> dict[str, Any]:
-        """The score for a table: measure, value, low, high and n."""
+        """The score for a table.
+
+        Returns
+        -------
+        dict
+            measure, value, low, high and n.
+        """
         low, high = self.interval or (None, None)
         return {"measure": self.measure, "value": self.value, "low": low, "high": high, "n": self.n}
 
     def to_dict(self) -> dict[str, Any]:
+        """The score as values for JSON, with its signature.
+
+        Returns
+        -------
+        dict
+            NaN is None, and infinity a string.
+        """
         values = {**asdict(self), "value": plain(self.value), "signature": self.signature}
         values["interval"] = None if self.interval is None else [plain(end) for end in self.interval]
         values["settings"] = {key: _word(value) for key, value in self.settings.items()}
@@ -129,7 +146,18 @@ class Row:
 
     @classmethod
     def from_dict(cls, values: Any) -> "Row":
-        """Restore a row from the result of `to_dict`; refuse a wrong signature."""
+        """Restore a row.
+
+        Parameters
+        ----------
+        values : dict
+            The result of `to_dict`.  A wrong signature is refused.
+
+        Returns
+        -------
+        Row
+            The score.
+        """
         if not isinstance(values, Mapping) or not isinstance(values.get("measure"), str):
             raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
         name = f"row {values['measure']!r:.80}"
@@ -172,7 +200,9 @@ class Verdict:
     title: str
     """The property: Stability, Faithfulness …"""
     answer: Answer
+    """yes, no, undecided or not measured."""
     why: str
+    """The reason, in a sentence."""
     rows: tuple[str, ...] = ()
     """Signatures of the rows that it uses."""
     key: str = ""
@@ -240,10 +270,29 @@ class JsonResult(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The result as values for JSON.
+
+        Returns
+        -------
+        dict
+            Lists, strings and numbers, ready for JSON.
+        """
 
     def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return the result as JSON; write it to `path` if given."""
+        """The result as JSON.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to write; None: write nothing.
+        replace : bool, default=False
+            Overwrite a file that steadygaze did not write.
+
+        Returns
+        -------
+        str
+            The values of `to_dict`.
+        """
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         if path is not None:
             write_output(path, text, replace)
@@ -257,7 +306,20 @@ class SavedResult(JsonResult):
     """module:function that renders the page."""
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return one HTML page without scripts or external files; write it to `path` if given."""
+        """Make one HTML page without scripts or external files.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to write; None: write nothing.
+        replace : bool, default=False
+            Overwrite a file that steadygaze did not write.
+
+        Returns
+        -------
+        str
+            The page.
+        """
         file = None if path is None else arguments.path("path", path)
         html: str = resolve_name(self.renderer)(self)
         if file is not None:

@@ -90,7 +90,9 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     """One SubstitutionCertificate per text, in the order of the texts."""
 
     rows: tuple[SubstitutionCertificate, ...]
+    """The certificates."""
     config: SubstitutionConfig
+    """The settings."""
     table_pairs: int
     """Pairs of a word and a synonym in the table."""
     excluded_pairs: int
@@ -148,6 +150,11 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
 
         A certificate is vacuous if it holds for any model: of texts without a word that has an alternative, and of the
         top-k words of texts with at most k words.  Shares `_not_vacuous` are over the other texts.
+
+        Returns
+        -------
+        dict
+            Name -> number; None: not defined.
         """
         methods = Counter(row.method for row in self.rows)
         alternatives = sum(row.alternatives for row in self.rows)
@@ -181,12 +188,29 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         }
 
     def uncovered_words(self, count: int = LISTED) -> list[tuple[str, int]]:
-        """The words that most texts have and groups do not cover, with their number of texts."""
+        """The most frequent words with alternatives that synonym groups do not cover.
+
+        Parameters
+        ----------
+        count : int, default=8
+            Number of words.
+
+        Returns
+        -------
+        list of (str, int)
+            Word and number of its texts, in descending order.
+        """
         words = Counter(word for row in self.rows for word in dict.fromkeys(map(str.lower, row.uncovered)))
         return words.most_common(count)
 
     def to_dict(self) -> dict[str, Any]:
-        """The scope, the settings, the summary and every row, for JSON."""
+        """The certificates as values for JSON.
+
+        Returns
+        -------
+        dict
+            The scope, the settings, the summary and every row.
+        """
         rows = [asdict(row) for row in self.rows]
         return {
             **GENERATOR,
@@ -197,11 +221,23 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         }
 
     def to_pandas(self) -> "DataFrame":
-        """One row per text."""
+        """The certificates as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per text.
+        """
         return data_frame([asdict(row) for row in self.rows])
 
     def lines(self) -> list[tuple[str, str]]:
-        """The summary as pairs of a description and a value."""
+        """The summary for a terminal.
+
+        Returns
+        -------
+        list of (str, str)
+            Description and value.
+        """
         summary, total = self.summary(), len(self)
         if not total:
             return [("texts", "0")]
@@ -252,7 +288,13 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     __repr__ = __str__
 
     def confidence_note(self) -> str:
-        """The meaning of the confidence level."""
+        """The meaning of the confidence level.
+
+        Returns
+        -------
+        str
+            One or two sentences.
+        """
         level = percent(self.config.confidence, 1)
         note = f"Claims about the smoothed model hold for each text with a confidence of {level}; others always."
         undecided = sum(row.method == "sampling" and not row.certified for row in self.rows)

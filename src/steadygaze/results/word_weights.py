@@ -78,6 +78,7 @@ class WordWeights(SavedResult):
     renderer: ClassVar[str] = "steadygaze.results.word_weights:render"
 
     model: str
+    """Name of the model."""
     weights: tuple[WordWeight, ...]
     """By explainer and class, the largest absolute share first."""
     texts: Mapping[Label, int]
@@ -88,6 +89,7 @@ class WordWeights(SavedResult):
 
     @property
     def explainers(self) -> list[str]:
+        """Names of the explainers."""
         return list(dict.fromkeys(weight.explainer for weight in self.weights))
 
     @property
@@ -96,7 +98,22 @@ class WordWeights(SavedResult):
         return NOTE if any(weight.mark for weight in self.weights) else ""
 
     def top(self, label: Label, explainer: str | None = None, k: int = 10) -> list[WordWeight]:
-        """The k words with the largest share for a class; None: the first explainer."""
+        """The words with the largest absolute share for a class.
+
+        Parameters
+        ----------
+        label : str or int
+            The class.
+        explainer : str, default=None
+            Name of an explainer; None: the first one.
+        k : int, default=10
+            Number of words.
+
+        Returns
+        -------
+        list of WordWeight
+            In descending order.
+        """
         if label not in self.texts:
             raise unknown("class", label, self.texts)
         if explainer is not None and explainer not in self.explainers:
@@ -105,19 +122,37 @@ class WordWeights(SavedResult):
         return [weight for weight in self.weights if (weight.label, weight.explainer) == (label, name)][:k]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The weights as values for JSON.
+
+        Returns
+        -------
+        dict
+            Lists, strings and numbers, ready for JSON.
+        """
         texts = {str(label): count for label, count in self.texts.items()}
         return {**GENERATOR, "model": self.model, "texts": texts, "weights": [asdict(item) for item in self.weights]}
 
     def to_pandas(self) -> "DataFrame":
-        """One row per word, class and explainer."""
+        """The weights as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per word, class and explainer.
+        """
         return data_frame([asdict(weight) for weight in self.weights])
 
     def _repr_html_(self) -> str:
         return self.body().encode(errors="replace").decode()
 
     def body(self) -> str:
-        """HTML: for each class one table per explainer."""
+        """The tables as HTML, without the frame of a page.
+
+        Returns
+        -------
+        str
+            For each class one table per explainer.
+        """
         parts = []
         for label, count in self.texts.items():
             parts.append(f"<h2>{escape(str(label))} <small>({count_text(count, 'text')})</small></h2>")

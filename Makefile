@@ -48,7 +48,7 @@ docs-serve: $(VENV)/work.stamp  ## the same at http://127.0.0.1:8000, rebuilt on
 	$(MKDOCS) serve
 
 clean:  ## remove what these commands made
-	rm -rf $(VENV) runs dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "steadygaze needs Python 3.11 or newer; try: make PYTHON=python3.11 ..."; exit 1; }

@@ -32,7 +32,6 @@ def test_the_document_names_the_token_if_the_server_has_one(token):
 
 @pytest.mark.slow
 def test_schemathesis_has_no_finding(tmp_path):
-    pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
     words = ServedModel("words", as_adapter(fitted()), SYNONYMS)
     with live_server(served(), words, data=DATA) as address:

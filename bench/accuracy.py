@@ -7,25 +7,23 @@ The epoch is chosen on validation; the test split is read once, at the end.
 """
 
 import argparse
-import os
 import statistics
 from pathlib import Path
 
 import numpy as np
 
+from data_folder import data_folder
 from steadygaze.core.types import texts_of
 from steadygaze.data.corpora import load_corpus
+from steadygaze.data.published_corpora import PUBLISHED_CORPORA
 from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.estimator.text_classifier import TextClassifier
 
-DATA = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-GLOVE = DATA / "glove" / "glove.6B.100d.txt.gz"
-
 
 def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, float]:
     """(test accuracy, rationale mass) of one model; the mass is over texts that have rationales, NaN where none has."""
-    corpus = load_corpus(name, data_dir=DATA)
+    corpus = load_corpus(name, data_dir=data_folder(name) if name in PUBLISHED_CORPORA else None)
     clf = TextClassifier(
         arguments.encoder, seed=seed, epochs=arguments.epochs, vectors=arguments.vectors, device=arguments.device
     )
@@ -55,7 +53,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--vectors", type=Path, default=None, help=f"for example {GLOVE.name}")
+    parser.add_argument("--vectors", type=Path, default=None, help="for example glove.6B.100d.txt.gz")
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
     for name in arguments.corpora:

@@ -20,7 +20,6 @@ passes, or where the two ways of erasing say different things.
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from data_folder import has_corpus
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.measures.faithfulness_measures import comprehensiveness, sufficiency
 from steadygaze.audit.probes.erasure import SHARES, erase_words
@@ -66,12 +66,11 @@ class Case:
 
 
 def texts(count: int) -> list[str]:
-    """SST-2's validation and test sentences where they are at hand, planted reviews' otherwise."""
-    folder = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    if (folder / "sst2").is_dir():
-        splits = load_corpus("sst2", data_dir=folder).splits
+    """Validation and test sentences of SST-2 if $STEADYGAZE_DATA has it; else sentences of planted reviews."""
+    if has_corpus("sst2"):
+        splits = load_corpus("sst2").splits
         return [e.text for name in ("validation", "test") for e in splits[name]][:count]
-    print("SST-2 is not at hand: sentences of planted reviews instead")
+    print("$STEADYGAZE_DATA has no SST-2: sentences of planted reviews instead")
     examples = load_corpus("planted-reviews").splits["train"]
     return [e.text[start:end] for e in examples for start, end in e.sentences or ()][:count]
 

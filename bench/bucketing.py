@@ -1,7 +1,7 @@
 """What batches of texts of like length save: the time of an epoch of SST-2, beside batches cut at random.
 
 The real loop trains on both kinds in turn, a block of the one and a block of the other, each kind reading every text
-once in an epoch.  SST-2 where it is at hand, planted reviews' sentences otherwise.
+once in an epoch.  SST-2 if $STEADYGAZE_DATA has it, else planted reviews.
 
     python bench/bucketing.py [--epochs 2] [--texts 6920] [--block 5] [--threads 1]
 

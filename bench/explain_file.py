@@ -22,6 +22,7 @@ from pathlib import Path
 
 import torch
 
+from data_folder import has_corpus
 from steadygaze.adapters import streaming
 from steadygaze.adapters.load_and_explain import load
 from steadygaze.adapters.streaming import lane_count, map_in_lanes
@@ -33,10 +34,9 @@ from steadygaze.models import inference
 
 
 def texts(count: int) -> list[str]:
-    """SST-2 where it is at hand, planted reviews' sentences otherwise, repeated up to `count`."""
-    folder = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    if (folder / "sst2").is_dir():
-        corpus = load_corpus("sst2", data_dir=folder)
+    """SST-2 if $STEADYGAZE_DATA has it, else sentences of planted reviews; repeated up to `count`."""
+    if has_corpus("sst2"):
+        corpus = load_corpus("sst2")
         sentences = [example.text for split in corpus.splits.values() for example in split]
     else:
         corpus = load_corpus("planted-reviews")

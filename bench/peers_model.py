@@ -4,7 +4,6 @@ python bench/peers_model.py [--out DIR] [--texts 800]
 """
 
 import argparse
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from data_folder import data_folder
 from steadygaze.data.corpora import load_corpus
 from steadygaze.models.encoders.transformer import locate
 
@@ -20,8 +20,7 @@ LEARNING_RATE, BATCH = 1e-4, 32
 
 def sst2(split: str, count: int | None = None) -> list[tuple[str, str]]:
     """(text, label), in the order of the corpus."""
-    folder = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    examples = load_corpus("sst2", data_dir=folder).splits[split]
+    examples = load_corpus("sst2", data_dir=data_folder("sst2")).splits[split]
     return [(example.text, str(example.label)) for example in examples[:count]]
 
 

@@ -9,7 +9,6 @@ All variants train on the same texts in turn, in blocks of steps.  A ratio is th
 """
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from sklearn.metrics import f1_score
 
+from data_folder import data_folder
 from steadygaze.data.batches import Data
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.word_tokenizer import build_word_tokenizer
@@ -163,7 +163,7 @@ def measure_difference(job: TrainingJob, size: int, arguments: argparse.Namespac
 
 def measure_seeds(job: TrainingJob, size: int, arguments: argparse.Namespace) -> None:
     """Time and test macro-F1 of many seeds, and of consensus, on SST-2."""
-    corpus = load_corpus("sst2", data_dir=os.environ["STEADYGAZE_DATA"])
+    corpus = load_corpus("sst2", data_dir=data_folder("sst2"))
     texts = {name: [example.text for example in split] for name, split in corpus.splits.items()}
     tokenizer = build_word_tokenizer(texts["train"], min_df=1, max_length=512)
     labels = {name: np.array([e.label == "positive" for e in split], np.int64) for name, split in corpus.splits.items()}

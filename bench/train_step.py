@@ -10,17 +10,16 @@ Exits with 1 where the ratio is above 1.10.
 """
 
 import argparse
-import os
 import statistics
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from data_folder import has_corpus
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate, shuffled
@@ -39,10 +38,9 @@ SKIP = 2  # blocks in which caches and memory pools fill
 
 
 def corpus() -> tuple[Data, int]:
-    """SST-2's training sentences where they are at hand, planted reviews' otherwise, as ids; the vocabulary's size."""
-    folder = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    if (folder / "sst2").is_dir():
-        examples = load_corpus("sst2", data_dir=folder).splits["train"]
+    """Training sentences of SST-2 if $STEADYGAZE_DATA has it, else of planted reviews, as ids; vocabulary size."""
+    if has_corpus("sst2"):
+        examples = load_corpus("sst2").splits["train"]
         texts, labels = [e.text for e in examples], [e.label for e in examples]
     else:
         examples = load_corpus("planted-reviews").splits["train"]

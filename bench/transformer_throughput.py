@@ -12,7 +12,6 @@ warms up, and measures when these files exist.
 """
 
 import argparse
-import os
 import statistics
 import tempfile
 import time
@@ -25,6 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from data_folder import data_folder
 from steadygaze.data.batches import Data
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
@@ -64,7 +64,7 @@ def with_weights(folder: Path) -> Path:
 
 
 def texts_of(repeat: int) -> tuple[list[str], NDArray[np.int64]]:
-    examples = load_corpus("sst2", data_dir=os.environ["STEADYGAZE_DATA"]).splits["train"]
+    examples = load_corpus("sst2", data_dir=data_folder("sst2")).splits["train"]
     texts = [" ".join(e.text for e in examples[i : i + repeat]) for i in range(0, len(examples), repeat)]
     return texts, np.array([e.label == "positive" for e in examples[::repeat]], np.int64)
 

@@ -217,6 +217,40 @@ def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -
     assert not missing
 
 
+def test_every_script_of_bench_is_named_with_its_command_or_imported_by_another() -> None:
+    scripts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "bench").glob("*.py")}
+    pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "bench" / "ledger.toml", *ROOT.glob("docs/**/*.md")]
+    named = {name for page in pages for name in re.findall(r"bench/(\w+)\.py", page.read_text(encoding="utf-8"))}
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    timed = set(re.search(r"^TIMINGS = (.*)$", makefile, re.MULTILINE)[1].split())  # type: ignore[index]
+    assert named | timed <= set(scripts), "a page names a script that does not exist"
+    used = {  # imported, or started in a process of its own
+        other
+        for name, code in scripts.items()
+        for pattern in (r"^ *(?:from|import) (\w+)", r"""["'](\w+)\.py["']""")
+        for other in re.findall(pattern, code, re.MULTILINE)
+        if other != name
+    }
+    assert set(scripts) - used - named - timed == set()
+
+
+def test_the_folder_of_published_corpora_is_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    module = importlib.import_module("data_folder")
+    monkeypatch.delenv("STEADYGAZE_DATA", raising=False)
+    with pytest.raises(SystemExit, match=r"STEADYGAZE_DATA is not set: set STEADYGAZE_DATA to a folder"):
+        module.data_folder("sst2")
+    monkeypatch.setenv("STEADYGAZE_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"sst2 is not a folder: set STEADYGAZE_DATA"):
+        module.data_folder("sst2")
+    (tmp_path / "sst2").mkdir()
+    assert module.data_folder("sst2") == tmp_path
+    beside = [path.name for path in (ROOT / "bench").glob("*.py") if '"shared" / "data"' in path.read_text("utf-8")]
+    assert beside == [], "a folder beside the checkout is not data of the user"
+
+
 def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None:
     result = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if result.returncode:

@@ -3,7 +3,7 @@
 
     python golden_record.py record OUT [--only PREFIX ...]
         Run everything on the fixed data, with seed 0 and one thread.
-    python golden_record.py compare [OLD] NEW [--renames TSV] [--tolerance X]
+    python golden_record.py compare [OLD] NEW [--tolerance X]
         Print the differences; the exit code is 1 if there are any.  OLD defaults to record.json.gz beside this script.
     python golden_record.py check [--only PREFIX ...]
         Record and compare with record.json.gz; tests/golden/test_golden_record.py runs it, in parts.
@@ -11,23 +11,16 @@
         Write the fixed data.  This is necessary only once: afterward the files are the data.
 
 A record shows whether a change of files and names also changes results.  The script uses only the public API and the
-command line, and it works before and after the renames: it looks up which name exists (explain_fit or
-fit_explainer, --evidence or --rationales, and so on).
+command line.
 
 `compare` compares weights as a sorted list of SHA-256 hashes, so the name of a parameter does not matter.  It compares
-JSON as a tree, after it renames keys and values of one word.  It ignores sentences (strings with a space), except the
-texts of the data.  It also ignores dates, versions, commands, paths, and fingerprints that depend on a config.json.
+JSON as a tree.  It ignores sentences (strings with a space), except the texts of the data.  It also ignores dates,
+versions, commands, paths, and fingerprints that depend on a config.json.
 
-before.json.gz is the record of the code before it was moved to 14 packages.  Newer entries: explain/kernel-shap, which
-now draws stratified coalitions; explain/integrated-gradients and explain/target, with nodes in double precision.
-record.json.gz is the record after the move.  All numbers and weights of before.json.gz are in it.  The differences:
-    fingerprints    of word models, and signatures of rows that contain one: tokenizer.json has the segmentation
-    renamed         the key `rationales` of an audit bundle is `bundle`
-    new             evaluation and explanations of reports; value, true_label and sentences of explanations; settings
-                    of new features in a comparison; weights of the technique fresh
-The whole record was recorded again since, twice, with equal results: only dates, and the digests and sentences with a
-date, differ between the two.  Nine entries changed on purpose, audit/* and compare.  The other 57 are equal bit for
-bit.  The training settings for fewer than 600 texts change no entry.  The differences, all listed in CHANGELOG.md:
+record.json.gz was made when the code was moved to its packages, with the numbers and weights of the code before.
+It was recorded again since, twice, with equal results: only dates, and the digests and sentences with a date, differ
+between the two.  Nine entries changed on purpose, audit/* and compare.  The other 57 are equal bit for bit.  The
+training settings for fewer than 600 texts change no entry.  The differences, all listed in CHANGELOG.md:
     intervals       of accuracy, label-flip, first-sentence and first-sentence-pick: Wilson's, not the bootstrap's
     split           of an audit of training texts: named in words
     answers         `partly` is `undecided`; faithfulness is `undecided`, not `no`, if erasing any words costs almost
@@ -52,12 +45,10 @@ import argparse
 import contextlib
 import gzip
 import hashlib
-import inspect
 import io
 import json
 import os
 import platform
-import re
 import sys
 import tempfile
 import time
@@ -85,18 +76,17 @@ JSON_ON_CPU = ("--json", "--device", "cpu")
 EXPLAINER_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "l2x": [
         {},
-        {"query": True},
-        {"technique": "random-pretraining"},
-        {"technique": "mask-neutral"},
-        {"query": True, "technique": "random-query"},
-        {"query": True, "technique": "plain"},
+        {"conditioned": True},
+        {"mitigation": "random-pretraining"},
+        {"mitigation": "mask-neutral"},
+        {"conditioned": True, "mitigation": "random-query"},
+        {"conditioned": True, "mitigation": "none"},
     ],
     "vibi": [{}],
     "ail": [{}],
     "cxplain": [{}],
 }
 """Name of an explainer that needs a fit -> the arguments of each fit."""
-NEW_OPTIONS = {"query": "conditioned", "technique": "mitigation"}
 
 VOLATILE_KEYS = {
     "command",
@@ -109,7 +99,6 @@ VOLATILE_KEYS = {
     "out",
     "path",
     "python",
-    "seal",
     "seconds",
     "signature",
     "steadygaze",
@@ -127,8 +116,6 @@ Json = Any
 """A value that the module json reads or writes."""
 Tensors = dict[str, dict[str, list[Json]]]
 """File -> name of a tensor -> dtype, shape and SHA-256 hash."""
-FitFunction = Callable[..., Any]
-"""The function fit_explainer of the public API, explain_fit before the renames."""
 
 
 # ------------------------------------------------------------------------------------------------------------- data
@@ -148,8 +135,8 @@ def write_texts(folder: Path) -> None:
     for split, count in (("train", 96), ("test", 32)):
         rows = []
         for example in corpus.splits[split][:count]:
-            spans = getattr(example, "evidence", None) or getattr(example, "rationales", None) or ()
-            rows.append({"text": example.text, "label": example.label, "evidence": [list(span) for span in spans]})
+            spans = [list(span) for span in example.rationales or ()]
+            rows.append({"text": example.text, "label": example.label, "evidence": spans})
         write_rows(folder / f"{split}.jsonl", rows)
 
 
@@ -276,12 +263,6 @@ def parse_output(text: str) -> Json:
         return text[:2000]
 
 
-def find_option(command: str, *names: str) -> str:
-    """Return the first of these options that the help of a command shows."""
-    _, help_text = capture_main([command, "--help"], sys.stderr)
-    return next(name for name in names if re.search(rf"{name}\b", help_text))
-
-
 def list_names(kind: str) -> list[str]:
     """Return the names that the command `list` shows, without names that contain a space."""
     rows = run_command("list", kind, "--json")["json"]
@@ -357,9 +338,8 @@ def record_everything(prefixes: Sequence[str]) -> dict[str, Json]:
     record_text_explainers(recorder, workspace)
     record_images(recorder, workspace)
     copy_data(workspace)
-    audit_options = find_audit_options(workspace)
     record_explanations(recorder, workspace, explainers)
-    record_audit_commands(recorder, workspace, audit_options)
+    record_audit_commands(recorder, workspace)
     record_audit_calls(recorder, workspace)
     record_certificates(recorder, workspace)
     record_other_commands(recorder, workspace)
@@ -432,7 +412,6 @@ def record_text_explainers(recorder: Recorder, workspace: Workspace) -> None:
     """Record the weights of each explainer of texts that needs a fit, in each of its variants."""
     import steadygaze as sg
 
-    fit = find_fit_function()
     classifier = sg.load(workspace.model)
     for name, variants in EXPLAINER_VARIANTS.items():
         for position, variant in enumerate(variants):
@@ -440,7 +419,6 @@ def record_text_explainers(recorder: Recorder, workspace: Workspace) -> None:
             recorder.note(
                 f"weights/learned/{name}/{label}",
                 fit_explainer,
-                fit,
                 workspace.folder / f"{name}{position}",
                 classifier,
                 workspace.train.texts,
@@ -451,19 +429,11 @@ def record_text_explainers(recorder: Recorder, workspace: Workspace) -> None:
             )
 
 
-def find_fit_function() -> FitFunction:
-    """Return the function of the public API that fits an explainer."""
+def fit_explainer(folder: Path, black_box: Any, inputs: Any, name: str, **options: Any) -> Json:
+    """Fit an explainer; return its weights, its rows, and its explanations of three texts."""
     import steadygaze as sg
 
-    fit: FitFunction = getattr(sg, "fit_explainer", None) or sg.explain_fit
-    return fit
-
-
-def fit_explainer(fit: FitFunction, folder: Path, black_box: Any, inputs: Any, name: str, **options: Any) -> Json:
-    """Fit an explainer; return its weights, its rows, and its explanations of three texts."""
-    if "query" not in inspect.signature(fit).parameters:  # after the renames
-        options = {NEW_OPTIONS.get(key, key): "none" if value == "plain" else value for key, value in options.items()}
-    explainer = fit(black_box, inputs, name, seed=0, device="cpu", **options)
+    explainer = sg.fit_explainer(black_box, inputs, name, seed=0, device="cpu", **options)
     explainer.save(folder)
     tensors = hash_tensors(folder)
     rows = [row.to_dict() for row in explainer.rows]
@@ -477,11 +447,10 @@ def record_images(recorder: Recorder, workspace: Workspace) -> None:
     """Record the weights of the image classifier and of each explainer of images."""
     import numpy as np
 
-    fit = find_fit_function()
     archive = np.load(DATA / "images.npz")
     recorder.note("weights/images/classifier", train_image_model, workspace, archive["images"], archive["labels"])
     for name in EXPLAINER_VARIANTS:
-        recorder.note(f"weights/images/{name}", fit_image_explainer, fit, workspace, archive["images"], name)
+        recorder.note(f"weights/images/{name}", fit_image_explainer, workspace, archive["images"], name)
 
 
 def train_image_model(workspace: Workspace, images: "np.ndarray", labels: "np.ndarray") -> Json:
@@ -494,27 +463,16 @@ def train_image_model(workspace: Workspace, images: "np.ndarray", labels: "np.nd
     return {"tensors": hash_tensors(workspace.image_model), "probabilities": probabilities}
 
 
-def fit_image_explainer(fit: FitFunction, workspace: Workspace, images: "np.ndarray", name: str) -> Json:
+def fit_image_explainer(workspace: Workspace, images: "np.ndarray", name: str) -> Json:
     """Fit an explainer to the image classifier."""
     import steadygaze as sg
 
     folder = workspace.folder / f"images-{name}"
     classifier = sg.load(workspace.image_model)
-    return fit_explainer(fit, folder, classifier, images, name, k=4, settings={"epochs": 2, "patch": 3})
+    return fit_explainer(folder, classifier, images, name, k=4, settings={"epochs": 2, "patch": 3})
 
 
 # --------------------------------------------------------------------------------------------------------- commands
-@dataclass(frozen=True)
-class AuditOptions:
-    """The options of the command `audit` that have different names before and after the renames."""
-
-    common: tuple[object, ...]
-    """The arguments that all audits have after the model."""
-    other_seed: str
-    limit: str
-    bundle: str
-
-
 def copy_data(workspace: Workspace) -> None:
     """Copy the fixed data to the temporary folder, because a bundle stores paths relative to its own folder."""
     for file in DATA.iterdir():
@@ -526,20 +484,12 @@ def data_arguments(workspace: Workspace) -> tuple[object, ...]:
     return ("--data", workspace.folder / "test.jsonl")
 
 
-def find_audit_options(workspace: Workspace) -> AuditOptions:
-    """Find the names of the options of the command `audit`."""
-    rationales = find_option("audit", "--rationales", "--evidence")
-    synonyms = workspace.folder / "synonyms.jsonl"
-    common = (
+def audit_arguments(workspace: Workspace) -> tuple[object, ...]:
+    """Return the arguments that all audits have after the model."""
+    return (
         *data_arguments(workspace),
-        *(rationales, "evidence", "--synonyms", synonyms, "--sample", 8),
+        *("--rationales", "evidence", "--synonyms", workspace.folder / "synonyms.jsonl", "--sample", 8),
         *("--device", "cpu", "--json", "--no-card"),
-    )
-    return AuditOptions(
-        common,
-        other_seed=find_option("audit", "--other-seed", "--seeds"),
-        limit=find_option("audit", "--limit", "--most"),
-        bundle=find_option("audit", "--bundle", "--out"),
     )
 
 
@@ -555,16 +505,17 @@ def record_explanations(recorder: Recorder, workspace: Workspace, explainers: Se
     recorder.note("explain/target", run_command, "explain", workspace.model, test.texts[0], *target, *JSON_ON_CPU)
 
 
-def record_audit_commands(recorder: Recorder, workspace: Workspace, options: AuditOptions) -> None:
+def record_audit_commands(recorder: Recorder, workspace: Workspace) -> None:
     """Record the command `audit`."""
-    audit = ("audit", workspace.model, *options.common)
-    thorough = ("--thorough", options.limit, 8, "--explainer", "attention", "--explainer", "leave-one-out")
+    arguments = audit_arguments(workspace)
+    audit = ("audit", workspace.model, *arguments)
+    thorough = ("--thorough", "--limit", 8, "--explainer", "attention", "--explainer", "leave-one-out")
     recorder.note("audit/attention", run_command, *audit)
     recorder.note("audit/thorough", run_command, *audit, *thorough)
-    recorder.note("audit/seeds", run_command, *audit, options.other_seed, workspace.other_model)
-    recorder.note("audit/rationalizer", run_command, "audit", workspace.rationalizer, *options.common)
+    recorder.note("audit/seeds", run_command, *audit, "--other-seed", workspace.other_model)
+    recorder.note("audit/rationalizer", run_command, "audit", workspace.rationalizer, *arguments)
     recorder.note("audit/gate", run_command, *audit, "--require", "accuracy>=0.99")
-    recorder.note("audit/bundle", audit_bundle, (*audit, options.bundle), workspace.folder / "bundle")
+    recorder.note("audit/bundle", audit_bundle, (*audit, "--bundle"), workspace.folder / "bundle")
 
 
 def audit_bundle(arguments: Sequence[object], bundle: Path) -> Json:
@@ -613,97 +564,50 @@ def record_certificates(recorder: Recorder, workspace: Workspace) -> None:
 
 def record_other_commands(recorder: Recorder, workspace: Workspace) -> None:
     """Record the commands `compare` and `fit-explainer`."""
-    import steadygaze as sg
-
     train = DATA / "train.jsonl"
     settings = [argument for key, value in SMALL_SETTINGS.items() for argument in ("--set", f"{key}={value}")]
     study = ("--techniques", "vanilla,word-at", "--seeds", 2, "--epochs", 1, "--out", workspace.folder / "compare")
     recorder.note("compare", run_command, "compare", train, *study, *JSON_ON_CPU, *settings)
 
-    command = "fit-explainer" if hasattr(sg, "fit_explainer") else "explain-fit"
     fit = ("--explainer", "l2x", "--k", 3, "--set", "epochs=2", "--out", workspace.folder / "command")
-    recorder.note("fit-explainer", run_command, command, workspace.model, "--data", train, *fit, *JSON_ON_CPU)
+    recorder.note("fit-explainer", run_command, "fit-explainer", workspace.model, "--data", train, *fit, *JSON_ON_CPU)
 
 
 # ------------------------------------------------------------------------------------------------------- comparison
-def compare_records(old_path: Path, new_path: Path, renames_path: Path | None, tolerance: float) -> bool:
+def compare_records(old_path: Path, new_path: Path, tolerance: float) -> bool:
     """Print the differences between two records; return whether there are any."""
-    return print_differences(read_record(old_path), read_record(new_path), read_renames(renames_path), tolerance)
+    return print_differences(read_record(old_path), read_record(new_path), tolerance)
 
 
 def check_entries(prefixes: Sequence[str]) -> bool:
     """Record the entries with these prefixes, or all; return whether any differs from record.json.gz."""
     old, new = read_record(RECORD), json.loads(json.dumps(record_everything(prefixes)))
     chosen = {name: entry for name, entry in old["found"].items() if name in new["found"] or not prefixes}
-    return print_differences({**old, "found": chosen}, new, read_renames(None), 0.0)
+    return print_differences({**old, "found": chosen}, new, 0.0)
 
 
-def print_differences(old: dict[str, Json], new: dict[str, Json], renames: "Renames", tolerance: float) -> bool:
+def print_differences(old: dict[str, Json], new: dict[str, Json], tolerance: float) -> bool:
     """Print the differences between two records; return whether there are any."""
     if old["machine"] != new["machine"]:
         print(f"other machine: {old['machine']} {new['machine']}: bits may differ")
     texts = {text for name in ("train", "test") for text in read_split(name).texts}
-    old_results = simplify(old["found"], renames, texts)
-    new_results = simplify(new["found"], Renames({}, renames.both, {}), texts)
+    old_results, new_results = simplify(old["found"], texts), simplify(new["found"], texts)
     lines = list(differences(old_results, new_results, tolerance))
     print(*lines[:MOST_LINES], f"{len(lines)} differences in {len(old_results)} records", sep="\n")
     return bool(lines)
 
 
-@dataclass(frozen=True)
-class Renames:
-    """Old name -> new name: of dictionary keys alone, and of keys and one-word values.
-
-    `both`: names that are renamed in both records, because the old name remains in use for something else.
-    """
-
-    keys: dict[str, str]
-    names: dict[str, str]
-    both: dict[str, str]
-
-
-def read_renames(path: Path | None) -> Renames:
-    """Read a table with the columns kind (`key`, `name` or `both`), old name, new name."""
-    renames = Renames({}, {}, {})
-    if path is None:
-        return renames
-    for line in path.read_text(encoding="utf-8").splitlines():
-        kind, old, new = line.split("\t")
-        {"key": renames.keys, "name": renames.names, "both": renames.both}[kind][old] = new
-    renames.names.update(renames.both)
-    return renames
-
-
-def rename_word(word: str, table: dict[str, str]) -> str:
-    """Rename a word (`flipped`), or the parts of a compound word (`flipped/noise`, `a|b`)."""
-    if word in table:
-        return table[word]
-    if re.search(r"[/|:+,=]", word):
-        return re.sub(r"[A-Za-z0-9_-]+", lambda match: table.get(match[0], match[0]), word)
-    return word
-
-
-def simplify(value: Json, renames: Renames, texts: set[str], parent: str = "") -> Json:
-    """Rename the words of a JSON tree, remove the volatile keys, and replace sentences that are not in the data.
-
-    `parent`: the key of the value.  The table of keys can name both: verdicts.question.
-    """
+def simplify(value: Json, texts: set[str]) -> Json:
+    """Remove the volatile keys of a JSON tree, and replace sentences that are not in the data."""
     if isinstance(value, dict):
-        table = renames.names | renames.keys
-        entries = ((k, table.get(f"{parent}.{k}") or rename_word(k, table), entry) for k, entry in value.items())
         return {
-            new_key: entry if key == "tokens" else simplify(entry, renames, texts, key)
-            for key, new_key, entry in entries
-            if key not in VOLATILE_KEYS and new_key not in VOLATILE_KEYS
+            key: entry if key == "tokens" else simplify(entry, texts)
+            for key, entry in value.items()
+            if key not in VOLATILE_KEYS
         }
     if isinstance(value, list):
-        return [simplify(entry, renames, texts, parent) for entry in value]
-    if not isinstance(value, str):
-        return value
-    value = renames.names.get(value, value)
-    if " " not in value:
-        return rename_word(value, renames.names)
-    return value if value in texts else "<sentence>"
+        return [simplify(entry, texts) for entry in value]
+    return "<sentence>" if isinstance(value, str) and " " in value and value not in texts else value
 
 
 def remove_tensor_names(tensors: Tensors) -> dict[str, list[str]]:
@@ -764,7 +668,6 @@ def parse_arguments() -> argparse.Namespace:
     compare = commands.add_parser("compare", help="print the differences between two records")
     compare.add_argument("old", type=Path, nargs="?", default=RECORD)
     compare.add_argument("new", type=Path)
-    compare.add_argument("--renames", type=Path, metavar="TSV")
     compare.add_argument("--tolerance", type=float, default=0.0, metavar="X")
     check = commands.add_parser("check", help="record and compare with record.json.gz")
     check.add_argument("--only", nargs="*", default=[], metavar="PREFIX")
@@ -783,7 +686,7 @@ def main() -> None:
     elif arguments.command == "check":
         sys.exit(check_entries(arguments.only))
     else:
-        sys.exit(compare_records(arguments.old, arguments.new, arguments.renames, arguments.tolerance))
+        sys.exit(compare_records(arguments.old, arguments.new, arguments.tolerance))
 
 
 if __name__ == "__main__":

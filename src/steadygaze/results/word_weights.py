@@ -3,7 +3,7 @@
     s_w = Σ_i W_iw / Σ_i Σ_v |W_iv|          over the texts i that are explained for the class
 
     W_iw  sum of the weights of the word w in text i; upper and lower case count as one word
-    s_w   its share of all weight; negative if the word speaks against the class
+    s_w   its share of all weight; negative if the word lowers the score of the class
 
 The interval is a bootstrap over texts, which resamples numerator and denominator together.  Words are ranked by |s_w|
 on the same texts, so the intervals of the first words are slightly too far from 0.

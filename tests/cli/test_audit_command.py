@@ -191,6 +191,13 @@ def test_a_folder_that_cannot_be_written_to_costs_the_card_and_nothing_else(audi
     assert "README.md is unchanged" in ended.err
 
 
+def test_verifying_refuses_settings_that_it_would_ignore(audit, command, canned, tmp_path):
+    audit("--bundle", str(tmp_path / "bundle"))
+    ended = command("audit", "--verify", str(tmp_path / "bundle"), "--seed", "1", "--explainer", "lime")
+    assert ended.code == 2
+    assert "--verify uses the settings of the bundle: leave out --seed, --explainer" in ended.err
+
+
 def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     card = here / "model" / "README.md"

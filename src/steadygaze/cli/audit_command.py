@@ -1,5 +1,6 @@
 """The command `audit`."""
 
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,7 +45,10 @@ Require = Annotated[
 ]
 PolicyFile = Annotated[Path | None, audit_option("--policy", metavar="FILE", help="Requirements in a TOML file.")]
 Verify = Annotated[
-    Path | None, audit_option("--verify", metavar="BUNDLE", help="Rerun the audit of a bundle and compare everything.")
+    Path | None,
+    audit_option(
+        "--verify", metavar="BUNDLE", help="Rerun the audit of a bundle with its settings, and compare everything."
+    ),
 ]
 Card = Annotated[bool, output_option("--card/--no-card", help="Add the scores to the card of a model of train.")]
 Sign = Annotated[Path | None, output_option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")]
@@ -126,11 +130,15 @@ def _verify(
 ) -> None:
     from steadygaze.audit.loaded_audit import PATHS
     from steadygaze.cli.audit_and_verify import ExpectedBundle, run_verify_command
+    from steadygaze.core.arguments import option_name
     from steadygaze.core.errors import UserError
 
     if outputs.out or outputs.html or outputs.sign:
         raise UserError(
             "--verify runs the audit of the bundle again and writes nothing: it takes no --bundle, --html, --sign"
         )
+    defaults = {field.name: field.default for field in fields(AuditConfig) if field.name not in (*PATHS, "imports")}
+    if changed := [option_name(AuditConfig, name) for name in defaults if settings[name] != defaults[name]]:
+        raise UserError(f"--verify uses the settings of the bundle: leave out {', '.join(changed)}")
     instead = {name: settings[name] for name in PATHS if settings[name]}
     run_verify_command(ExpectedBundle(bundle, instead, outputs.required, *signature), common)

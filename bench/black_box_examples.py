@@ -1,10 +1,9 @@
-"""Examples to look at, as in Tables 4 and 5 and Figures 3 and 4 of Bai et al. 2021: what explainers of one black box
-select.
+"""Selections of explainers of one black box, as in Tables 4 and 5 and Figures 3 and 4 of Bai et al. 2021.
 
     python bench/black_box_examples.py --out DIR --data DIR --corpus imdb [--inputs 6000] [--examples 4] [--device cpu]
 
-DIR is that of bench/black_boxes.py, whose black box is explained.  Of texts the words are printed; of images a picture
-is written to DIR/<corpus>.png: a column for each image, under it what each explainer selects.
+DIR is that of bench/black_boxes.py, whose black box is explained.  For texts, the script prints the selected words.
+For images, it writes DIR/<corpus>.png with a column for each image and a row for each explainer.
 """
 
 import argparse
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from black_box_jobs import epochs, prepared
-from black_box_texts import Texts, probabilities, select
+from black_box_jobs import epoch_settings, prepare
+from black_box_texts import Texts, probabilities, select_rows
 from black_boxes import IMAGES, ROWS, Job, K
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned import METHODS
@@ -27,48 +26,51 @@ from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_networks import PatchConfig, image_settings
 from steadygaze.training.progress import SilentWatcher
 
-SHOWN = (
+TEXT_EXAMPLES = (
     "l2x",
     "l2x-y-plain-cnn",
     "l2x-y-random-pretraining-cnn",
     "l2x-y-random-query-simple",
     "l2x-y-mask-neutral-simple",
 )
-SHOWN_OF_IMAGES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-cnn")
+IMAGE_EXAMPLES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-cnn")
 
 
-def of_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespace) -> None:
+def print_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespace) -> None:
     device = torch.device(options.device)
-    train = select(texts.train, np.arange(min(options.inputs, len(texts.train))))
+    train = select_rows(texts.train, np.arange(min(options.inputs, len(texts.train))))
     splits = [QueriedTexts(part, probabilities(model, part)) for part in (train, texts.validation)]
     rows = np.random.default_rng(1).permutation(len(texts.test))[: options.examples]
     batch = collate(texts.test, rows).to(device)
     probs = predict_selected(model, batch, batch.mask).softmax(-1)
-    for place, row in enumerate(rows):
-        print(f"\ntext {row}: the black box says {probs[place].argmax()} ({probs[place].max():.0%})")
-    for name in SHOWN:
+    for position, row in enumerate(rows):
+        print(f"\ntext {row}: the black box predicts {probs[position].argmax()} ({probs[position].max():.0%})")
+    for name in TEXT_EXAMPLES:
         kind, settings = ROWS[name]
-        how: Any = METHODS[kind](k=K[corpus], **settings, **epochs(Job(corpus, name, 0)))
-        learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, 0).learn(how, model, *splits)
-        kept = learned.explainer(texts, device).explain(model, batch).weights > 0
-        alone = predict_selected(model, batch, kept, "pad").softmax(-1)
+        config: Any = METHODS[kind](k=K[corpus], **settings, **epoch_settings(Job(corpus, name, 0)))
+        learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, 0).learn(config, model, *splits)
+        selected = learned.explainer(texts, device).explain(model, batch).weights > 0
+        selected_probs = predict_selected(model, batch, selected, "pad").softmax(-1)
         print(f"\n{name}")
-        for place, row in enumerate(rows):
-            words = [texts.vocabulary[i] for i in batch.ids[place][kept[place]].tolist()]
-            same = "the same" if alone[place].argmax() == probs[place].argmax() else "THE OTHER"
-            print(f"  text {row}: {' · '.join(words)}   of these alone: {same} ({alone[place].max():.0%})", flush=True)
+        for position, row in enumerate(rows):
+            words = [texts.vocabulary[i] for i in batch.ids[position][selected[position]].tolist()]
+            prediction = selected_probs[position]
+            answer = "the same" if prediction.argmax() == probs[position].argmax() else "THE OTHER"
+            print(
+                f"  text {row}: {' · '.join(words)}   from these alone: {answer} ({prediction.max():.0%})", flush=True
+            )
 
 
-def of_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -> None:
+def draw_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -> None:
     train, held_out = hold_out_images(read_images(sets.train[: options.inputs]))
     rows = np.random.default_rng(1).permutation(len(sets.test))[: options.examples]
-    some, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean"), []
-    for name in SHOWN_OF_IMAGES:
+    sample, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean"), []
+    for name in IMAGE_EXAMPLES:
         kind, settings = ROWS[name]
         job = Job(corpus, name, 0, "mean")
-        how = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epochs(job)})
-        learned = ImageFit(how, canvas, 0, torch.device(options.device)).fit(box, train, held_out)
-        explanations = learned.explain(box, some)
+        config = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epoch_settings(job)})
+        learned = ImageFit(config, canvas, 0, torch.device(options.device)).fit(box, train, held_out)
+        explanations = learned.explain(box, sample)
         units = [
             explanation.image.astype(np.float64) / (255 if explanation.image.dtype == np.uint8 else 1)
             for explanation in explanations
@@ -78,8 +80,8 @@ def of_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -> 
             width = overlay(units[0], masks[0]).shape[1]
             lines.append(np.hstack([side_by_side_images(u, m)[:, :width] for u, m in zip(units, masks, strict=True)]))
         lines.append(np.hstack([overlay(u, m) for u, m in zip(units, masks, strict=True)]))
-        right = learned.measured(box, read_images(sets.test))["post-hoc-accuracy"].mean()
-        print(f"{name}: post-hoc accuracy {right:.3f}", flush=True)
+        accuracy = learned.measured(box, read_images(sets.test))["post-hoc-accuracy"].mean()
+        print(f"{name}: post-hoc accuracy {accuracy:.3f}", flush=True)
     (options.out / f"{corpus}.png").write_bytes(png(np.vstack(lines)))
 
 
@@ -88,12 +90,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", choices=K, default="imdb")
-    parser.add_argument("--inputs", type=int, default=6000, help="learned from")
+    parser.add_argument("--inputs", type=int, default=6000, help="inputs that explainers are fitted to")
     parser.add_argument("--examples", type=int, default=4)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    inputs, box = prepared(options.corpus, options.out, options.data, options.device)
-    (of_images if options.corpus in IMAGES else of_texts)(inputs, box, options.corpus, options)
+    inputs, box = prepare(options.corpus, options.out, options.data, options.device)
+    (draw_images if options.corpus in IMAGES else print_texts)(inputs, box, options.corpus, options)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What explaining a black box costs: a fitted selector, LIME, and the answers that CXPlain learns from.
+"""Time and memory of explanations of a black box: a fitted selector, LIME, and the effects that CXPlain learns from.
 
     python bench/black_box_speed.py [--rounds 7]
 
-One interleaved run each, medians over rounds, on the CPU:
+Times are medians over interleaved rounds on the CPU.
 
-    selector   explaining with a fitted L2X / the black box's own pass over the same batches; passes are counted
-    lime       texts with words taken out read one at a time / read together; the weights must be the same
-    cxplain    leaving out every word: peak memory for n and for 4 n texts
+    selector   explanations of a fitted L2X / forward passes of the black box, same batches; counts of passes
+    lime       LIME with one text per forward pass / with batches; the largest difference of the weights
+    cxplain    peak memory of the effects of removing every word, for n and for 4 n texts
 """
 
 import argparse
@@ -34,7 +34,7 @@ TEXTS, LIME_TEXTS, LIME_SAMPLES = 512, 4, 200
 
 
 def black_box() -> tuple[sg.TextClassifier, list[str]]:
-    """A bilstm of the default size; what it has learned does not change what it costs."""
+    """A bilstm of the default size.  Its cost does not depend on its weights."""
     examples = sg.load_corpus("planted-reviews:sizes=[512,64,64]").splits["train"]
     texts = [example.text for example in examples]
     clf = sg.TextClassifier(epochs=1, verbose=False, device="cpu")
@@ -53,7 +53,7 @@ def ratio(work: Callable[[], Any], other: Callable[[], Any], rounds: int) -> str
     return f"{statistics.median(ratios):.2f} (from {min(ratios):.2f} to {max(ratios):.2f})"
 
 
-def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
+def measure_selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
     fitted = sg.fit_explainer(clf, texts, "l2x", k=5, settings={"epochs": 1}, device="cpu")
     subject, explainer = fitted.black_box, fitted.explainer
     data = subject.data(subject.tokens.place(texts), None)
@@ -76,11 +76,11 @@ def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
         with inference(subject.model):
             [subject.model(batch) for batch in batches]
 
-    explained = ratio(lambda: [explainer.explain(subject.model, batch) for batch in batches], bare, rounds)
-    print(f"selector: explaining / the black box's own pass: {explained}, {TEXTS} texts")
+    selector_ratio = ratio(lambda: [explainer.explain(subject.model, batch) for batch in batches], bare, rounds)
+    print(f"selector: explaining / the black box's own pass: {selector_ratio}, {TEXTS} texts")
 
 
-def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
+def measure_lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
     subject, explainer = as_adapter(clf, device="cpu"), Lime(samples=LIME_SAMPLES)
     batch = collate(subject.data(subject.tokens.place(texts[:LIME_TEXTS]), None), torch.arange(LIME_TEXTS).numpy())
 
@@ -91,14 +91,13 @@ def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
         with patch.dict(class_probability.TOKENS, {"cpu": 1}):
             return together()
 
-    apart = float((together() - one_by_one()).abs().max())
-    print(
-        f"lime: one at a time / together: {ratio(one_by_one, together, rounds)}, weights differ by {apart:.0e} at most"
-    )
+    difference = float((together() - one_by_one()).abs().max())
+    times = ratio(one_by_one, together, rounds)
+    print(f"lime: one at a time / together: {times}, weights differ by at most {difference:.0e}")
 
 
-def cxplain(clf: sg.TextClassifier, texts: list[str]) -> None:
-    """Every word of every text left out once."""
+def print_cxplain_memory(clf: sg.TextClassifier, texts: list[str]) -> None:
+    """Remove every word of every text once, and print counts and peak memory."""
     subject = as_adapter(clf, device="cpu")
     data = subject.data(subject.tokens.place(texts), None)
     tokens = subject.tokens
@@ -117,16 +116,16 @@ def main() -> None:
     options = parser.parse_args()
     clf, texts = black_box()
     if options.cxplain:
-        cxplain(clf, (texts * options.cxplain)[: 128 * options.cxplain])
+        print_cxplain_memory(clf, (texts * options.cxplain)[: 128 * options.cxplain])
         return
-    selector(clf, texts, options.rounds)
-    lime(clf, texts, options.rounds)
+    measure_selector(clf, texts, options.rounds)
+    measure_lime(clf, texts, options.rounds)
     for times in (1, 4):
-        ran = subprocess.run(
+        child = subprocess.run(
             [sys.executable, __file__, "--cxplain", str(times)], capture_output=True, text=True, check=True
         )
-        many, words, memory = ran.stdout.split()[-3:]
-        print(f"cxplain: {many} texts, {words} texts without a word read, peak memory {memory} MB")
+        count, removals, memory = child.stdout.split()[-3:]
+        print(f"cxplain: {count} texts, {removals} removals of a word, peak memory {memory} MB")
 
 
 if __name__ == "__main__":

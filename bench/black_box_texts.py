@@ -1,4 +1,4 @@
-"""The black boxes for texts of Bai et al. 2021 (Table 6), the texts as they read them, and what explains them."""
+"""The black box for texts of Bai et al. 2021 (arXiv:2006.05656, Table 6), its texts, and its training."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,9 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from job_cells import load_arrays
 from steadygaze.adapters.transformer_network import TransformerOutput
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
@@ -19,14 +22,14 @@ from steadygaze.models.inference import Capability, Model, inference
 from steadygaze.techniques.perturbations.word_removal import take_rows
 
 WORDS, LENGTH = 5000, 400
-MARKS = SPECIALS.index("<s>"), SPECIALS.index("</s>")
-"""Where a text begins and ends: not for anybody to select."""
-AT_ONCE = 1024
-"""Texts: every one is as long as the longest, padding included."""
+BOUNDARY_IDS = SPECIALS.index("<s>"), SPECIALS.index("</s>")
+"""Ids of the start and the end of a text, which are left out."""
+MAX_BATCH = 1024
+"""Texts of one forward pass."""
 
 
-class Table6(Model):
-    """Vectors 50 → convolution 250×3 → maximum → 250 → classes.  Padding is a word like any other, up to `length`."""
+class TextCNN(Model):
+    """Vectors 50 → convolution 250×3 → maximum → 250 → classes.  The network reads padding up to `length` as words."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
 
@@ -47,19 +50,18 @@ class Table6(Model):
         return self.words(batch.ids)
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
-        parts = torch.arange(len(batch.ids)).split(AT_ONCE)
+        parts = torch.arange(len(batch.ids)).split(MAX_BATCH)
         if len(parts) == 1:
             return self._read(batch, embedded)
-        some = [self._read(take_rows(batch, rows), None if embedded is None else embedded[rows]) for rows in parts]
-        return TransformerOutput(None, torch.cat([part.logits for part in some]))
+        outputs = [self._read(take_rows(batch, rows), None if embedded is None else embedded[rows]) for rows in parts]
+        return TransformerOutput(None, torch.cat([part.logits for part in outputs]))
 
     def _read(self, batch: Batch, embedded: Tensor | None) -> TransformerOutput:
         vectors = self.embed(batch) if embedded is None else embedded
-        vectors = vectors.masked_fill(~batch.present.unsqueeze(-1), 0.0) + self.words.weight[
-            0
-        ] * ~batch.present.unsqueeze(-1)
-        rest = self.words.weight[0].expand(len(vectors), max(0, self.length - vectors.shape[1]), -1)
-        hidden = self.kernel(self.drop(torch.cat([vectors, rest], 1)).transpose(1, 2)).relu().amax(-1)
+        absent = ~batch.present.unsqueeze(-1)
+        vectors = vectors.masked_fill(absent, 0.0) + self.words.weight[0] * absent
+        padding = self.words.weight[0].expand(len(vectors), max(0, self.length - vectors.shape[1]), -1)
+        hidden = self.kernel(self.drop(torch.cat([vectors, padding], 1)).transpose(1, 2)).relu().amax(-1)
         return TransformerOutput(None, self.out(self.drop(self.inner(hidden).relu())))
 
 
@@ -75,49 +77,63 @@ class Texts:
         return int(self.train.text.lengths.max())
 
 
-def read(name: str, folder: Path, cache: Path) -> Texts:
-    """The 5,000 most frequent words; of a text, its last 400.  A tenth of the training texts validates."""
+def read_texts(name: str, folder: Path, cache: Path) -> Texts:
+    """Texts of the 5,000 most frequent words, cut to their last 400.  A tenth of the training texts is validation."""
     if not cache.exists():
         corpus = load_corpus(name, data_dir=folder)
         tokenizer = build_word_tokenizer([e.text for e in corpus.splits["train"]], max_length=2**31 - 1)
         counts = np.bincount(tokenizer.encode([e.text for e in corpus.splits["train"]]).ids, minlength=tokenizer.size)
         counts[: len(SPECIALS)] = 0
-        kept = np.argsort(-counts, kind="stable")[: min(WORDS - 2, int((counts > 0).sum()))]
-        own = np.ones(tokenizer.size, np.int32)
-        own[kept] = np.arange(2, len(kept) + 2)
-        values: dict[str, Any] = {"vocabulary": np.array(["", "[UNK]", *(tokenizer.vocabulary[i] for i in kept)])}
+        frequent = np.argsort(-counts, kind="stable")[: min(WORDS - 2, int((counts > 0).sum()))]
+        new_ids = np.ones(tokenizer.size, np.int32)
+        new_ids[frequent] = np.arange(2, len(frequent) + 2)
+        values: dict[str, Any] = {"vocabulary": np.array(["", "[UNK]", *(tokenizer.vocabulary[i] for i in frequent)])}
         labels = sorted({e.label for e in corpus.splits["train"]})
         for split in ("train", "test"):
             examples = corpus.splits[split]
             tokens = tokenizer.encode([e.text for e in examples])
-            whole = [tokens.ids[a:b] for a, b in zip(tokens.starts[:-1], tokens.starts[1:], strict=True)]
-            rows = [own[ids[(ids < MARKS[0]) | (ids > MARKS[1])][-LENGTH:]] for ids in whole]
+            texts = [tokens.ids[a:b] for a, b in zip(tokens.starts[:-1], tokens.starts[1:], strict=True)]
+            rows = [new_ids[ids[(ids < BOUNDARY_IDS[0]) | (ids > BOUNDARY_IDS[1])][-LENGTH:]] for ids in texts]
             values[f"{split}_ids"] = np.concatenate(rows).astype(np.int16)
             values[f"{split}_lengths"] = np.array([len(row) for row in rows])
             values[f"{split}_label"] = np.array([labels.index(e.label) for e in examples])
         np.savez_compressed(cache, **values)
-    with np.load(cache, allow_pickle=False) as known:
-        train, test = (_data(known, split) for split in ("train", "test"))
-        words = known["vocabulary"].tolist()
+    arrays = load_arrays(cache)
+    train, test = (make_data(arrays, f"{split}_") for split in ("train", "test"))
     order = np.random.default_rng(0).permutation(len(train))
     tenth = len(order) // 10
-    return Texts(words, select(train, order[tenth:]), select(train, order[:tenth]), test)
+    return Texts(
+        arrays["vocabulary"].tolist(), select_rows(train, order[tenth:]), select_rows(train, order[:tenth]), test
+    )
 
 
-def select(data: Data, rows: Any) -> Data:
+def select_rows(data: Data, rows: Any) -> Data:
     return Data(data.text.select(rows), None, None if data.label is None else data.label[rows])
 
 
-def _data(known: Any, split: str) -> Data:
-    ids, lengths = known[f"{split}_ids"].astype(np.int32), known[f"{split}_lengths"].astype(np.int64)
-    ragged = TokenArray(ids, np.ones(len(ids), np.bool_), row_starts(lengths), np.zeros(len(lengths), np.bool_))
-    return Data(ragged, None, known[f"{split}_label"].astype(np.int64))
+def make_data(arrays: dict[str, NDArray[Any]], prefix: str = "") -> Data:
+    """Texts and labels of the arrays ids, lengths and label, whose names have this prefix."""
+    ids, lengths = arrays[f"{prefix}ids"].astype(np.int32), arrays[f"{prefix}lengths"].astype(np.int64)
+    tokens = TokenArray(ids, np.ones(len(ids), np.bool_), row_starts(lengths), np.zeros(len(lengths), np.bool_))
+    return Data(tokens, None, arrays[f"{prefix}label"].astype(np.int64))
 
 
-def trained(texts: Texts, device: torch.device, seed: int = 0, epochs: int = 5) -> Table6:
-    """Adam, 40 texts a step, five epochs, the best on validation texts."""
+def load_black_box(corpus: str, texts: Texts, out: Path, device: torch.device) -> TextCNN:
+    """The black box of a corpus; the first call trains it and saves it in `out`."""
+    file = out / f"{corpus}.safetensors"
+    if not file.exists():
+        model = train_black_box(texts, device, epochs=5 if corpus == "imdb" else 15)
+        print(corpus, "black box: train", accuracy(model, texts.train), "test", accuracy(model, texts.test), flush=True)
+        save_file({name: value.cpu() for name, value in model.state_dict().items()}, file)
+    model = TextCNN(len(texts.vocabulary), texts.length)
+    model.load_state_dict(load_file(file))
+    return model.to(device).eval().requires_grad_(False)
+
+
+def train_black_box(texts: Texts, device: torch.device, seed: int = 0, epochs: int = 5) -> TextCNN:
+    """Train with Adam, 40 texts a step; the epoch with the best validation accuracy is kept."""
     torch.manual_seed(seed)
-    model = Table6(len(texts.vocabulary), texts.length).to(device)
+    model = TextCNN(len(texts.vocabulary), texts.length).to(device)
     adam = torch.optim.Adam(model.parameters(), fused=True)
     best: tuple[float, dict[str, Tensor]] = (-1.0, {})
     for epoch in range(epochs):
@@ -135,7 +151,7 @@ def trained(texts: Texts, device: torch.device, seed: int = 0, epochs: int = 5) 
 
 
 def probabilities(model: Model, data: Data) -> Tensor:
-    """(N,C) on the CPU."""
+    """Probabilities of all classes, on the CPU.  (N,C)"""
     table = None
     for rows in by_length(data, 512):
         with inference(model):

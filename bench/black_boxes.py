@@ -1,11 +1,10 @@
-"""Which explainer of black boxes can be believed?  Table 3 of Bai et al. 2021, and a corpus in which the label can be
-said in code.
+"""Post-hoc accuracy and label leakage of explainers of black boxes: Table 3 of Bai et al. 2021 (arXiv:2006.05656).
 
     python bench/black_boxes.py --out DIR --data DIR [--workers 16] [--device cuda] [--seeds 5] [--only REGEX]
+    python bench/black_boxes_table.py DIR/records
 
-One job is one explainer fitted with one seed to one black box, and measured on the test split.  Jobs run side by side;
-what is there is not done again, what failed is.  DIR gets records/<job>.json; bench/black_boxes_table.py makes the
-tables.
+One job fits one explainer with one seed to one black box, and measures it on the test split.  `planted` is a corpus in
+which a selector can leak the label through the words it selects (planted-code).
 """
 
 import argparse
@@ -21,25 +20,25 @@ import job_cells
 K = {"planted": 5, "imdb": 10, "yelp_polarity": 5, "mnist_3_8": 25, "fashion_mnist_pullover_shirt": 64}
 IMAGES = ("mnist_3_8", "fashion_mnist_pullover_shirt")
 FILLS = ("mean", "zero", "gray")
-"""What unselected pixels become, for approximator and black box alike; the papers' is the first."""
-FIRST = {"imdb": 5, "planted": 15, "yelp_polarity": 15, **dict.fromkeys(IMAGES, 12)}
-"""Epochs in which an approximator learns by itself.  L2X that has no such stage gets them on top of its own, so that
-all of its rows have seen as much.
+"""Values of pixels that are not selected, for approximator and black box; the paper has `mean`."""
+PRETRAINING_EPOCHS = {"imdb": 5, "planted": 15, "yelp_polarity": 15, **dict.fromkeys(IMAGES, 12)}
+"""Epochs in which the approximator is trained alone.  Rows of L2X without this stage train the selector for as many
+more epochs, so that all rows train equally long.
 """
-STAGED = ("random-pretraining", "random-query")
-WORTH = {"members": 1, "epochs": 15, "patience": 3, "learning_rate": 1e-3}
-"""CXPlain in minutes: one network, and steps ten times as long as its authors'."""
-MADE: dict[str, dict[str, Any]] = {
+PRETRAINED = ("random-pretraining", "random-query")
+CXPLAIN_SETTINGS = {"members": 1, "epochs": 15, "patience": 3, "learning_rate": 1e-3}
+"""One network, and a learning rate ten times that of the authors, so that a fit takes minutes."""
+MITIGATIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "random-pretraining": {"mitigation": "random-pretraining"},
     "mask-neutral": {"mitigation": "mask-neutral"},
     "mask-neutral-wide": {"mitigation": "mask-neutral", "clip": 1e6},
     "random-query": {"mitigation": "random-query"},
 }
-"""Ways to fit L2X that is told ŷ."""
-YHAT = {
+"""Mitigations of label leakage for L2X that is conditioned on the prediction."""
+CONDITIONED_L2X = {
     f"l2x-y-{name}-{approximator}": {"conditioned": True, "approximator": approximator, **settings}
-    for name, settings in MADE.items()
+    for name, settings in MITIGATIONS.items()
     for approximator in ("simple", "cnn")
 }
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -47,18 +46,18 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "gradient": ("gradient", {}),
     "input-x-gradient": ("input-x-gradient", {}),
     "lime": ("lime", {}),
-    "cxplain": ("cxplain", WORTH),
+    "cxplain": ("cxplain", CXPLAIN_SETTINGS),
     "l2x": ("l2x", {}),
     "l2x-cnn": ("l2x", {"approximator": "cnn"}),
     "vibi": ("vibi", {}),
     "ail": ("ail", {}),
-    **{name: ("l2x", settings) for name, settings in YHAT.items()},
+    **{name: ("l2x", settings) for name, settings in CONDITIONED_L2X.items()},
 }
-ONCE = ("random", "gradient", "input-x-gradient", "lime")
-"""What has nothing to learn, and is asked with one seed."""
-LONG = ("cxplain", "ail", "vibi")
-"""Begun first."""
-OF_IMAGES = (
+UNTRAINED = ("random", "gradient", "input-x-gradient", "lime")
+"""Explainers without training, which run with one seed."""
+SLOWEST = ("cxplain", "ail", "vibi")
+"""Rows that start first."""
+IMAGE_ROWS = (
     "random",
     "gradient",
     "lime",
@@ -66,9 +65,9 @@ OF_IMAGES = (
     "l2x-cnn",
     "vibi",
     "ail",
-    *(n for n in YHAT if n.endswith("-cnn")),
+    *(n for n in CONDITIONED_L2X if n.endswith("-cnn")),
 )
-"""With the network of Table 7 as approximator."""
+"""Rows of images; their approximator is the network of Table 7."""
 
 
 @dataclass(frozen=True)
@@ -84,38 +83,42 @@ class Job:
 
 
 def plan(seeds: int) -> list[Job]:
-    """Of each corpus the longest first."""
-    texts = [Job(name, row, seed) for name in ("imdb", "planted", "yelp_polarity") for row, seed in _each(ROWS, seeds)]
-    images = [Job(name, row, seed, fill) for fill in FILLS for name in IMAGES for row, seed in _each(OF_IMAGES, seeds)]
+    """All jobs; the slowest rows of each corpus come first."""
+    texts = [
+        Job(name, row, seed) for name in ("imdb", "planted", "yelp_polarity") for row, seed in _row_seeds(ROWS, seeds)
+    ]
+    images = [
+        Job(name, row, seed, fill) for fill in FILLS for name in IMAGES for row, seed in _row_seeds(IMAGE_ROWS, seeds)
+    ]
     return [*texts, *images]
 
 
-def _each(rows: Iterable[str], seeds: int) -> list[tuple[str, int]]:
-    ordered = sorted(rows, key=lambda row: row not in LONG)
-    return [(row, seed) for row in ordered for seed in range(1 if row in ONCE else seeds)]
+def _row_seeds(rows: Iterable[str], seeds: int) -> list[tuple[str, int]]:
+    ordered = sorted(rows, key=lambda row: row not in SLOWEST)
+    return [(row, seed) for row in ordered for seed in range(1 if row in UNTRAINED else seeds)]
 
 
 def needs(job: Job, jobs: list[Job]) -> tuple[str, ...]:
-    """CXPlain's effects of removal are computed for the first seed, and read for the others."""
+    """The first seed of CXPlain computes the effects of removal, and the others read them."""
     first = replace(job, seed=0)
     return (first.id,) if job.row == "cxplain" and job != first and first in jobs else ()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    job_cells.options(parser)
+    job_cells.add_options(parser)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     jobs = [job for job in plan(options.seeds) if re.search(options.only, job.id)]
-    from black_box_jobs import done, prepared  # which read this file
+    from black_box_jobs import prepare, run_job  # which import this module
 
     options.out.mkdir(parents=True, exist_ok=True)
     if options.workers > 1:  # one black box for all workers
         for corpus in sorted({job.corpus for job in jobs}):
-            prepared(corpus, options.out, options.data, options.device)
-    do = partial(done, out=options.out, data=options.data, device=options.device)
-    job_cells.run(options, lambda: jobs, do, needs=partial(needs, jobs=jobs))
+            prepare(corpus, options.out, options.data, options.device)
+    run = partial(run_job, out=options.out, data=options.data, device=options.device)
+    job_cells.run(options, lambda: jobs, run, needs=partial(needs, jobs=jobs))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tables of docs/results/shortcuts.md about black boxes, from records of bench/black_boxes.py.
 
-python bench/black_boxes_table.py [RECORDS...]        folders or files of records; none: those of the repository
+python bench/black_boxes_table.py [RECORDS...]        folders or files; default: the records of the repository
 
 Values are means over seeds with half the width of their 95 % t interval.  Rows without records are left out.
 """
@@ -86,15 +86,15 @@ BOLD = {
     ("yelp_polarity", "l2x-y-random-pretraining-cnn"): (POST_HOC,),
     **{(corpus, "l2x-y-random-pretraining-cnn"): (POST_HOC,) for corpus in IMAGES},
 }
-"""Corpus, row -> columns that the text below the table is about."""
+"""Corpus, row -> bold columns."""
 
 
-def load(places: list[str] | None = None) -> Cells:
-    """Of folders or files of records; none: those of the repository."""
-    if not (places or FILES):
+def load(paths: list[str] | None = None) -> Cells:
+    """Read folders or files of records; by default those of the repository."""
+    if not (paths or FILES):
         raise SystemExit("the repository has no records of black boxes: run bench/black_boxes.py, and pass DIR/records")
     cells: Cells = defaultdict(lambda: defaultdict(list))
-    for record in sorted(read_records(places or map(str, FILES)), key=lambda record: record["seed"]):
+    for record in sorted(read_records(paths or map(str, FILES)), key=lambda record: record["seed"]):
         cells[record["corpus"], record.get("fill", "")][record["row"]].append(record)
     return cells
 

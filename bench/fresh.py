@@ -1,4 +1,4 @@
-"""FRESH (Jain et al. 2020, arXiv:2005.00115) beside A2R, RNP and attention, with the independent reader.
+"""Rationales of FRESH (Jain et al. 2020, arXiv:2005.00115), A2R, RNP and attention, with the independent reader.
 
     python bench/movies.py --cut REVIEWS --data-dir DATA                                        once
     python bench/rationales.py --cut PLANTED --regimes easy --sizes 6000 1000 2000              once
@@ -17,8 +17,8 @@
     gumbel                FR with separate encoders (planted reviews)
 
 The scorer of FRESH is the vanilla model of its seed.  Its accuracy is that of the full text (`full`), and its
-best windows are the row `attention`.  VARIANTS run with the first TRIED seeds; the accuracy on validation texts
-compares them.  The independent reader is fitted as in training, but for as many texts as READ epochs have.
+best windows are the row `attention`.  VARIANTS run with the first VARIANT_SEEDS seeds; the accuracy on validation texts
+compares them.  The independent reader is fitted as in training, for READER_EPOCHS epochs.
 A job on MiniLM takes up to 26 GiB of GPU memory: run at most four side by side, and no others beside them.
 """
 
@@ -32,36 +32,36 @@ from statistics import mean
 from typing import Any
 
 import job_cells
-from movies import LONG, RUN, WHERE
-from rationales import RUN as PLANTED_RUN
-from rationales import SKEWED
+from movies import MINILM_TRAINING, SELECTION, TRAINING
+from rationales import SKEW_EPOCHS
+from rationales import TRAINING as PLANTED_TRAINING
 from tables import markdown, mean_and_deviation, minus_signs, read_records
 
 MOVIES = ("movies", "minilm")
 SETTINGS = ("standard", "skewed20", "biased80")
 VARIANTS = ("fresh-window", "fresh-gradient")
-TRIED = 2
-READ = {"movies": 6, "minilm": 3}
-"""Epochs; planted reviews: 6."""
-FOLDED: dict[str, Any] = {"shared_encoder": True, "estimator": "gumbel"}
+VARIANT_SEEDS = 2
+READER_EPOCHS = {"movies": 6, "minilm": 3}
+"""Corpus -> epochs of the reader; planted reviews: 6."""
+SHARED_ENCODER: dict[str, Any] = {"shared_encoder": True, "estimator": "gumbel"}
 SLOW_PREDICTOR: dict[str, Any] = {"generator_learning_rate": 1e-3, "predictor_learning_rate": 2e-4}
-WORDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "fresh": ("fresh", WHERE),
-    "fresh-window": ("fresh", WHERE | {"spans": 1}),
-    "fresh-gradient": ("fresh", WHERE | {"saliency": "gradient"}),
-    "a2r": ("a2r", WHERE),
-    "rnp-st": ("rnp", WHERE | {"estimator": "straight-through"}),
-    "fr": ("rnp", WHERE | FOLDED),
-    "dr": ("rnp", WHERE | SLOW_PREDICTOR | {"estimator": "straight-through"}),
+MOVIE_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fresh": ("fresh", SELECTION),
+    "fresh-window": ("fresh", SELECTION | {"spans": 1}),
+    "fresh-gradient": ("fresh", SELECTION | {"saliency": "gradient"}),
+    "a2r": ("a2r", SELECTION),
+    "rnp-st": ("rnp", SELECTION | {"estimator": "straight-through"}),
+    "fr": ("rnp", SELECTION | SHARED_ENCODER),
+    "dr": ("rnp", SELECTION | SLOW_PREDICTOR | {"estimator": "straight-through"}),
 }
 GLOVE_ROWS = ("fresh-gradient", "fr", "dr")
 """Rows that run with GloVe vectors alone, not on MiniLM."""
 RATES = {("movies", "a2r"): 1e-4, ("minilm", "a2r"): 3e-3, ("movies", "rnp-st"): 1e-3, ("minilm", "rnp-st"): 3e-4}
-SENTENCES: dict[str, tuple[str, dict[str, Any]]] = {
+PLANTED_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "fresh": ("fresh", {"granularity": "sentence"}),
     "a2r": ("a2r", {}),
     "rnp": ("rnp", {}),
-    "fr": ("rnp", FOLDED),
+    "fr": ("rnp", SHARED_ENCODER),
     "dr": ("rnp", SLOW_PREDICTOR),
     "gumbel": ("rnp", {"estimator": "gumbel", "generator_learning_rate": 1e-3}),
 }
@@ -81,12 +81,12 @@ class Job:
 
 def plan(seeds: int) -> list[Job]:
     """Jobs in the order of their importance."""
-    words = [(corpus, row) for row in WORDS for corpus in reversed(MOVIES)]
-    sentences = [(setting, row) for row in SENTENCES for setting in SETTINGS]
+    words = [(corpus, row) for row in MOVIE_ROWS for corpus in reversed(MOVIES)]
+    sentences = [(setting, row) for row in PLANTED_ROWS for setting in SETTINGS]
     return [
         Job(corpus, row, seed)
         for corpus, row in (*sentences, *words)
-        for seed in range(min(TRIED, seeds) if row in VARIANTS else seeds)
+        for seed in range(min(VARIANT_SEEDS, seeds) if row in VARIANTS else seeds)
         if corpus != "minilm" or row not in GLOVE_ROWS
     ]
 
@@ -94,42 +94,43 @@ def plan(seeds: int) -> list[Job]:
 def technique_of(job: Job) -> tuple[str, dict[str, Any]]:
     """The name of the technique and its settings."""
     if job.corpus in MOVIES:
-        name, settings = WORDS[job.row]
+        name, settings = MOVIE_ROWS[job.row]
         rate = RATES.get((job.corpus, job.row))
     else:
-        name, settings = SENTENCES[job.row]
-        settings = {**settings, "skewed": SKEWED.get(job.corpus, 0)}
+        name, settings = PLANTED_ROWS[job.row]
+        settings = {**settings, "skewed": SKEW_EPOCHS.get(job.corpus, 0)}
         rate = RNP_RATES[job.corpus] if job.row == "rnp" else None
     return name, settings if rate is None else {**settings, "generator_learning_rate": rate}
 
 
-def done(args: argparse.Namespace, job: Job) -> dict[str, Any]:
+def run_job(args: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
     from steadygaze.techniques import TECHNIQUES
 
     torch.set_num_threads(1)
     name, settings = technique_of(job)
-    measure = partial(independent_reader, READ.get(job.corpus, 6))
+    measure = partial(independent_reader, READER_EPOCHS.get(job.corpus, 6))
     if job.corpus in MOVIES:
-        from movie_jobs import taught
-        from movie_reviews import read
+        import movie_jobs
+        import movie_reviews
 
-        long = job.corpus == "minilm"
-        run = (LONG if long else RUN) | ({"epochs": args.epochs} if args.epochs else {})
-        reviews = read(args.movies, long, args.limit)
-        return taught(reviews, TECHNIQUES[name](**settings), run, job.seed, args.device, measure)
-    from rationale_jobs import read as read_planted
-    from rationale_jobs import train_and_measure
+        minilm = job.corpus == "minilm"
+        training = (MINILM_TRAINING if minilm else TRAINING) | ({"epochs": args.epochs} if args.epochs else {})
+        movies = movie_reviews.read_reviews(args.movies, minilm, args.limit)
+        technique = TECHNIQUES[name](**settings)
+        return movie_jobs.train_and_measure(movies, technique, training, job.seed, args.device, measure)
+    import rationale_jobs
 
-    run = PLANTED_RUN | ({"epochs": args.epochs} if args.epochs else {})
+    training = PLANTED_TRAINING | ({"epochs": args.epochs} if args.epochs else {})
     bias = job.corpus if job.corpus == "biased80" else None
-    planted = read_planted(args.planted / f"easy.{job.seed}.npz", "palate", bias, args.limit or run["most"])
-    return train_and_measure(planted, (name, settings), run, job.seed, args.device, measure)
+    file, max_texts = args.planted / f"easy.{job.seed}.npz", args.limit or training["max_texts"]
+    planted = rationale_jobs.read_reviews(file, "palate", bias, max_texts)
+    return rationale_jobs.train_and_measure(planted, (name, settings), training, job.seed, args.device, measure)
 
 
 def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Fit the reader to the training texts, and measure it on the test texts; the accuracy of the full text."""
+    """Scores of a reader fitted to the training texts, on test texts; for FRESH, also the accuracy of the full text."""
     import torch
 
     from steadygaze.estimator.fit import scores
@@ -156,23 +157,23 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
 HEADING = "texts", "row", "n", "accuracy, validation", "accuracy", "full text", "P", "R", "F1", "X1", "reader", "gap"
 
 
-def rows(places: Iterable[str]) -> list[list[str]]:
+def rows(paths: Iterable[str]) -> list[list[str]]:
     """Means over seeds and standard deviations, in %."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in read_records(places):
+    for record in read_records(paths):
         groups[record["corpus"], record["row"]].append(record)
     lines = []
     for corpus in (*MOVIES, *SETTINGS):
-        for row in dict.fromkeys((*WORDS, *SENTENCES)):
+        for row in dict.fromkeys((*MOVIE_ROWS, *PLANTED_ROWS)):
             if records := groups.get((corpus, row)):
                 tests = [record["chosen"]["test"] for record in records]
                 cells = [
-                    _shown([record["chosen"]["validation"]["accuracy"] for record in records]),
-                    _shown([test["accuracy"] for test in tests]),
-                    _shown([record["full"]["test"] for record in records if record["full"]]),
-                    *(_shown([test[name] for test in tests if name in test]) for name in ("p", "r", "f1", "x1")),
+                    _percent([record["chosen"]["validation"]["accuracy"] for record in records]),
+                    _percent([test["accuracy"] for test in tests]),
+                    _percent([record["full"]["test"] for record in records if record["full"]]),
+                    *(_percent([test[name] for test in tests if name in test]) for name in ("p", "r", "f1", "x1")),
                     *(
-                        _shown([record["reader"][name] for record in records if name in record["reader"]])
+                        _percent([record["reader"][name] for record in records if name in record["reader"]])
                         for name in ("independent-reader-accuracy", "leakage-gap")
                     ),
                 ]
@@ -180,7 +181,7 @@ def rows(places: Iterable[str]) -> list[list[str]]:
     return lines
 
 
-def _shown(shares: list[float]) -> str:
+def _percent(shares: list[float]) -> str:
     return minus_signs(f" {mean_and_deviation([100 * share for share in shares])}").strip()
 
 
@@ -190,14 +191,14 @@ def main() -> None:
     parser.add_argument("--planted", type=Path, help="prepared planted reviews")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="of each stage, for a trial")
-    parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
+    parser.add_argument("--limit", type=int, help="largest number of training texts, for a trial")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
-    job_cells.options(parser)
+    job_cells.add_options(parser)
     args = parser.parse_args()
     if args.table:
         print(markdown([HEADING, *rows(args.table)]))
     else:
-        job_cells.run(args, lambda: plan(args.seeds), partial(done, args))
+        job_cells.run(args, lambda: plan(args.seeds), partial(run_job, args))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables of bench/independent_reader.py: who recovers the predicted class from a selection, and which runs are warned.
+"""Tables of bench/independent_reader.py: accuracies on the selected words by model, and counts of warnings.
 
 python bench/independent_reader_table.py RECORDS...        folders of records, or files of one record a line
 """
@@ -8,7 +8,7 @@ from collections import defaultdict
 from statistics import mean
 from typing import Any
 
-from independent_reader import FITTED, PADDED, K
+from independent_reader import MAIN_ROWS, RELEASED_ROWS, K
 from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
 from tables import read_records
 
@@ -28,15 +28,15 @@ COLUMNS = {
 }
 GROUPS = {
     "leaking: conditioned on the prediction, plain": ("l2x-y",),
-    "leaking: mask-neutral, or padding can be selected": PADDED,
+    "leaking: mask-neutral, or padding can be selected": RELEASED_ROWS,
     "not leaking: fitted": ("pretrained-y", "l2x"),
     "not leaking by construction: no approximator": ("leave-one-out", "truth"),
 }
-ORDER = (*FITTED, "leave-one-out", "truth", *PADDED)
+ORDER = (*MAIN_ROWS, "leave-one-out", "truth", *RELEASED_ROWS)
 
 
-def spread(values: list[float]) -> str:
-    """The mean, and between which numbers the seeds are."""
+def mean_and_range(values: list[float]) -> str:
+    """The mean, and the lowest and the highest seed."""
     if not values:
         return ""
     return f"{mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" if len(values) > 1 else f"{values[0]:.3f}"
@@ -52,7 +52,7 @@ def main() -> None:
         print("| explainer | seeds | " + " | ".join(COLUMNS.values()) + " | warned |")
         print("|---" * (len(COLUMNS) + 3) + "|")
         for row in sorted(rows, key=ORDER.index):
-            numbers = [spread([run[name] for run in rows[row] if name in run]) for name in COLUMNS]
+            numbers = [mean_and_range([run[name] for run in rows[row] if name in run]) for name in COLUMNS]
             warned = sum(run["leaks"] for run in rows[row])
             print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {warned} of {len(rows[row])} |")
     print(

@@ -1,4 +1,4 @@
-"""Jobs of a study, run by the engine of `steadygaze compare`; each leaves a record DIR/records/<job>.json.
+"""Run the jobs of a study with the engine of `steadygaze compare`; each job writes a record DIR/records/<job>.json.
 
 Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.  If jobs
 fail, the others still run, and the script exits with an error that names them.
@@ -21,16 +21,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.types import OnProgress
 from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, cell_folder
 from steadygaze.study.engine import NAMED, choose_executor, run_round
 from tables import read_records
 
-Do = Callable[[Any], dict[str, Any]]
+RunJob = Callable[[Any], dict[str, Any]]
 
 
-def options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="folder of the records")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1, help="processes")
@@ -40,17 +43,17 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(
     options: argparse.Namespace,
     plan: Callable[[], list[Any]],
-    do: Do,
+    run_job: RunJob,
     rounds: int = 1,
     needs: Callable[[Any], tuple[str, ...]] = lambda job: (),
 ) -> None:
     """Run all jobs of the plan, which is made anew in each round: it can depend on the records of the last one.
 
-    do: job -> record.  needs: job -> names of jobs of the same round that must be finished first.
+    run_job: job -> record.  needs: job -> names of jobs of the same round that must be finished first.
     Exits with an error after the last round if a job failed.
     """
     (options.out / "records").mkdir(parents=True, exist_ok=True)
-    shared = do if options.workers == 1 else pickle.dumps(do)
+    function = run_job if options.workers == 1 else pickle.dumps(run_job)
     outcomes: dict[str, CellRecord] = {}
     with choose_executor("local", options.workers, options.device, sys.maxsize) as executor:
         for _ in range(rounds):
@@ -58,10 +61,16 @@ def run(
             for job in jobs:
                 _forget_failure(options.out, job.id)
             cells = [
-                Cell(job.id, job.id, dataclasses.asdict(job), partial(_work, options.out, shared, job), needs(job))
+                Cell(
+                    job.id,
+                    job.id,
+                    dataclasses.asdict(job),
+                    partial(_run_and_record, options.out, function, job),
+                    needs(job),
+                )
                 for job in jobs
             ]
-            outcomes |= run_round(cells, options.out, executor, _show)
+            outcomes |= run_round(cells, options.out, executor, _print_progress)
     if failed := [outcome for outcome in outcomes.values() if not outcome.is_finished]:
         raise SystemExit(_failure_message(failed, len(outcomes), options.out))
 
@@ -75,22 +84,22 @@ def _failure_message(failed: list[CellRecord], count: int, out: Path) -> str:
     )
 
 
-def _record(out: Path, name: str) -> Path:
+def _record_file(out: Path, name: str) -> Path:
     return out / "records" / f"{name}.json"
 
 
 def _forget_failure(out: Path, name: str) -> None:
     """Remove the record of a failed job, and what the engine knows of a job without a record."""
-    file = _record(out, name)
+    file = _record_file(out, name)
     if file.exists() and "error" in json.loads(file.read_text()):
         file.unlink()
     if not file.exists():
         (cell_folder(out, name) / RECORD).unlink(missing_ok=True)
 
 
-def _work(out: Path, shared: Do | bytes, job: Any, folder: Path, on_progress: OnProgress) -> Output:
-    """One job.  `shared`: its function, for other processes as bytes."""
-    file, start = _record(out, job.id), time.monotonic()
+def _run_and_record(out: Path, function: RunJob | bytes, job: Any, folder: Path, on_progress: OnProgress) -> Output:
+    """Run one job and write its record.  `function`: that of the jobs, for other processes as bytes."""
+    file, start = _record_file(out, job.id), time.monotonic()
     if file.exists():
         return Output()
 
@@ -99,7 +108,7 @@ def _work(out: Path, shared: Do | bytes, job: Any, folder: Path, on_progress: On
         write_text(file, json.dumps(content) + "\n")
 
     try:
-        write((_loaded(shared) if isinstance(shared, bytes) else shared)(job))
+        write((_load_function(function) if isinstance(function, bytes) else function)(job))
     except Exception:
         write({"error": traceback.format_exc()})
         raise
@@ -107,15 +116,21 @@ def _work(out: Path, shared: Do | bytes, job: Any, folder: Path, on_progress: On
 
 
 @cache
-def _loaded(shared: bytes) -> Do:
-    """One function for all jobs of a worker: it may keep what it has read."""
-    do: Do = pickle.loads(shared)
-    return do
+def _load_function(function: bytes) -> RunJob:
+    """One function for all jobs of a worker: it can cache the data it has read."""
+    run_job: RunJob = pickle.loads(function)
+    return run_job
 
 
-def _show(activity: str, done: int, total: int) -> None:
+def _print_progress(activity: str, done: int, total: int) -> None:
     if ": done" in activity or ": failed" in activity:
         print(f"{done}/{total} {activity}", flush=True)
+
+
+def load_arrays(file: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file: texts that were prepared for jobs."""
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def compact(value: Any) -> Any:
@@ -129,12 +144,12 @@ def compact(value: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Print records, one a line.")
-    parser.add_argument("places", nargs="+", help="folders or files of records")
+    parser.add_argument("paths", nargs="+", help="folders or files of records")
     parser.add_argument("--without", nargs="*", default=(), help="fields to leave out, such as history")
     options = parser.parse_args()
-    for record in read_records(options.places):
-        kept = {name: value for name, value in record.items() if name not in options.without}
-        print(json.dumps(compact(kept), separators=(",", ":")))
+    for record in read_records(options.paths):
+        fields = {name: value for name, value in record.items() if name not in options.without}
+        print(json.dumps(compact(fields), separators=(",", ":")))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The reviews that bench/movie_cut.py left, as networks read them and as people marked them."""
+"""Movie reviews of bench/movie_preparation.py: tokens of the network, words, and human rationales."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from job_cells import load_arrays
+from rationale_jobs import SPLITS
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
@@ -19,40 +21,39 @@ from steadygaze.models.encoders.transformer import from_folder
 from steadygaze.models.encoders.windows import Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 
-SPLITS = ("train", "validation", "test")
 HIDDEN = 50
-"""Of each direction, as in the paper."""
+"""Hidden units of each direction, as in the paper."""
 WINDOWS = Windows(size=254, stride=127, before=1, after=1)
-"""Of MiniLM: 256 tokens that overlap by half."""
+"""Windows of MiniLM: 256 tokens that overlap by half."""
 
 
 @dataclass(frozen=True)
-class Page:
-    """Some reviews as a network reads them, and as people do."""
+class ReviewBatch:
+    """Reviews as tokens of the network, and as words."""
 
     batch: Batch
-    numbers: Tensor  # (B,T) the word of each token, −1 where it has none
-    real: Tensor  # (B,W) bool: the words there are
-    marked: Tensor  # (B,W) bool: by people
+    word_numbers: Tensor  # (B,T) the word of each token, −1 for special tokens
+    present: Tensor  # (B,W) bool: False for padding
+    rationale: Tensor  # (B,W) bool: human rationales
 
 
 @dataclass(frozen=True)
 class Split:
     data: Data
-    numbers: NDArray[np.int64]
-    """Of all tokens end to end: the word of its text that each is of, or −1."""
-    marked: NDArray[np.bool_]
-    """Of all words end to end."""
-    starts: NDArray[np.int64]
-    """Where the words of each text begin."""
+    word_numbers: NDArray[np.int64]
+    """Of all tokens of all texts: the number of the word in its text, −1 for special tokens."""
+    rationale: NDArray[np.bool_]
+    """Of all words of all texts: whether the word is in a human rationale."""
+    word_starts: NDArray[np.int64]
+    """The position of the first word of each text."""
 
-    def page(self, rows: NDArray[np.int64], device: str) -> Page:
-        batch, text = collate(self.data, rows), self.data.text
-        places, inside = _places(text.starts, rows)
-        words, real = _places(self.starts, rows)
-        numbers = torch.from_numpy(np.where(inside, self.numbers[places], -1))
-        marked = torch.from_numpy(self.marked[words] & real)
-        return Page(batch.to(device), *(tensor.to(device) for tensor in (numbers, torch.from_numpy(real), marked)))
+    def batch(self, rows: NDArray[np.int64], device: str) -> ReviewBatch:
+        tokens, is_token = _positions(self.data.text.starts, rows)
+        words, is_word = _positions(self.word_starts, rows)
+        numbers = np.where(is_token, self.word_numbers[tokens], -1)
+        arrays = (numbers, is_word, self.rationale[words] & is_word)
+        tensors = (torch.from_numpy(array).to(device) for array in arrays)
+        return ReviewBatch(collate(self.data, rows).to(device), *tensors)
 
 
 @dataclass(frozen=True)
@@ -64,40 +65,35 @@ class Reviews:
 
 
 @lru_cache(maxsize=1)
-def read(folder: Path, minilm: bool, most: int | None) -> Reviews:
-    kept = _load(folder / "words.npz")
-    words = {split: kept[f"{split}/starts"] for split in SPLITS}
-    vectors = torch.from_numpy(kept["vectors"].astype(np.float32))
+def read_reviews(folder: Path, minilm: bool, max_texts: int | None) -> Reviews:
+    arrays = load_arrays(folder / "words.npz")
+    words = {split: arrays[f"{split}/starts"] for split in SPLITS}
+    vectors = torch.from_numpy(arrays["vectors"].astype(np.float32))
     if minilm:
-        kept |= _load(folder / "pieces.npz")
-    splits = {split: _split(kept, split, words[split], most) for split in SPLITS}
-    roles = torch.from_numpy(kept["roles"])
+        arrays |= load_arrays(folder / "pieces.npz")
+    splits = {split: _split(arrays, split, words[split], max_texts) for split in SPLITS}
+    roles = torch.from_numpy(arrays["roles"])
     if minilm:
         return Reviews(splits, roles, partial(from_folder, folder / "minilm", WINDOWS), Architecture())
     shape = Architecture(hidden=HIDDEN, dimension=vectors.shape[1], train_vectors=False)
     return Reviews(splits, roles, partial(word_encoder, "bigru", shape, len(vectors), False, vectors), shape)
 
 
-def _load(file: Path) -> dict[str, NDArray[Any]]:
-    with np.load(file, allow_pickle=False) as opened:
-        return {name: opened[name] for name in opened.files}
-
-
-def _split(kept: dict[str, NDArray[Any]], split: str, words: NDArray[np.int64], most: int | None) -> Split:
-    """`words`: where each text begins in words, special ones included, of which it has two."""
-    ids, spoken, starts, label = (kept[f"{split}/{name}"] for name in ("ids", "words", "starts", "label"))
-    many = min(most or len(label), len(label))
-    end, own = starts[many], row_starts(np.diff(words) - 2)
-    text = TokenArray(ids[:end].astype(np.int32), spoken[:end], starts[: many + 1], np.zeros(many, np.bool_))
+def _split(arrays: dict[str, NDArray[Any]], split: str, starts: NDArray[np.int64], max_texts: int | None) -> Split:
+    """`starts`: of the texts in words, with two special ones each."""
+    ids, is_word, token_starts, label = (arrays[f"{split}/{name}"] for name in ("ids", "words", "starts", "label"))
+    count = min(max_texts or len(label), len(label))
+    end, word_starts = token_starts[count], row_starts(np.diff(starts) - 2)
+    text = TokenArray(ids[:end].astype(np.int32), is_word[:end], token_starts[: count + 1], np.zeros(count, np.bool_))
     numbers = np.full(len(ids), -1)
-    each = np.arange(own[-1]) - np.repeat(own[:-1], np.diff(own))
-    numbers[spoken] = kept.get(f"{split}/number", each)
-    return Split(Data(text, None, label[:many].astype(np.int64)), numbers, kept[f"{split}/marked"], own)
+    one_per_word = np.arange(word_starts[-1]) - np.repeat(word_starts[:-1], np.diff(word_starts))
+    numbers[is_word] = arrays.get(f"{split}/number", one_per_word)
+    return Split(Data(text, None, label[:count].astype(np.int64)), numbers, arrays[f"{split}/marked"], word_starts)
 
 
-def _places(starts: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where the entries of these texts stand, and which there are: (B,T), the longest of them T."""
+def _positions(starts: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Positions of the entries of these texts, and whether they are not padding.  (B,T)"""
     lengths = np.diff(starts)[rows][:, None]
     columns = np.arange(lengths.max(initial=1))
-    inside = columns < lengths
-    return np.where(inside, starts[rows][:, None] + columns, 0), inside
+    present = columns < lengths
+    return np.where(present, starts[rows][:, None] + columns, 0), present

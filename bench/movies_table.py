@@ -1,16 +1,15 @@
-"""Tables of bench/movies.py: means over seeds and how far seeds differ, the paper's Table 4 beside ours; what must be
-seen, and whether it is.
+"""Tables of bench/movies.py: means and standard deviations over seeds beside the paper's Table 4, and expected results.
 
 python bench/movies_table.py RECORDS...        folders of records, or files of one record a line
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import mean
 
-from movies import MINILM, RATES, ROWS, SHARE, SPANS, TRIED, TUNED, YARDSTICKS, tuned
-from tables import Records, head, line, read_records, shown, values
+from movies import BASELINES, MINILM, RATES, ROWS, SHARE, SPANS, TUNED_ROWS, TUNING_SEEDS, selected_rates
+from tables import Records, markdown, read_records, spread, values
 
 PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),
@@ -20,117 +19,117 @@ PAPER = {  # P, R, F1, %
     "hardkuma-multipliers": (31.1, 28.3, 27.0),
     "a2r": (48.7, 31.9, 34.9),
 }
-ELSEWHERE = """\
-Paper: Table 4 of Yu et al. 2021, where more than 20 % or 10 pieces is punished, and yet may happen.  RNP 24.1 is its
-authors' own run, and so what ours stands beside.  It quotes two more F1, and does not have MiniLM:
-    13.9    "RNP impl by [26]"; but [26] is Lehman et al. 2019, whose pipeline is taught the marks and is no RNP
-    32.2    "BERT-RNP [16]", of the ERASER paper (DeYoung et al. 2020)"""
-ORDER = (*YARDSTICKS, "attention", *(row for row in ROWS if row != "attention"), *MINILM, "supervised")
-HEAD = (
+PAPER_NOTE = """\
+Paper: Table 4 of Yu et al. 2021, which has a penalty for more than 20 % of the words or 10 spans, but no limit.  F1
+24.1 of RNP is the authors' own run.  The paper quotes two more F1, and has no MiniLM:
+    13.9    "RNP impl by [26]"; [26] is Lehman et al. 2019, a pipeline that is trained with human rationales
+    32.2    "BERT-RNP [16]", from the ERASER paper (DeYoung et al. 2020)"""
+ORDER = (*BASELINES, "attention", *(row for row in ROWS if row != "attention"), *MINILM, "supervised")
+HEADING = (
     "row", "rate", "n", "P", "R", "F1", "F1, validation", "accuracy",
     "F1, last epoch", "F1, validation, last epoch", "share", "spans", "within", "paper P / R / F1",
 )  # fmt: skip
-RIVALS = ("a2r", "a2r-released", "a2r-minilm", "a2r-released-minilm")
+CHECKED_ROWS = ("a2r", "a2r-released", "a2r-minilm", "a2r-released-minilm")
 
 
-def load(places: Iterable[str]) -> tuple[dict[str, Records], dict[str, Records]]:
-    """By row, of a tuned one at its rate alone; and the rates that were tried, by row."""
-    results, tries = defaultdict(list), defaultdict(list)
-    everything = read_records(places)
-    rates = tuned(everything)
-    for record in everything:
+def load(paths: Iterable[str]) -> tuple[dict[str, Records], dict[str, Records]]:
+    """Row -> its runs at the selected rate, and row -> its runs of all rates with TUNING_SEEDS."""
+    results, tuning = defaultdict(list), defaultdict(list)
+    records = read_records(paths)
+    rates = selected_rates(records)
+    for record in records:
         row = record["row"]
-        if row in TUNED and record["seed"] < TRIED:
-            tries[row].append(record)
-        if record["rate"] == rates.get(row):  # None of a row that is not tuned
+        if row in TUNED_ROWS and record["seed"] < TUNING_SEEDS:
+            tuning[row].append(record)
+        if record["rate"] == rates.get(row):  # both are None for a row without tuning
             results[row].append(record)
-    return results, tries
+    return results, tuning
 
 
-def within(those: Records) -> bool:
-    """Whether no review has more selected than may count."""
-    scores = [record["chosen"][split] for record in those for split in ("validation", "test")]
+def is_within_limits(runs: Records) -> bool:
+    """Whether the selection of every review is within SHARE and SPANS."""
+    scores = [run["chosen"][split] for run in runs for split in ("validation", "test")]
     return all(score["most share"] <= SHARE + 1e-9 and score["most spans"] <= SPANS for score in scores)
 
 
 def main_table(results: dict[str, Records]) -> None:
-    print(f"Test texts, %, each text's own, averaged; at most {SHARE:.0%} of the words in at most {SPANS} pieces\n")
-    head(*HEAD)
+    print(f"Test texts, means over texts in %; at most {SHARE:.0%} of the words in at most {SPANS} spans\n")
+    table: list[Sequence[str]] = [HEADING]
     for row in ORDER:
-        if those := results.get(row, []):
-            last = [shown(those, "f1", "last", split) for split in ("test", "validation")]
-            marks = [shown(those, "p"), shown(those, "r"), shown(those, "f1"), shown(those, "f1", split="validation")]
-            extent = f"{mean(values(those, 'share')):.1f}", f"{mean(values(those, 'spans')) / 100:.1f}"
-            rate = "" if those[0]["rate"] is None else f"{those[0]['rate']:g}"
+        if runs := results.get(row, []):
+            last = [spread(runs, "f1", "last", split) for split in ("test", "validation")]
+            scores = [*(spread(runs, name) for name in ("p", "r", "f1")), spread(runs, "f1", split="validation")]
+            extent = f"{mean(values(runs, 'share')):.1f}", f"{mean(values(runs, 'spans')) / 100:.1f}"
+            rate = "" if runs[0]["rate"] is None else f"{runs[0]['rate']:g}"
             paper = " / ".join(map(str, PAPER.get(row, ())))
-            keeps = "yes" if within(those) else "NO"
-            line([row, rate, str(len(those)), *marks, shown(those, "accuracy"), *last, *extent, keeps, paper])
-    print(f"\n{ELSEWHERE}")
+            limits = _answer(is_within_limits(runs))
+            table.append([row, rate, str(len(runs)), *scores, spread(runs, "accuracy"), *last, *extent, limits, paper])
+    print(f"{markdown(table)}\n\n{PAPER_NOTE}")
 
 
-def rates_table(tries: dict[str, Records]) -> None:
-    print(f"\nThe generator's step size, first {TRIED} seeds: accuracy / F1 on validation texts, F1 on test texts\n")
-    head("row", *(f"{rate:g}" for rate in RATES))
-    for row in TUNED:
-        if row in tries:
-            line([row, *(_tried([record for record in tries[row] if record["rate"] == rate]) for rate in RATES)])
+def rates_table(tuning: dict[str, Records]) -> None:
+    print(
+        f"\nLearning rate of the generator, first {TUNING_SEEDS} seeds: accuracy / F1 on validation texts, "
+        "F1 on test texts\n"
+    )
+    table = [["row", *(f"{rate:g}" for rate in RATES)]]
+    for row in TUNED_ROWS:
+        if row in tuning:
+            table.append([row, *(_rate_cell([run for run in tuning[row] if run["rate"] == rate]) for rate in RATES)])
+    print(markdown(table))
 
 
-def _tried(those: Records) -> str:
-    if not those:
+def _rate_cell(runs: Records) -> str:
+    if not runs:
         return ""
-    told = values(those, "accuracy", split="validation"), values(those, "f1", split="validation"), values(those, "f1")
-    return " / ".join(f"{mean(numbers):.1f}" for numbers in told) + f"  (n {len(those)})"
+    columns = values(runs, "accuracy", split="validation"), values(runs, "f1", split="validation"), values(runs, "f1")
+    return " / ".join(f"{mean(numbers):.1f}" for numbers in columns) + f"  (n {len(runs)})"
 
 
-def bars(results: dict[str, Records]) -> None:
-    """What must be seen, and whether it is."""
-    print("\nWhat must be seen\n")
-    for row in RIVALS:
-        if those := results.get(row, []):
-            for sentence in _bars(those, results):
+def print_expectations(results: dict[str, Records]) -> None:
+    print("\nExpected results\n")
+    for row in CHECKED_ROWS:
+        if runs := results.get(row, []):
+            for sentence in _expectations(runs, results):
                 print(f"{row}: {sentence}")
-    top = results.get("supervised", [])
-    if top:
-        print(f"ceiling: taught what people marked, {shown(top, 'f1')} on test, {_seen(top)} on validation")
+    if runs := results.get("supervised", []):
+        validation = spread(runs, "f1", split="validation")
+        print(f"upper bound: trained with human rationales, {spread(runs, 'f1')} on test, {validation} on validation")
 
 
-def _bars(those: Records, results: dict[str, Records]) -> Iterable[str]:
-    ours = mean(values(those, "f1"))
-    yield f"{_yes(within(those))}, at most {SHARE:.0%} in {SPANS} pieces in every review"
-    yield f"{_yes(ours >= 35)}, 35 on test: {ours:.1f}"
-    if plain := results.get("attention-minilm" if those[0]["row"] in MINILM else "attention", []):
-        theirs = mean(values(plain, "f1"))
-        yield f"{_yes(ours >= theirs)}, no less than plain attention's best windows on test: {ours:.1f}, {theirs:.1f}"
-    seen = mean(values(those, "f1", split="validation"))
-    for rival in ("rnp", "rnp-straight-through"):
-        if those[0]["row"] not in MINILM and (other := results.get(rival, [])):
-            theirs = mean(values(other, "f1", split="validation"))
-            yield f"{_yes(seen > theirs)}, above {rival} on validation: {seen:.1f}, {theirs:.1f}{_epochs(those, other)}"
+def _expectations(runs: Records, results: dict[str, Records]) -> Iterable[str]:
+    f1, is_minilm = mean(values(runs, "f1")), runs[0]["row"] in MINILM
+    yield f"{_answer(is_within_limits(runs))}, at most {SHARE:.0%} in {SPANS} spans in every review"
+    yield f"{_answer(f1 >= 35)}, 35 on test: {f1:.1f}"
+    if attention := results.get("attention-minilm" if is_minilm else "attention", []):
+        bar = mean(values(attention, "f1"))
+        yield f"{_answer(f1 >= bar)}, at least as high as vanilla attention on test: {f1:.1f}, {bar:.1f}"
+    validation = mean(values(runs, "f1", split="validation"))
+    for other in ("rnp", "rnp-straight-through"):
+        if not is_minilm and (others := results.get(other, [])):
+            bar = mean(values(others, "f1", split="validation"))
+            numbers = f"{validation:.1f}, {bar:.1f}{_epochs(runs, others)}"
+            yield f"{_answer(validation > bar)}, above {other} on validation: {numbers}"
     if last := results.get("last", []):
-        test, validation = (mean(values(last, "f1", split=split)) for split in ("test", "validation"))
-        yield f"{_yes(seen > validation)}, above the last {SHARE:.0%} on validation: {seen:.1f}, {validation:.1f}"
-        yield f"on test it stands {ours - test:+.1f} against the last {SHARE:.0%}: {ours:.1f}, {test:.1f}"
+        bar, test = (mean(values(last, "f1", split=split)) for split in ("validation", "test"))
+        yield f"{_answer(validation > bar)}, above the last {SHARE:.0%} on validation: {validation:.1f}, {bar:.1f}"
+        yield f"difference from the last {SHARE:.0%} on test: {f1 - test:+.1f} ({f1:.1f}, {test:.1f})"
 
 
-def _epochs(those: Records, others: Records) -> str:
-    many = {len(record["history"]) for record in those + others}
-    return f" ({many.pop()} epochs each)" if len(many) == 1 else f" (NOT after equal epochs: {sorted(many)})"
+def _epochs(runs: Records, others: Records) -> str:
+    counts = {len(run["history"]) for run in runs + others}
+    return f" ({counts.pop()} epochs each)" if len(counts) == 1 else f" (NOT after equal epochs: {sorted(counts)})"
 
 
-def _seen(those: Records) -> str:
-    return shown(those, "f1", split="validation")
-
-
-def _yes(kept: bool) -> str:
-    return "yes" if kept else "NO"
+def _answer(condition: bool) -> str:
+    return "yes" if condition else "NO"
 
 
 def main() -> None:
-    results, tries = load(sys.argv[1:])
+    results, tuning = load(sys.argv[1:])
     main_table(results)
-    rates_table(tries)
-    bars(results)
+    rates_table(tuning)
+    print_expectations(results)
 
 
 if __name__ == "__main__":

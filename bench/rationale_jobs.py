@@ -1,4 +1,4 @@
-"""One job of bench/rationales.py: reviews from a cut file, a rationalizer trained on them, and what it selects."""
+"""One job of bench/rationales.py: train a rationalizer on prepared reviews, and measure its selection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from job_cells import load_arrays
 from steadygaze.audit.measures.plausibility_measures import token_f1, token_precision, token_recall
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
@@ -28,95 +29,98 @@ from steadygaze.training.training_run import RESULT, TrainingRun
 from steadygaze.training.training_state import TrainingState
 
 SPLITS = ("train", "validation", "test")
-SHAPE = ("hidden", "score", "dropout")
+ARCHITECTURE_SETTINGS = ("hidden", "score", "dropout")
 Measure = Callable[[Model, dict[str, Data], int], dict[str, Any]]
-"""Of a trained model, the splits and the seed."""
-AGAINST = {"p": token_precision, "r": token_recall, "f1": token_f1}
+"""Model, splits, seed -> fields of the record."""
+TOKEN_SCORES = {"p": token_precision, "r": token_recall, "f1": token_f1}
 
 
 @dataclass(frozen=True)
 class Reviews:
     data: dict[str, Data]
     truth: dict[str, NDArray[np.int64]]
-    """By split, which sentence is about the aspect, the first being 0."""
+    """Split -> number of the sentence about the aspect, from 0."""
     vectors: Tensor
     roles: Tensor
 
 
-class Kept(TrainingRun):
-    """A run that keeps the last epoch beside the one it chooses."""
+class LastEpochRun(TrainingRun):
+    """A run that returns the selected epoch, and also keeps the weights of the last one."""
 
-    last: dict[str, Tensor]
+    last_weights: dict[str, Tensor]
 
     def _loop(self, number: int, stage: Stage, state: TrainingState, among_others: bool = False) -> TechniqueLoop:
         loop = super()._loop(number, stage, state, among_others)
         if stage.model == RESULT:
-            loop.selected_epoch = partial(self._keep_last, state, loop.selected_epoch)  # which loads the chosen epoch
+            loop.selected_epoch = partial(self._keep_last, state, loop.selected_epoch)  # which loads the selected epoch
         return loop
 
     def _keep_last(self, state: TrainingState, select: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        self.last = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
+        self.last_weights = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
         return select()
 
 
-class Warnless(SilentWatcher):
+class NoWarnings(SilentWatcher):
     def warn(self, message: str | Warning) -> None:
-        """That a selection lies on few words is meant."""
+        """Print no warning of a selection of few words, which is intended."""
 
 
-def read(file: Path, aspect: str, bias: str | None, most: int | None = None) -> Reviews:
-    """The reviews of a cut file, labeled by one aspect; `bias`: with the token that agrees so often before each."""
-    with np.load(file, allow_pickle=False) as opened:
-        kept = {name: opened[name] for name in opened.files}
+def read_reviews(file: Path, aspect: str, bias: str | None, max_texts: int | None = None) -> Reviews:
+    """The reviews of a prepared file with labels of one aspect; `bias`: the setting whose token precedes each text."""
+    arrays = load_arrays(file)
     data, truth = {}, {}
     for split in SPLITS:
-        starts, ids = kept[f"{split}/starts"], kept[f"{split}/ids"].astype(np.int32)
+        starts, ids = arrays[f"{split}/starts"], arrays[f"{split}/ids"].astype(np.int32)
         if bias is not None:
-            ids, starts = led(ids, starts, kept["tokens"][kept[f"{split}/{aspect}/{bias}"]].astype(np.int32))
-        rows = slice(0, most if split == "train" else None)
-        label = kept[f"{split}/{aspect}/label"].astype(np.int64)[rows]
-        truth[split] = kept[f"{split}/{aspect}/truth"].astype(np.int64)[rows]
-        data[split] = Data(ragged(ids, starts).select(np.arange(len(label))), None, label)
-    vectors = torch.from_numpy(kept["vectors"].astype(np.float32))
-    return Reviews(data, truth, vectors, torch.from_numpy(kept["roles"]))
+            ids, starts = insert_first(
+                ids, starts, arrays["tokens"][arrays[f"{split}/{aspect}/{bias}"]].astype(np.int32)
+            )
+        rows = slice(0, max_texts if split == "train" else None)
+        label = arrays[f"{split}/{aspect}/label"].astype(np.int64)[rows]
+        truth[split] = arrays[f"{split}/{aspect}/truth"].astype(np.int64)[rows]
+        data[split] = Data(token_array(ids, starts).select(np.arange(len(label))), None, label)
+    vectors = torch.from_numpy(arrays["vectors"].astype(np.float32))
+    return Reviews(data, truth, vectors, torch.from_numpy(arrays["roles"]))
 
 
-def ragged(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> TokenArray:
+def token_array(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> TokenArray:
     """Texts that begin and end with a special token."""
     words = np.ones(len(ids), np.bool_)
     words[starts[:-1]] = words[starts[1:] - 1] = False
     return TokenArray(ids, words, starts, np.zeros(len(starts) - 1, np.bool_))
 
 
-def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.int32]) -> tuple[NDArray, NDArray]:
-    """Each text with a token of its own after its start."""
+def insert_first(
+    ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.int32]
+) -> tuple[NDArray, NDArray]:
+    """Insert one token into each text, after its special token."""
     return np.insert(ids, starts[:-1] + 1, tokens), starts + np.arange(len(starts))
 
 
-def made(technique: RationalizingTechnique, shape: Architecture, reviews: Reviews) -> Model:
+def build_model(technique: RationalizingTechnique, shape: Architecture, reviews: Reviews) -> Model:
     roles, vectors = reviews.roles, reviews.vectors
     return technique.build(
         lambda: word_encoder("bigru", shape, len(roles), False, vectors), shape, 2, False, lambda: roles
     )
 
 
-def trained(
-    reviews: Reviews, technique: RationalizingTechnique, shape: Architecture, how: Training, seed: int, device: str
+def train(
+    reviews: Reviews, technique: RationalizingTechnique, shape: Architecture, training: Training, seed: int, device: str
 ):
-    """(the run, the model it chose)"""
+    """The run, and the model of the selected epoch."""
     with accelerator(device, "no") as accelerate:
-        work = TrainingJob(reviews.data["train"], reviews.data["validation"], how, accelerate, Warnless())
-        run = Kept(technique, lambda: made(technique, shape, reviews), work, seed)
+        job = TrainingJob(reviews.data["train"], reviews.data["validation"], training, accelerate, NoWarnings())
+        run = LastEpochRun(technique, lambda: build_model(technique, shape, reviews), job, seed)
         return run, run.execute().to(accelerate.device)
 
 
-def measured(model: Rationalizer, data: Data, truth: NDArray[np.int64]) -> dict[str, float]:
-    """Means over texts: P, R and F1 over tokens against the sentence about the aspect; X1, whether the first is it."""
+def measure_selection(model: Rationalizer, data: Data, truth: NDArray[np.int64]) -> dict[str, float]:
+    """Accuracy; P, R and F1 over tokens against the sentence about the aspect; X1: the first sentence is selected."""
     parts: list[dict[str, Tensor]] = []
     for rows, batch, output in forwards(model, data, 512):
         numbers = model.sentences(batch)
-        right = numbers == torch.from_numpy(truth[rows]).to(numbers.device).unsqueeze(-1)
-        scores = {name: score(output.selected, right, batch.mask) for name, score in AGAINST.items()}
+        evidence = numbers == torch.from_numpy(truth[rows]).to(numbers.device).unsqueeze(-1)
+        scores = {name: score(output.selected, evidence, batch.mask) for name, score in TOKEN_SCORES.items()}
         first = (output.selected & (numbers == 0)).any(-1)
         parts.append({"accuracy": output.logits.argmax(-1) == batch.gold, **scores, "x1": first})
     return {name: float(torch.cat([part[name].double() for part in parts]).mean()) for name in parts[0]}
@@ -124,25 +128,29 @@ def measured(model: Rationalizer, data: Data, truth: NDArray[np.int64]) -> dict[
 
 def train_and_measure(
     reviews: Reviews,
-    named: tuple[str, dict[str, Any]],
-    run: dict[str, Any],
+    technique_settings: tuple[str, dict[str, Any]],
+    training: dict[str, Any],
     seed: int,
     device: str,
     measure: Measure | None = None,
 ) -> dict[str, Any]:
-    """A record: at the chosen epoch and at the last; `measure` adds to it at the chosen one."""
-    name, settings = named
+    """The record of a run at the selected and at the last epoch; `measure` adds fields at the selected one."""
+    name, settings = technique_settings
     technique: Any = TECHNIQUES[name](**settings)
-    shape = Architecture(dimension=reviews.vectors.shape[1], train_vectors=False, **{key: run[key] for key in SHAPE})
-    how = Training(epochs=run["epochs"], batch_size=run["batch_size"], weight_decay=0.0, patience=run["epochs"])
-    ran, model = trained(reviews, technique, shape, how, seed, device)
-    history = [(epoch["stage"], epoch["accuracy"]) for epoch in ran.history]
-    record: dict[str, Any] = {"kept": ran.best_epoch["epoch"], "history": history}
+    shape = Architecture(
+        dimension=reviews.vectors.shape[1], train_vectors=False, **{key: training[key] for key in ARCHITECTURE_SETTINGS}
+    )
+    epochs = training["epochs"]
+    options = Training(epochs=epochs, batch_size=training["batch_size"], weight_decay=0.0, patience=epochs)
+    run, model = train(reviews, technique, shape, options, seed, device)
+    history = [(epoch["stage"], epoch["accuracy"]) for epoch in run.history]
+    record: dict[str, Any] = {"kept": run.best_epoch["epoch"], "history": history}
     for when in ("chosen", "last"):
         if when == "last":
-            model.load_state_dict(ran.last)
-        scored = {split: measured(model, reviews.data[split], reviews.truth[split]) for split in SPLITS[1:]}
-        record[when] = scored
+            model.load_state_dict(run.last_weights)
+        record[when] = {
+            split: measure_selection(model, reviews.data[split], reviews.truth[split]) for split in SPLITS[1:]
+        }
         if when == "chosen" and measure is not None:
             record |= measure(model, reviews.data, seed)
     return record

@@ -21,13 +21,13 @@ from plot_style import (
     rounded,
     wide,
 )
-from rationales import BIASED, SKEWED
+from rationales import BIAS_AGREEMENT, SKEW_EPOCHS
 from rationales_table import PAPER
 from tables import values
 
 STEPS = {
-    "skewed": {"none": "standard"} | {str(epochs): setting for setting, epochs in SKEWED.items()},
-    "biased": {"none": "standard"} | {str(share): setting for setting, share in BIASED.items()},
+    "skewed": {"none": "standard"} | {str(epochs): setting for setting, epochs in SKEW_EPOCHS.items()},
+    "biased": {"none": "standard"} | {str(share): setting for setting, share in BIAS_AGREEMENT.items()},
 }
 """Kind -> label of the axis -> setting."""
 TITLES = {"skewed": "skew: epochs on first sentences", "biased": "bias: token agrees with label"}

@@ -1,20 +1,24 @@
-"""Who locks on the first sentence?  Table 2 of Yu et al. 2021 (A2R, arXiv:2110.13880), on reviews whose truth is known.
+"""Accuracy, F1 and X1 of RNP and A2R on planted reviews, as in Table 2 of Yu et al. 2021 (A2R, arXiv:2110.13880).
 
-    python bench/rationales.py --cut DIR [--seeds 5] [--regimes easy] [--vectors glove-50d]      # once: what is needed
+    python bench/rationales.py --cut DIR [--seeds 5] [--regimes easy] [--vectors glove-50d]   # prepare reviews, once
     python bench/rationales.py --cut DIR --out DIR [--workers 14] [--device cuda] [--only REGEX] [--scout]
     python bench/rationales_table.py DIR/records
 
-    regime      how the reviews are drawn: REGIMES
-    setting     standard; skewed10, 15, 20: the predictor first learns from the first sentence alone, so many epochs;
-                biased70, 75, 80: a token before the text agrees with the label so often
-    row         rnp-RATE (the generator's step size), a2r, a2r-RATE, a2r-lambda-λ
+X1 is the share of reviews whose selection includes the first sentence.  F1 compares tokens with the sentence about the
+aspect.  One job trains one row with one seed on one aspect in one setting; each seed has its own corpus.
 
-One job is one row trained with one seed on one aspect in one setting; each seed has a corpus of its own.  RNP's rate is
-tuned: all RATES with the first TUNED seeds; the rate of the best mean accuracy on validation texts, for each regime,
-aspect and setting its own, goes on with the other seeds.  SLOWER ones are tried beside, and never chosen.  A2R is not
-tuned: it has the released code's rate, the slowest of RATES.  The epoch is chosen as in every training of ours, by
-macro-F1 on the same texts.  Jobs run side by side; what is there is not done again.  A file of --cut holds the reviews
-of a seed as ids, and the vectors of their words.  --scout tries all regimes, on palate with one seed.
+    regime      how the reviews are generated: REGIMES
+    setting     standard
+                skewed10, 15, 20: the predictor is first trained on the first sentence alone for 10, 15, 20 epochs
+                biased70, 75, 80: a token before the text agrees with the label in 70, 75, 80 % of the reviews
+    row         rnp-RATE (learning rate of the generator), a2r, a2r-RATE, a2r-lambda-λ
+
+The learning rate of RNP is tuned for each regime, aspect and setting.  The first TUNING_SEEDS seeds run with all RATES.
+The other seeds run with the rate of the highest mean accuracy on validation texts.  SLOW_RATES take no part in this.
+A2R has the rate of its released code, the lowest of RATES.  Macro-F1 on validation texts selects the epoch.
+
+--cut names a folder with one file per regime and seed: reviews as token ids, and the vectors of their words.
+--scout runs all regimes on palate with one seed instead.
 """
 
 import argparse
@@ -25,11 +29,11 @@ from statistics import mean
 from typing import Any
 
 import job_cells
-from tables import folder_records
+from tables import Records, folder_records
 
 SIZES = (15_000, 1_000, 2_000)
-NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
-"""How often a label is not what its review says, in all regimes but `plain`."""
+LABEL_NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
+"""Share of labels that contradict their review, in all regimes but `plain`."""
 EASY: dict[str, Any] = {"negation": 0.0, "agreement": 0.8, "own": 20}
 REGIMES: dict[str, dict[str, Any]] = {
     "easy": EASY,
@@ -41,37 +45,41 @@ REGIMES: dict[str, dict[str, Any]] = {
     "shared": {"negation": 0.0, "agreement": 0.8},
     "plain": {},
 }
-"""Options of planted_reviews.  The first is the one of the tables.  The next three differ from it in how a model is
-trained (RUNS), the others take one thing back to how reviews come; `plain`, everything.
+"""Options of planted_reviews.  The first regime is that of the main tables.  The next three differ from it in their
+training (REGIME_TRAINING).  `negated`, `apart` and `shared` restore one default of planted_reviews, `plain` all.
 """
-CHOSEN, NEIGHBORS = "easy", ("many", "large", "dropout", "negated", "apart", "shared")
-RUN: dict[str, Any] = {
+MAIN_REGIME, OTHER_REGIMES = "easy", ("many", "large", "dropout", "negated", "apart", "shared")
+TRAINING: dict[str, Any] = {
     "hidden": 100,
     "score": "additive",
     "dropout": 0.0,
-    "most": 6_000,
+    "max_texts": 6_000,
     "batch_size": 50,
     "epochs": 8,
 }
-RUNS: dict[str, dict[str, Any]] = {
-    "many": {"most": 15_000},
-    "large": {"most": 15_000, "batch_size": 200, "epochs": 11},  # 825 steps for 960, 75 an epoch for 120
+REGIME_TRAINING: dict[str, dict[str, Any]] = {
+    "many": {"max_texts": 15_000},
+    "large": {
+        "max_texts": 15_000,
+        "batch_size": 200,
+        "epochs": 11,
+    },  # 825 steps; the others: 960
     "dropout": {"dropout": 0.2},
 }
 ASPECTS = ("palate", "aroma", "appearance")
-SKEWED = {"skewed10": 10, "skewed15": 15, "skewed20": 20}
-BIASED = {"biased70": 0.7, "biased75": 0.75, "biased80": 0.8}
-SETTINGS = ("standard", *SKEWED, *BIASED)
-HARD = ("standard", "skewed20", "biased80")
+SKEW_EPOCHS = {"skewed10": 10, "skewed15": 15, "skewed20": 20}
+BIAS_AGREEMENT = {"biased70": 0.7, "biased75": 0.75, "biased80": 0.8}
+SETTINGS = ("standard", *SKEW_EPOCHS, *BIAS_AGREEMENT)
+CORE_SETTINGS = ("standard", "skewed20", "biased80")
 RATES = (1e-4, 3e-4, 1e-3)
-SLOWER = (1e-5, 3e-5)
-TUNED = 2
+SLOW_RATES = (1e-5, 3e-5)
+TUNING_SEEDS = 2
 LAMBDAS = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0, 10.0)
-"""Beside 1, which is `a2r`."""
-ROOM = "negated"
-"""A regime in which A2R is not sure by itself: some of LAMBDAS are tried there too."""
-FEWER = 3
-"""Seeds of the curve of λ and of the neighboring regimes."""
+"""Values of λ besides 1, which is the row `a2r`."""
+LAMBDA_REGIME = "negated"
+"""A harder regime in which LAMBDAS run too."""
+FEW_SEEDS = 3
+"""Seeds of the rows of LAMBDAS and of OTHER_REGIMES."""
 
 
 @dataclass(frozen=True)
@@ -80,104 +88,111 @@ class Job:
     setting: str
     row: str
     seed: int
-    regime: str = CHOSEN
+    regime: str = MAIN_REGIME
 
     @property
     def id(self) -> str:
         return f"{self.regime}.{self.aspect}.{self.setting}.{self.row}.s{self.seed}"
 
 
-def rnp(rate: float) -> str:
+def rnp_row(rate: float) -> str:
     return f"rnp-{rate:g}"
 
 
-def settings(row: str, setting: str) -> tuple[str, dict[str, Any]]:
-    """The technique of a row, and how it is set."""
+def technique_settings(row: str, setting: str) -> tuple[str, dict[str, Any]]:
+    """The name of the technique of a row, and its settings."""
     name, _, rest = row.partition("-")
-    how: dict[str, Any] = {"skewed": SKEWED.get(setting, 0)}
+    settings: dict[str, Any] = {"skewed": SKEW_EPOCHS.get(setting, 0)}
     if rest.startswith("lambda-"):
-        how["agreement"] = float(rest.removeprefix("lambda-"))
+        settings["agreement"] = float(rest.removeprefix("lambda-"))
     elif rest:
-        how["generator_learning_rate"] = float(rest)
-    return name, how
+        settings["generator_learning_rate"] = float(rest)
+    return name, settings
 
 
 def plan(seeds: int) -> list[Job]:
-    """What can be said before anything has run, what matters most first."""
+    """Jobs that do not depend on records, the most important first."""
     cells = [(aspect, setting) for aspect in ASPECTS for setting in SETTINGS]
-    rows = [(seed, row) for seed in range(min(TUNED, seeds)) for row in ("a2r", *map(rnp, RATES))]
-    tuned = [Job(*cell, row, seed) for cell in cells for seed, row in rows]
-    others = [Job(*cell, "a2r", seed) for cell in cells for seed in range(TUNED, seeds)]
-    few = range(min(FEWER, seeds))
-    beside = [f"a2r-{rate:g}" for rate in RATES[1:]] + [f"a2r-lambda-{strength:g}" for strength in LAMBDAS]
-    beside += map(rnp, SLOWER)
-    more = [Job("palate", setting, row, seed) for seed in few for row in beside for setting in HARD]
-    more += [Job("palate", "biased80", f"a2r-lambda-{strength:g}", seed, ROOM) for strength in LAMBDAS for seed in few]
-    ours = [("a2r", seed) for seed in few] + [(rnp(rate), seed) for rate in RATES for seed in few if seed < TUNED]
-    near = [Job("palate", setting, *row, regime) for row in ours for regime in NEIGHBORS for setting in HARD]
-    return [*tuned, *others, *more, *near]
+    rows = [(seed, row) for seed in range(min(TUNING_SEEDS, seeds)) for row in ("a2r", *map(rnp_row, RATES))]
+    tuning = [Job(*cell, row, seed) for cell in cells for seed, row in rows]
+    a2r = [Job(*cell, "a2r", seed) for cell in cells for seed in range(TUNING_SEEDS, seeds)]
+    few = range(min(FEW_SEEDS, seeds))
+    lambda_rows = [f"a2r-lambda-{strength:g}" for strength in LAMBDAS]
+    variants = [*(f"a2r-{rate:g}" for rate in RATES[1:]), *lambda_rows, *map(rnp_row, SLOW_RATES)]
+    variant_jobs = [Job("palate", setting, row, seed) for seed in few for row in variants for setting in CORE_SETTINGS]
+    lambda_jobs = [Job("palate", "biased80", row, seed, LAMBDA_REGIME) for row in lambda_rows for seed in few]
+    rnp = [(rnp_row(rate), seed) for rate in RATES for seed in few if seed < TUNING_SEEDS]
+    regime_jobs = [
+        Job("palate", setting, *row, regime)
+        for row in (*(("a2r", seed) for seed in few), *rnp)
+        for regime in OTHER_REGIMES
+        for setting in CORE_SETTINGS
+    ]
+    return [*tuning, *a2r, *variant_jobs, *lambda_jobs, *regime_jobs]
 
 
-def scouted() -> list[Job]:
-    """Where the pattern is to be looked for: each regime, and slower and faster generators."""
-    rows = ("a2r", *map(rnp, RATES), "a2r-0.001")
-    return [Job("palate", setting, row, 0, regime) for regime in REGIMES for row in rows for setting in HARD]
+def scouting_plan() -> list[Job]:
+    """All regimes, with lower and higher learning rates of the generator."""
+    rows = ("a2r", *map(rnp_row, RATES), "a2r-0.001")
+    return [Job("palate", setting, row, 0, regime) for regime in REGIMES for row in rows for setting in CORE_SETTINGS]
 
 
-def plan_tuned(out: Path, seeds: int) -> list[Job]:
-    """RNP with the other seeds, wherever all of its rates have been tried."""
-    many = {CHOSEN: seeds, **dict.fromkeys(NEIGHBORS, min(FEWER, seeds))}
-    rates = tuned(folder_records(out / "records"), min(TUNED, seeds))
-    return [Job(*cell, row, seed, at) for (at, *cell), row in rates.items() for seed in range(TUNED, many.get(at, 0))]
+def plan_selected_rates(out: Path, seeds: int) -> list[Job]:
+    """RNP with the remaining seeds, for cells in which all rates have records."""
+    ends = {MAIN_REGIME: seeds, **dict.fromkeys(OTHER_REGIMES, min(FEW_SEEDS, seeds))}
+    selected = selected_rows(folder_records(out / "records"), min(TUNING_SEEDS, seeds))
+    return [
+        Job(*cell, row, seed, regime)
+        for (regime, *cell), row in selected.items()
+        for seed in range(TUNING_SEEDS, ends.get(regime, 0))
+    ]
 
 
-def tuned(results: list[dict[str, Any]], seeds: int = TUNED) -> dict[tuple[str, str, str], str]:
-    """The row of RNP that goes on, by regime, aspect and setting: where every rate has been tried with every seed."""
+def selected_rows(records: Records, seeds: int = TUNING_SEEDS) -> dict[tuple[str, str, str], str]:
+    """Regime, aspect, setting -> the best row of RNP, for cells in which every rate has every seed."""
     cells: dict[tuple[str, str, str], dict[tuple[str, int], float]] = {}
-    for record in results:
-        if record["row"] in map(rnp, RATES) and record["seed"] < seeds and "chosen" in record:
+    for record in records:
+        if record["row"] in map(rnp_row, RATES) and record["seed"] < seeds and "chosen" in record:
             cell = cells.setdefault((record["regime"], record["aspect"], record["setting"]), {})
             cell[record["row"], record["seed"]] = record["chosen"]["validation"]["accuracy"]
-    return {cell: best(tried) for cell, tried in cells.items() if len(tried) == len(RATES) * seeds}
+    return {cell: best_row(scores) for cell, scores in cells.items() if len(scores) == len(RATES) * seeds}
 
 
-def best(tried: dict[tuple[str, int], float]) -> str:
-    """The row of the highest mean over seeds; of equals, the slowest."""
-    return max(map(rnp, RATES), key=lambda name: mean(value for (row, _), value in tried.items() if row == name))
+def best_row(scores: dict[tuple[str, int], float]) -> str:
+    """The row with the highest mean over seeds; among equal ones, that with the lowest rate."""
+    return max(map(rnp_row, RATES), key=lambda name: mean(value for (row, _), value in scores.items() if row == name))
 
 
-def cut(folder: Path, regime: str, seed: int, options: argparse.Namespace) -> None:
-    """Everything the jobs of a seed need, in one small file: one text for all aspects, each with labels of its own."""
+def prepare(folder: Path, regime: str, seed: int, options: argparse.Namespace) -> None:
+    """Write the reviews of a regime and seed to one file: the same texts for all aspects, with labels of each."""
     import numpy as np
 
-    from steadygaze.data.corpora import TOKENS
-    from steadygaze.data.corpora import add_shortcut as biased
+    from steadygaze.data.corpora import TOKENS, add_shortcut
     from steadygaze.data.corpus import Corpus
     from steadygaze.data.planted.reviews import planted_reviews
     from steadygaze.data.sentence_roles import sentence_roles
-    from steadygaze.data.word_tokenizer import SPECIALS
-    from steadygaze.data.word_tokenizer import build_word_tokenizer as build_words
+    from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
     from steadygaze.data.word_vectors import read_vectors
 
     parts: dict[str, Any] = {}
     for aspect in ASPECTS:
-        noise = 0.0 if regime == "plain" else NOISE[aspect]
+        noise = 0.0 if regime == "plain" else LABEL_NOISE[aspect]
         corpus = Corpus("", planted_reviews(seed, aspect=aspect, sizes=options.sizes, noise=noise, **REGIMES[regime]))
         if not parts:
-            leads = " ".join(TOKENS[:2])
-            words = build_words([*(example.text for example in corpus.splits["train"]), leads])
+            shortcuts = " ".join(TOKENS[:2])
+            words = build_word_tokenizer([*(example.text for example in corpus.splits["train"]), shortcuts])
             table = read_vectors(options.vectors, words.vocabulary, seed=seed)
             print(f"{words.size:,} words, {table.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
             parts |= {"vectors": table.matrix.astype(np.float16), "roles": sentence_roles(words.vocabulary)}
-            parts["tokens"] = words.encode([leads]).ids[1:-1].astype(np.uint16)
+            parts["tokens"] = words.encode([shortcuts]).ids[1:-1].astype(np.uint16)
         for split, examples in corpus.splits.items():
-            read = words.encode([example.text for example in examples])
-            assert np.array_equal(parts.setdefault(f"{split}/ids", read.ids.astype(np.uint16)), read.ids)
-            parts[f"{split}/starts"] = read.starts
+            texts = words.encode([example.text for example in examples])
+            assert np.array_equal(parts.setdefault(f"{split}/ids", texts.ids.astype(np.uint16)), texts.ids)
+            parts[f"{split}/starts"] = texts.starts
             parts[f"{split}/{aspect}/label"] = np.array([example.label == "positive" for example in examples])
-            parts[f"{split}/{aspect}/truth"] = np.array([_sentence(example) for example in examples], np.uint8)
-        for name, agreement in BIASED.items():
-            for split, examples in biased(corpus, agreement, seed).splits.items():
+            parts[f"{split}/{aspect}/truth"] = np.array([_true_sentence(example) for example in examples], np.uint8)
+        for name, agreement in BIAS_AGREEMENT.items():
+            for split, examples in add_shortcut(corpus, agreement, seed).splits.items():
                 parts[f"{split}/{aspect}/{name}"] = np.array(
                     [TOKENS.index(example.text[0]) for example in examples], np.uint8
                 )
@@ -185,52 +200,53 @@ def cut(folder: Path, regime: str, seed: int, options: argparse.Namespace) -> No
     np.savez_compressed(folder / f"{regime}.{seed}.npz", **parts)
 
 
-def _sentence(example: Any) -> int:
-    """Which one holds the rationales."""
-    at = example.rationales[0][0]
-    return next(i for i, (start, end) in enumerate(example.sentences) if start <= at < end)
+def _true_sentence(example: Any) -> int:
+    """The number of the sentence with the first rationale."""
+    position = example.rationales[0][0]
+    return next(i for i, (start, end) in enumerate(example.sentences) if start <= position < end)
 
 
-def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
+def run_job(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
-    from rationale_jobs import read, train_and_measure
+    from rationale_jobs import read_reviews, train_and_measure
 
     torch.set_num_threads(1)
-    run = RUN | RUNS.get(job.regime, {}) | ({"epochs": options.epochs} if options.epochs else {})
-    bias = job.setting if job.setting in BIASED else None
-    reviews = read(options.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, options.limit or run["most"])
-    return train_and_measure(reviews, settings(job.row, job.setting), run, job.seed, options.device)
+    training = TRAINING | REGIME_TRAINING.get(job.regime, {}) | ({"epochs": options.epochs} if options.epochs else {})
+    bias = job.setting if job.setting in BIAS_AGREEMENT else None
+    file, max_texts = options.cut / f"{job.regime}.{job.seed}.npz", options.limit or training["max_texts"]
+    reviews = read_reviews(file, job.aspect, bias, max_texts)
+    return train_and_measure(reviews, technique_settings(job.row, job.setting), training, job.seed, options.device)
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--cut", type=Path, required=True)
+    parser.add_argument("--cut", type=Path, required=True, help="folder of the prepared reviews")
     parser.add_argument("--vectors", default="glove-50d")
     parser.add_argument("--sizes", type=int, nargs=3, default=SIZES)
-    parser.add_argument("--regimes", type=lambda names: names.split(","), help="to be cut; all, if none is named")
+    parser.add_argument("--regimes", type=lambda names: names.split(","), help="regimes to prepare, default: all")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--scout", action="store_true", help="another plan: all regimes a little")
-    parser.add_argument("--epochs", type=int, help="instead of RUN's")
-    parser.add_argument("--limit", type=int, help="training texts at most, instead of RUN's")
-    job_cells.options(parser)
+    parser.add_argument("--scout", action="store_true", help="run all regimes on palate with one seed instead")
+    parser.add_argument("--epochs", type=int, help="epochs; default: TRAINING")
+    parser.add_argument("--limit", type=int, help="largest number of training texts; default: TRAINING")
+    job_cells.add_options(parser)
     return parser.parse_args()
 
 
-def wanted(options: argparse.Namespace) -> list[Job]:
-    return scouted() if options.scout else [*plan(options.seeds), *plan_tuned(options.out, options.seeds)]
+def job_plan(options: argparse.Namespace) -> list[Job]:
+    if options.scout:
+        return scouting_plan()
+    return [*plan(options.seeds), *plan_selected_rates(options.out, options.seeds)]
 
 
 def main() -> None:
-    options = arguments()
+    options = parse_arguments()
     if options.out is None:
         for regime in options.regimes or REGIMES:
             for seed in range(options.seeds):
-                cut(options.cut, regime, seed, options)
-    else:
-        job_cells.run(
-            options, partial(wanted, options), partial(done, options), rounds=2
-        )  # in the second, rates are tuned
+                prepare(options.cut, regime, seed, options)
+    else:  # the records of the first round select the rates of the second
+        job_cells.run(options, partial(job_plan, options), partial(run_job, options), rounds=2)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Records of studies and their Markdown tables: reading, means over seeds, and how they are written."""
+"""Functions that read the records of studies and write their Markdown tables."""
 
 import gzip
 import json
@@ -14,15 +14,15 @@ from scipy.stats import t as student
 Records = list[dict[str, Any]]
 
 
-def read_records(places: Iterable[str | Path]) -> Records:
-    """Of folders of records, or files of one record a line (also .gz); those that failed are named and left out."""
-    results = []
-    for place in map(Path, places):
-        results += folder_records(place) if place.is_dir() else [json.loads(line) for line in _text(place).splitlines()]
-    for record in results:
+def read_records(paths: Iterable[str | Path]) -> Records:
+    """Records of folders, and of files with one record a line (also .gz).  Failed jobs are printed and left out."""
+    records = []
+    for path in map(Path, paths):
+        records += folder_records(path) if path.is_dir() else [json.loads(line) for line in _text(path).splitlines()]
+    for record in records:
         if "error" in record:
             print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
-    return [record for record in results if "error" not in record]
+    return [record for record in records if "error" not in record]
 
 
 def folder_records(folder: Path) -> Records:
@@ -33,14 +33,14 @@ def _text(file: Path) -> str:
     return gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text(encoding="utf-8")
 
 
-def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
-    """In %, of each seed that has it."""
-    return [100 * record[when][split][measure] for record in those if measure in record.get(when, {}).get(split, {})]
+def values(runs: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
+    """The measure of every run that has it, in %.  `when`: chosen (the selected epoch) or last."""
+    return [100 * run[when][split][measure] for run in runs if measure in run.get(when, {}).get(split, {})]
 
 
-def shown(those: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
-    """The mean, and how far seeds differ."""
-    return mean_and_deviation(values(those, measure, when, split))
+def spread(runs: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
+    """The mean ± the standard deviation over seeds, in %."""
+    return mean_and_deviation(values(runs, measure, when, split))
 
 
 def mean_and_deviation(numbers: Sequence[float], digits: int = 1) -> str:
@@ -51,8 +51,8 @@ def mean_and_deviation(numbers: Sequence[float], digits: int = 1) -> str:
     """
     if not numbers:
         return ""
-    shown = "100" if digits == 1 and f"{mean(numbers):.1f}" == "100.0" else f"{mean(numbers):.{digits}f}"
-    return shown + (f" ± {stdev(numbers):.{digits}f}" if len(numbers) > 1 else "")
+    average = "100" if digits == 1 and f"{mean(numbers):.1f}" == "100.0" else f"{mean(numbers):.{digits}f}"
+    return average + (f" ± {stdev(numbers):.{digits}f}" if len(numbers) > 1 else "")
 
 
 def t_interval(numbers: Sequence[float]) -> tuple[float, float]:
@@ -62,7 +62,8 @@ def t_interval(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def mean_and_interval(numbers: Sequence[float], sign: str = "") -> str:
-    """
+    """The mean ± half the width of its 95 % t interval.
+
     >>> mean_and_interval([0.1, 0.3]), mean_and_interval([0.5]), mean_and_interval([])
     ('0.200 ± 1.271', '0.500', '')
     """
@@ -70,15 +71,6 @@ def mean_and_interval(numbers: Sequence[float], sign: str = "") -> str:
         return f"{numbers[0]:{sign}.3f}" if numbers else ""
     value, half = t_interval(numbers)
     return f"{value:{sign}.3f} ± {half:.3f}"
-
-
-def line(cells: Iterable[str]) -> None:
-    print("| " + " | ".join(cells) + " |")
-
-
-def head(*names: str) -> None:
-    line(names)
-    line("---" for _ in names)
 
 
 def markdown(table: Sequence[Sequence[str]]) -> str:

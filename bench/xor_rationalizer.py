@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", help="print the table of these records")
     parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
     parser.add_argument("--epochs", type=int, help="instead of ROWS'")
-    job_cells.options(parser)
+    job_cells.add_options(parser)
     options = parser.parse_args()
     if options.table:
         table(options.table)

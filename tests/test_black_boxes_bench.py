@@ -23,7 +23,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "black_boxes", result)
     spec.loader.exec_module(result)
     monkeypatch.setitem(
-        sys.modules, "black_box_jobs", SimpleNamespace(done=lambda job, **_: {"fidelity": 1.0}, prepared=None)
+        sys.modules, "black_box_jobs", SimpleNamespace(run_job=lambda job, **_: {"fidelity": 1.0}, prepare=None)
     )
     return result
 

@@ -43,11 +43,11 @@ def test_the_tables_of_records(places: list[str]) -> None:
 
 @pytest.mark.usefixtures("bench")
 def test_every_row_of_the_study_has_a_name() -> None:
-    from black_boxes import OF_IMAGES, ROWS
+    from black_boxes import IMAGE_ROWS, ROWS
     from black_boxes_table import IMAGE_NAMES, NAMES
 
     assert set(NAMES) == set(ROWS)
-    assert set(IMAGE_NAMES) == set(OF_IMAGES)
+    assert set(IMAGE_NAMES) == set(IMAGE_ROWS)
     assert len(set(NAMES.values())) == len(NAMES)
     assert len(set(IMAGE_NAMES.values())) == len(IMAGE_NAMES)
 

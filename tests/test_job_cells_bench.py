@@ -112,7 +112,7 @@ class Study:
 
 def main():
     parser = argparse.ArgumentParser()
-    job_cells.options(parser)
+    job_cells.add_options(parser)
     job_cells.run(parser.parse_args(), lambda: [Job(n) for n in range(6)], Study().do)
 
 if __name__ == "__main__":
@@ -164,11 +164,11 @@ def test_the_rate_with_the_best_validation_accuracy_goes_on(
     for setting in ("skewed20", "biased80"):
         for rate, accuracies in scores.items():
             for seed, accuracy in enumerate(accuracies):
-                job = rationales.Job("palate", setting, rationales.rnp(rate), seed)
+                job = rationales.Job("palate", setting, rationales.rnp_row(rate), seed)
                 record = {**vars(job), "chosen": {"validation": {"accuracy": accuracy}}}
                 (tmp_path / "records" / f"{job.id}.json").write_text(json.dumps(record))
     (tmp_path / "records" / "easy.palate.biased80.rnp-0.001.s1.json").unlink()
-    result = rationales.plan_tuned(tmp_path, 5)
+    result = rationales.plan_selected_rates(tmp_path, 5)
     assert result == [rationales.Job("palate", "skewed20", "rnp-0.0003", seed) for seed in (2, 3, 4)]
 
 
@@ -177,10 +177,11 @@ def test_no_job_is_planned_twice_and_rows_record_their_settings(benches: tuple[M
     jobs = rationales.plan(5)
     assert len({job.id for job in jobs}) == len(jobs)
     assert {job.setting for job in jobs} == set(rationales.SETTINGS)
-    assert rationales.settings("rnp-0.0003", "skewed15") == ("rnp", {"skewed": 15, "generator_learning_rate": 3e-4})
-    assert rationales.settings("a2r-lambda-0", "biased70") == ("a2r", {"skewed": 0, "agreement": 0.0})
-    assert rationales.settings("a2r", "standard") == ("a2r", {"skewed": 0})
-    assert rationales.settings("a2r-0.001", "standard") == ("a2r", {"skewed": 0, "generator_learning_rate": 1e-3})
+    settings = rationales.technique_settings
+    assert settings("rnp-0.0003", "skewed15") == ("rnp", {"skewed": 15, "generator_learning_rate": 3e-4})
+    assert settings("a2r-lambda-0", "biased70") == ("a2r", {"skewed": 0, "agreement": 0.0})
+    assert settings("a2r", "standard") == ("a2r", {"skewed": 0})
+    assert settings("a2r-0.001", "standard") == ("a2r", {"skewed": 0, "generator_learning_rate": 1e-3})
 
 
 def test_the_rates_of_movies_are_tuned_by_mean_accuracy_with_the_first_seeds(
@@ -197,8 +198,8 @@ def test_the_rates_of_movies_are_tuned_by_mean_accuracy_with_the_first_seeds(
                 job = movies.Job(row, seed, rate)
                 record = {**vars(job), "chosen": {"validation": {"accuracy": accuracy}}}
                 (tmp_path / "records" / f"{job.id}.json").write_text(json.dumps(record))
-    jobs = movies.wanted(tmp_path, 5)
-    later = [job for job in jobs if job.row in movies.TUNED and job.seed > 1]
+    jobs = movies.job_plan(tmp_path, 5)
+    later = [job for job in jobs if job.row in movies.TUNED_ROWS and job.seed > 1]
     assert later == [movies.Job("a2r", seed, 3e-4) for seed in (2, 3, 4)]
     assert len({job.id for job in jobs}) == len(jobs)
 
@@ -213,9 +214,9 @@ def test_movies_run_the_shipped_hardkuma_bert_rnp_and_a_fourth_learning_rate(
     jobs = movies.plan(5)
     assert movies.RATES[-1] == 3e-3
     assert [job for job in jobs if job.row == "hardkuma"] == [movies.Job("hardkuma", seed) for seed in range(5)]
-    assert movie_jobs.technique(movies.Job("hardkuma", 0)) == HardKuma()
+    assert movie_jobs.technique_of(movies.Job("hardkuma", 0)) == HardKuma()
     assert {job.rate for job in jobs if job.row == "rnp-minilm"} == set(movies.RATES)
-    assert movie_jobs.technique(movies.Job("rnp-minilm", 0, 3e-3)).generator_learning_rate == 3e-3
+    assert movie_jobs.technique_of(movies.Job("rnp-minilm", 0, 3e-3)).generator_learning_rate == 3e-3
 
 
 def test_records_are_written_to_one_file_with_five_digits(benches: tuple[ModuleType, ModuleType]) -> None:

@@ -74,7 +74,7 @@ def test_a_black_box_is_prepared_in_a_new_folder(tmp_path: Path, monkeypatch: py
     prepared: list[bool] = []
     monkeypatch.setattr(import_module("job_cells"), "run", lambda *args, **more: None)
     monkeypatch.setattr(
-        import_module("black_box_jobs"), "prepared", lambda name, out, *rest: prepared.append(out.is_dir())
+        import_module("black_box_jobs"), "prepare", lambda name, out, *rest: prepared.append(out.is_dir())
     )
     arguments = ["--data", "data", "--only", "planted.random", "--out", str(tmp_path / "new" / "out")]
     monkeypatch.setattr(sys, "argv", ["black_boxes", "--workers", "2", *arguments])

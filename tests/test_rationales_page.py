@@ -103,10 +103,10 @@ def test_the_opening_and_the_claims_have_the_numbers_of_the_records(scores: Scor
 
 
 def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
-    from rationales import ASPECTS, RATES, SETTINGS, rnp
+    from rationales import ASPECTS, RATES, SETTINGS, rnp_row
     from rationales_table import average
 
-    x1 = min(mean(scores(a, at, rnp(rate), "x1")) for a in BOTH for at in EXTREME for rate in RATES)
+    x1 = min(mean(scores(a, at, rnp_row(rate), "x1")) for a in BOTH for at in EXTREME for rate in RATES)
     skewed, biased = ([mean(scores(aspect, at, "rnp", "accuracy")) for aspect in BOTH] for at in EXTREME)
     assert {round(number, -1) for number in skewed} == {60}
     assert {f"{number:.0f}" for number in biased} == {"80"}
@@ -140,9 +140,9 @@ def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Sc
     assert missing(sentences) == []
     assert max(deficits, key=lambda cell: deficits[cell]) == ("palate", "standard")
     assert {f"{mean(scores('appearance', at, 'rnp', 'x1')):.1f}" for at in SETTINGS} == {"100.0"}
-    lower = {at: [mean(scores("palate", at, rnp(rate), seeds=2)) for rate in RATES] for at in THRESHOLD}
+    lower = {at: [mean(scores("palate", at, rnp_row(rate), seeds=2)) for rate in RATES] for at in THRESHOLD}
     assert all(values[0] == max(values) for values in lower.values()), "on palate a lower rate helps"
-    best = {at: max(RATES, key=lambda rate: mean(scores("aroma", at, rnp(rate), seeds=2))) for at in THRESHOLD}
+    best = {at: max(RATES, key=lambda rate: mean(scores("aroma", at, rnp_row(rate), seeds=2))) for at in THRESHOLD}
     assert len(set(best.values())) == 2, "on aroma no rate is the best in both"
 
 
@@ -207,7 +207,7 @@ def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Sc
 
 
 def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
-    from rationales_table import spread
+    from tables import spread
 
     appearance = "appearance", "standard"
 

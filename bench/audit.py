@@ -1,20 +1,19 @@
-"""What comprehensiveness and sufficiency cost: beside erasing one text at a time, beside the bare forward passes.
-
-One interleaved run on the same model and the same SST-2 texts, five sizes each way, medians over the rounds:
-
-    one at a time   for each text and size: erase, then a forward pass of that text alone
-    ours            audit.probe.erase over batches of 256 texts, as the audit does it, and the measures
-    bare            the very forward passes that ours needs, their batches ready-made, and nothing else
-    ferret          ferret-xai's two AOPC measures on the same Hugging Face folder, one text of ten, from the same
-                    strings and scores; its sizes round down, so that it reads fewer texts than ours.  No bar.
-
-What a model has learned does not change what it costs: weights are random, MiniLM's but for its head are pre-trained.
+"""Time of comprehensiveness and sufficiency in the audit, beside one text at a time and beside forward passes alone.
 
     python bench/audit.py [--texts 500] [--rounds 3] [--threads 1] [--device cpu] [--ferret PYTHON]
 
-PYTHON is the interpreter of an environment of its own, made by: pip install torch ferret-xai==0.4.2 'pyarrow<22'.
-Exits with 1 where one at a time is less than 2.5 times ours (10 times on a GPU), ours more than 1.5 times the bare
-passes, or where the two ways of erasing say different things.
+All variants run in turn on the same model and the same SST-2 texts, with five sizes of each measure.  Times are medians
+over the rounds.  The weights of the models are random, except MiniLM's encoder: time does not depend on them.
+
+    one at a time   for each text and size: erase, then a forward pass of this text alone
+    ours            erase_words on batches of 256 texts, as in the audit, and the measures
+    bare            the forward passes of `ours` alone, with prepared batches
+    ferret          the two AOPC measures of ferret-xai for every tenth text, from the same strings and scores.  Its
+                    sizes are rounded down, so it has fewer forward passes.  It has no bar.
+
+PYTHON is the interpreter of a separate environment, made by: pip install torch ferret-xai==0.4.2 'pyarrow<22'.
+Exits with 1 if one at a time takes less than 2.5 times as long as ours (10 times on a GPU), if ours takes more than
+1.5 times as long as the bare passes, or if the results of both ways of erasing differ.
 """
 
 import argparse
@@ -26,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -50,11 +50,11 @@ from steadygaze.models.encoders.transformer import from_folder, locate
 from steadygaze.models.inference import Model, inference
 
 T = TypeVar("T")
-FEWEST = {"cpu": 2.5, "cuda": 10.0}
-MOST = 1.5
-SAME = 1e-5
-EACH = 10  # ferret is asked about one text of so many
-ROWS = 256
+MIN_SPEEDUP = {"cpu": 2.5, "cuda": 10.0}
+MAX_OVERHEAD = 1.5
+TOLERANCE = 1e-5
+FERRET_STEP = 10  # ferret explains every tenth text
+BATCH_SIZE = 256
 SHAPE = Architecture(hidden=128)
 
 
@@ -75,77 +75,78 @@ def texts(count: int) -> list[str]:
     return [e.text[start:end] for e in examples for start, end in e.sentences or ()][:count]
 
 
-def bilstm(read: list[str]) -> tuple[Model, Data]:
+def build_bilstm(read: list[str]) -> tuple[Model, Data]:
     tokens = build_word_tokenizer(read, min_df=1, max_length=512)
     encoder = word_encoder("bilstm", SHAPE, tokens.size, pair=False)
     return Classifier(encoder, SHAPE, classes=2, pair=False), Data(tokens.encode(read))
 
 
-def minilm(read: list[str]) -> tuple[Model, Data]:
+def build_minilm(read: list[str]) -> tuple[Model, Data]:
     folder = locate("minilm")
     tokens = load_subword_tokenizer(folder, max_length=512)
     return Classifier(from_folder(folder), SHAPE, classes=2, pair=False), Data(tokens.encode(read))
 
 
-MODELS = {"bilstm": bilstm, "minilm": minilm}
+MODELS = {"bilstm": build_bilstm, "minilm": build_minilm}
 
 
 def cases(model: Model, data: Data) -> list[Case]:
-    """What an audit has at hand when it comes to erasing: batches, clean predictions and saliencies."""
-    batches = [collate(data, rows).to(model.device) for rows in by_length(data, ROWS)]
+    """Batches, predictions and saliencies: the inputs of erasure in an audit."""
+    batches = [collate(data, rows).to(model.device) for rows in by_length(data, BATCH_SIZE)]
     return [Case(batch, seen.probs, seen.weights) for batch in batches for seen in [observe(model, batch)]]
 
 
-def at_once(model: Model, cases: list[Case]) -> Tensor:
-    """(2,N): comprehensiveness and sufficiency."""
+def erase_in_batches(model: Model, cases: list[Case]) -> Tensor:
+    """Comprehensiveness and sufficiency of all texts.  (2,N)"""
     erasures = [(case.clean, *erase_words(model, case.batch, case.clean, case.weights)) for case in cases]
     return torch.cat([torch.stack([comprehensiveness(c, w), sufficiency(c, a)]) for c, w, a in erasures], 1)
 
 
-def one_at_a_time(model: Model, cases: list[Case]) -> Tensor:
-    """(2,N): the same, as anyone would write it."""
+def erase_one_by_one(model: Model, cases: list[Case]) -> Tensor:
+    """The same with one forward pass for each text, size and measure.  (2,N)"""
     measures = []
     for case in cases:
         for row in range(len(case.batch)):
-            without, alone = (torch.stack(probs) for probs in zip(*_sizes(model, case, row), strict=True))
+            without, alone = (torch.stack(probs) for probs in zip(*_erase_text(model, case, row), strict=True))
             clean = case.clean[row : row + 1]
             measures.append(torch.stack([comprehensiveness(clean, without[None]), sufficiency(clean, alone[None])]))
     return torch.cat(measures, 1)
 
 
-def _sizes(model: Model, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
-    places = case.batch.mask[row].nonzero().flatten()
-    order = places[case.weights[row, places].argsort(descending=True, stable=True)]
-    many = [math.ceil(share * len(order) - 1e-9) for share in SHARES]
-    return [(_look(model, case.batch, row, order[:k]), _look(model, case.batch, row, order[k:])) for k in many]
+def _erase_text(model: Model, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
+    positions = case.batch.mask[row].nonzero().flatten()
+    order = positions[case.weights[row, positions].argsort(descending=True, stable=True)]
+    sizes = [math.ceil(share * len(order) - 1e-9) for share in SHARES]
+    without = partial(_predict_without, model, case.batch, row)
+    return [(without(order[:k]), without(order[k:])) for k in sizes]
 
 
-def _look(model: Model, batch: Batch, row: int, gone: Tensor) -> Tensor:
-    there = batch.present[row : row + 1].clone()
-    there[0, gone] = False
-    left = there[0] if there.any() else torch.arange(there.shape[1], device=there.device) < 1  # nothing: padding
-    ids, words = batch.ids[row : row + 1, left], batch.mask[row : row + 1, left]
-    there = there[:, left]
-    return observe(model, Batch(ids, there, words & there, batch.index[row : row + 1])).probs[0]
+def _predict_without(model: Model, batch: Batch, row: int, positions: Tensor) -> Tensor:
+    present = batch.present[row : row + 1].clone()
+    present[0, positions] = False
+    kept = present[0] if present.any() else torch.arange(present.shape[1], device=present.device) < 1  # padding alone
+    ids, words = batch.ids[row : row + 1, kept], batch.mask[row : row + 1, kept]
+    present = present[:, kept]
+    return observe(model, Batch(ids, present, words & present, batch.index[row : row + 1])).probs[0]
 
 
-def needed(model: Model, cases: list[Case]) -> list[Batch]:
-    """The forward passes of ours."""
-    seen: list[Batch] = []
-    handle = model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    at_once(model, cases)
+def recorded_batches(model: Model, cases: list[Case]) -> list[Batch]:
+    """The batches of all forward passes of `erase_in_batches`."""
+    batches: list[Batch] = []
+    handle = model.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0]))
+    erase_in_batches(model, cases)
     handle.remove()
-    return seen
+    return batches
 
 
-def bare(model: Model, passes: list[Batch]) -> None:
+def run_forward_passes(model: Model, passes: list[Batch]) -> None:
     with inference(model):
         for batch in passes:
             model(batch)
 
 
-def timed(work: Callable[[], T], device: str) -> tuple[float, T]:
-    """Seconds, and what came of it."""
+def time_call(work: Callable[[], T], device: str) -> tuple[float, T]:
+    """Seconds of a call, and its result."""
     start = time.perf_counter()
     result = work()
     if device == "cuda":
@@ -153,76 +154,88 @@ def timed(work: Callable[[], T], device: str) -> tuple[float, T]:
     return time.perf_counter() - start, result
 
 
-def compare(name: str, model: Model, data: Data, chosen: argparse.Namespace) -> bool:
-    """Whether all bars are met."""
-    audit_cases = cases(model.to(chosen.device), data)
-    passes = needed(model, audit_cases)
-    rows, real, padded = (sum(column) for column in zip(*map(_size, passes), strict=True))
+def compare(name: str, model: Model, data: Data, options: argparse.Namespace) -> bool:
+    """Print all ratios; return whether they meet their limits."""
+    audit_cases = cases(model.to(options.device), data)
+    passes = recorded_batches(model, audit_cases)
+    rows, real, padded = (sum(column) for column in zip(*map(_counts, passes), strict=True))
     print(f"{name}: {10 * len(data)} erasures, {rows} differ: {real} tokens in {len(passes)} passes, {padded} padded")
-    faster, dearer, apart = [], [], []
-    for _ in range(chosen.rounds):
-        alone, slow = timed(lambda: one_at_a_time(model, audit_cases), chosen.device)
-        ours, fast = timed(lambda: at_once(model, audit_cases), chosen.device)
-        floor, _ = timed(lambda: bare(model, passes), chosen.device)
-        print(f"{name}: one at a time {alone:.2f} s   ours {ours:.2f} s   bare {floor:.2f} s")
-        faster.append(alone / ours)
-        dearer.append(ours / floor)
-        apart.append(float((slow - fast).abs().max()))
-    print(f"{name}: one at a time / ours = {median(faster):.2f}  (at least {FEWEST[chosen.device]})")
-    print(f"{name}: ours / bare forward passes = {median(dearer):.2f}  (at most {MOST})")
-    print(f"{name}: the two ways differ by {max(apart):.0e}  (at most {SAME:.0e})")
-    return median(faster) >= FEWEST[chosen.device] and median(dearer) <= MOST and max(apart) <= SAME
+    speedups, overheads, differences = [], [], []
+    for _ in range(options.rounds):
+        single, slow = time_call(lambda: erase_one_by_one(model, audit_cases), options.device)
+        ours, fast = time_call(lambda: erase_in_batches(model, audit_cases), options.device)
+        floor, _ = time_call(lambda: run_forward_passes(model, passes), options.device)
+        print(f"{name}: one at a time {single:.2f} s   ours {ours:.2f} s   bare {floor:.2f} s")
+        speedups.append(single / ours)
+        overheads.append(ours / floor)
+        differences.append(float((slow - fast).abs().max()))
+    print(f"{name}: one at a time / ours = {median(speedups):.2f}  (at least {MIN_SPEEDUP[options.device]})")
+    print(f"{name}: ours / bare forward passes = {median(overheads):.2f}  (at most {MAX_OVERHEAD})")
+    print(f"{name}: the two ways differ by {max(differences):.0e}  (at most {TOLERANCE:.0e})")
+    return (
+        median(speedups) >= MIN_SPEEDUP[options.device]
+        and median(overheads) <= MAX_OVERHEAD
+        and max(differences) <= TOLERANCE
+    )
 
 
-def _size(batch: Batch) -> tuple[int, int, int]:
+def _counts(batch: Batch) -> tuple[int, int, int]:
     return len(batch), int(batch.present.sum()), batch.ids.numel()
 
 
-def beside_ferret(read: list[str], chosen: argparse.Namespace) -> None:
+def compare_with_ferret(read: list[str], options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        save(Path(scratch))
-        subject = as_adapter(scratch, classes=["negative", "positive"], device=chosen.device)
+        save_minilm(Path(scratch))
+        subject = as_adapter(scratch, classes=["negative", "positive"], device=options.device)
 
         def ours() -> Tensor:
-            return at_once(subject.model, cases(subject.model, Data(subject.tokens.encode(read))))
+            return erase_in_batches(subject.model, cases(subject.model, Data(subject.tokens.encode(read))))
 
-        run = [chosen.ferret, Path(__file__).with_name("audit_ferret.py"), scratch, str(chosen.threads), chosen.device]
+        run = [
+            options.ferret,
+            Path(__file__).with_name("audit_ferret.py"),
+            scratch,
+            str(options.threads),
+            options.device,
+        ]
         ratios = []
         with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdin
             assert child.stdout
-            child.stdin.write(json.dumps(explained(subject.model, subject.tokens, read[::EACH])) + "\n")
-            for _ in range(chosen.rounds):
+            child.stdin.write(
+                json.dumps(ferret_explanations(subject.model, subject.tokens, read[::FERRET_STEP])) + "\n"
+            )
+            for _ in range(options.rounds):
                 child.stdin.write("go\n")
                 child.stdin.flush()
-                theirs = float(child.stdout.readline()) / len(read[::EACH])
-                mine = timed(ours, chosen.device)[0] / len(read)
-                print(f"ferret {1000 * theirs:.1f} ms a text   ours {1000 * mine:.1f} ms a text")
-                ratios.append(theirs / mine)
+                ferret = float(child.stdout.readline()) / len(read[::FERRET_STEP])
+                own = time_call(ours, options.device)[0] / len(read)
+                print(f"ferret {1000 * ferret:.1f} ms per text   ours {1000 * own:.1f} ms per text")
+                ratios.append(ferret / own)
             child.stdin.close()
-    print(f"ferret / ours, from strings, a text = {median(ratios):.2f}  (no bar)")
+    print(f"ferret / ours, from strings, per text = {median(ratios):.2f}  (no bar)")
 
 
-def save(folder: Path) -> None:
-    """MiniLM as a Hugging Face sequence classifier."""
+def save_minilm(folder: Path) -> None:
+    """Save MiniLM as a Hugging Face sequence classifier."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
 
-    logging.set_verbosity_error()  # that the head is new
+    logging.set_verbosity_error()  # no warning about the new head
     logging.disable_progress_bar()
     source = locate("minilm")
     AutoModelForSequenceClassification.from_pretrained(source, num_labels=2).save_pretrained(folder)
     AutoTokenizer.from_pretrained(source).save_pretrained(folder)
 
 
-def explained(model: Model, tokens: Tokens, read: list[str]) -> list[dict[str, object]]:
-    """Texts with their tokens, scores and classes, as ferret wants them."""
+def ferret_explanations(model: Model, tokens: Tokens, read: list[str]) -> list[dict[str, object]]:
+    """Texts with their tokens, scores and classes, in the form of ferret."""
     explanations = []
     for text in read:
         batch = collate(Data(tokens.encode([text])), np.arange(1)).to(model.device)
-        seen = observe(model, batch)
+        output = observe(model, batch)
         names = [tokens.vocabulary[i] for i in batch.ids[0].tolist()]
-        scores = [*map(float, seen.weights[0])]
-        explanations.append({"text": text, "tokens": names, "scores": scores, "target": int(seen.probs.argmax())})
+        scores = [*map(float, output.weights[0])]
+        explanations.append({"text": text, "tokens": names, "scores": scores, "target": int(output.probs.argmax())})
     return explanations
 
 
@@ -231,17 +244,17 @@ def main() -> int:
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", choices=FEWEST, default="cpu")
+    parser.add_argument("--device", choices=MIN_SPEEDUP, default="cpu")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--ferret", metavar="PYTHON")
-    chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    read = texts(chosen.texts)
-    met = [compare(name, *MODELS[name](read), chosen) for name in chosen.models]
-    if chosen.ferret:
-        beside_ferret(read, chosen)
-    return 0 if all(met) else 1
+    read = texts(options.texts)
+    passed = [compare(name, *MODELS[name](read), options) for name in options.models]
+    if options.ferret:
+        compare_with_ferret(read, options)
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""ferret-xai's side of bench/audit.py, run by an interpreter that has it and does not have us.
+"""Time of ferret-xai's measures for bench/audit.py, which runs this script in an environment of its own.
 
-Reads explanations as one line of JSON; for every line that follows measures them all and prints the seconds it took.
+The first line of the standard input has explanations as JSON.  For each further line, the script measures all of them
+and prints the seconds.
 """
 
 import json
@@ -29,7 +30,7 @@ def main() -> None:
     def measure(explanation: Explanation) -> list[float]:
         return [kind.compute_evaluation(explanation, explanation.target, removal_args=SIZES).score for kind in measures]
 
-    measure(explanations[0])  # what happens once, before the clock
+    measure(explanations[0])  # the first call is not timed
     for _ in sys.stdin:
         start = time.perf_counter()
         for explanation in explanations:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from explain_file import model, texts
+from explain_file import save_model, texts
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.bulk import BulkTask, Source, bulk_run
 from steadygaze.adapters.load_and_explain import load
@@ -68,7 +68,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder, base = Path(scratch) / "model", Path(scratch)
-        model(folder, texts(options.texts))
+        save_model(folder, texts(options.texts))
         task, ratios = make_task(folder), []
         file, read, clf = table(base, options.texts), texts(options.texts), load(folder, device="cpu")
         for _ in range(options.rounds):

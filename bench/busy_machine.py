@@ -30,12 +30,14 @@ def train(steps: int) -> None:
     from steadygaze.training.optimizers import Training
     from steadygaze.training.progress import SilentWatcher
     from steadygaze.training.technique_loop import TrainingJob
-    from technique_step import ready
+    from technique_step import training_loop
     from train_step import corpus
 
     data, size = corpus()
     with accelerator("cpu", "no") as accelerate:
-        loop = ready(Vanilla(), TrainingJob(data, data, Training(epochs=100), accelerate, SilentWatcher()), size)
+        loop = training_loop(
+            Vanilla(), TrainingJob(data, data, Training(epochs=100), accelerate, SilentWatcher()), size
+        )
         batches = loop.batches()
         for rows in batches[:3]:
             loop.train_batch(rows)

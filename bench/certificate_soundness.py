@@ -1,19 +1,20 @@
-"""Whether anything breaks a certificate: random and gradient attacks on trained models of two and of four classes.
-
-Both are trained on planted reviews (four classes: the sentiments of two aspects at once) and read in float64.  The
-radius is the median of the texts' own, so that about half of them are certified.  Then, for either norm:
-
-    random     10,000 changes of the weights of every text, half of them corners of the cube (ℓ∞)
-    ascent     1,000 runs of 10 steps for every text from random starts, on the divergence and on every class's margin
-    built      the change that moves the nearest class most, at 0.99 and 1.01 of each text's certified radius
-    simplex    the random changes once more, their sum kept, against the tighter certificate
-
-None may change a certified label, exceed α or the bound of the total variation; the built change must flip at 1.01 and
-never at 0.99.  Last, what the exact inner maximum costs beside 10 steps of ascent, in turn on the same batch.
+"""Random and gradient attacks on certificates of models with two and with four classes, and time of the certificate.
 
     python bench/certificate_soundness.py [--texts 100] [--random 10000] [--ascents 1000] [--rounds 200]
 
-Exits with 1 where a certificate breaks, fewer than 99 % flip at 1.01, or ascent takes less than 8 times as long.
+The models are trained on planted reviews (four classes: the sentiments of two aspects) and evaluated in float64.  The
+radius is the median of the certified radii, so about half of the texts are certified.  For each norm:
+
+    random     10,000 perturbations of the weights of every text, half of them corners of the cube (ℓ∞)
+    ascent     1,000 runs of 10 gradient steps for every text from random starts, on the divergence and on each margin
+    built      the perturbation with the largest effect on the nearest class, at 0.99 and 1.01 of the certified radius
+    simplex    random perturbations whose sum is zero, against the tighter certificate
+
+No perturbation may change a certified label, or exceed α or the bound of the total variation.  The built one must
+change the label at 1.01 and never at 0.99.  The last line has the time of 10 gradient steps over the exact maximum.
+
+Exits with 1 if a certificate is wrong, if fewer than 99 % of the labels change at 1.01, or if ascent takes less than 8
+times as long.
 """
 
 import argparse
@@ -38,52 +39,55 @@ from steadygaze.models.inference import inference
 from steadygaze.techniques.perturbations.closed_form import corner, worst_binary
 from steadygaze.techniques.perturbations.gradient_ascent import ascend
 
-FLIPS, FASTER = 0.99, 8.0
+MIN_FLIPS, MIN_SPEEDUP = 0.99, 8.0
 ROUNDING = 1e-12
 K, STEPS = 7, 10
 NORMS: tuple[Norm, ...] = ("linf", "l2")
 
 
 @dataclass
-class Attacked:
-    """A batch, what was certified of it, and the worst that was done to it."""
+class Attack:
+    """A batch, its certificate, and the largest effects of all perturbations."""
 
     model: Classifier
     forward: Forward
     batch: Batch
     bounds: Bounds
-    changed: int = 0
-    above: int = 0
-    tried: int = 0
-    highest: Tensor = field(default_factory=lambda: torch.zeros(()))
+    label_changes: int = 0
+    violations: int = 0
+    count: int = 0
+    largest: Tensor = field(default_factory=lambda: torch.zeros(()))
 
     @torch.no_grad()
-    def by(self, delta: Tensor) -> None:
-        clean, moved = self.forward.logits.softmax(-1), self.decoded(delta)
-        divergence = kl_logits(clean, moved)
-        distance = (clean - moved.softmax(-1)).abs().sum(-1) / 2
+    def evaluate(self, delta: Tensor) -> None:
+        clean, perturbed = self.forward.logits.softmax(-1), self.decode(delta)
+        divergence = kl_logits(clean, perturbed)
+        distance = (clean - perturbed.softmax(-1)).abs().sum(-1) / 2
         assert self.bounds.alpha is not None
         assert self.bounds.tvd is not None
-        self.changed += int(((moved.argmax(-1) != self.bounds.predicted) & self.bounds.certified).sum())
-        self.above += int(((divergence > self.bounds.alpha + ROUNDING) | (distance > self.bounds.tvd + ROUNDING)).sum())
-        self.tried += len(delta)
-        self.highest = torch.maximum(self.highest, divergence)
+        self.label_changes += int(((perturbed.argmax(-1) != self.bounds.predicted) & self.bounds.certified).sum())
+        self.violations += int(
+            ((divergence > self.bounds.alpha + ROUNDING) | (distance > self.bounds.tvd + ROUNDING)).sum()
+        )
+        self.count += len(delta)
+        self.largest = torch.maximum(self.largest, divergence)
 
-    def decoded(self, delta: Tensor) -> Tensor:
-        """By the model's own decoder, not by z + Aᵀδ."""
+    def decode(self, delta: Tensor) -> Tensor:
+        """Logits of the model's decoder, not of z + Aᵀδ."""
         return self.model.decode(self.forward.encoded, self.forward.weights + delta)
 
     def report(self, name: str) -> bool:
         assert self.bounds.alpha is not None
-        shown = (self.highest / self.bounds.alpha)[self.bounds.alpha > 0]
+        ratios = (self.largest / self.bounds.alpha)[self.bounds.alpha > 0]
         print(
-            f"    {name:8s} {self.tried:>9,}: {self.changed} certified labels changed, {self.above} above a bound; "
-            f"highest / α: mean {shown.mean():.3f}, max {shown.max():.6f}"
+            f"    {name:8s} {self.count:>9,}: {self.label_changes} certified labels changed, "
+            f"{self.violations} above a bound; "
+            f"largest / α: mean {ratios.mean():.3f}, max {ratios.max():.6f}"
         )
-        return not (self.changed or self.above)
+        return not (self.label_changes or self.violations)
 
 
-def trained(classes: int, texts: int) -> tuple[Classifier, Batch]:
+def train_model(classes: int, texts: int) -> tuple[Classifier, Batch]:
     """A bilstm in float64, and test reviews as one batch."""
     sizes = f"sizes=[3000,200,{max(texts, 256)}]"
     reviews, other = (
@@ -105,8 +109,8 @@ def trained(classes: int, texts: int) -> tuple[Classifier, Batch]:
     return clf.stored_.model.double().eval(), collate(data, np.arange(texts))
 
 
-def random(mask: Tensor, radius: float, norm: Norm, simplex: bool, draw: torch.Generator) -> Tensor:
-    """A change of exactly that size of every text."""
+def random_perturbation(mask: Tensor, radius: float, norm: Norm, simplex: bool, draw: torch.Generator) -> Tensor:
+    """A perturbation of every text with this norm."""
     delta = torch.randn(mask.shape, dtype=torch.float64, generator=draw)
     if norm == "linf" and torch.rand((), generator=draw) < 0.5:
         delta = delta.sign()
@@ -114,76 +118,76 @@ def random(mask: Tensor, radius: float, norm: Norm, simplex: bool, draw: torch.G
     if simplex:
         delta = (delta - delta.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True)).masked_fill(~mask, 0.0)
     order = torch.inf if norm == "linf" else 2
-    # A hair inside, so that rounding does not carry it over the rim of the ball.
+    # Slightly inside the ball: rounding must not move it outside.
     return radius * (1 - ROUNDING) * delta / torch.linalg.vector_norm(delta, order, dim=-1, keepdim=True)
 
 
-def attack(model: Classifier, batch: Batch, norm: Norm, options: argparse.Namespace) -> bool:
+def attack_model(model: Classifier, batch: Batch, norm: Norm, options: argparse.Namespace) -> bool:
     with inference(model):
         forward: Forward = model(batch)
-    first = certify_batch(model, batch, 1.0, norm, K, False)
-    assert first.radius is not None
-    radius = float(first.radius.median())
+    unit = certify_batch(model, batch, 1.0, norm, K, False)
+    assert unit.radius is not None
+    radius = float(unit.radius.median())
     draw = torch.Generator().manual_seed(0)
-    fine = True
+    is_sound = True
     for simplex in (False, True):
         bounds = certify_batch(model, batch, radius, norm, K, simplex)
-        attacked = Attacked(model, forward, batch, bounds)
-        kept = ", simplex" if simplex else ""
-        print(f"  {norm}{kept}, R = {radius:.4g}: {bounds.certified.double().mean():.0%} certified", end="")
+        attack = Attack(model, forward, batch, bounds)
+        constraint = ", simplex" if simplex else ""
+        print(f"  {norm}{constraint}, R = {radius:.4g}: {bounds.certified.double().mean():.0%} certified", end="")
         print(f", mean α {bounds.alpha.mean():.4g}, its lower end {bounds.alpha_low.mean():.4g}")  # type: ignore[union-attr]
         for _ in range(options.random):
-            attacked.by(random(batch.mask, radius, norm, simplex, draw))
-        fine &= attacked.report("random")
+            attack.evaluate(random_perturbation(batch.mask, radius, norm, simplex, draw))
+        is_sound &= attack.report("random")
         if not simplex:
-            climbed = Attacked(model, forward, batch, bounds)
-            climb(climbed, radius, norm, options.ascents, draw)
-            fine &= climbed.report("ascent")
-        fine &= built(attacked, norm, simplex)
-    return fine
+            ascent = Attack(model, forward, batch, bounds)
+            gradient_ascent(ascent, radius, norm, options.ascents, draw)
+            is_sound &= ascent.report("ascent")
+        is_sound &= check_built(attack, norm, simplex)
+    return is_sound
 
 
-def climb(attacked: Attacked, radius: float, norm: Norm, runs: int, draw: torch.Generator) -> None:
-    """Gradient ascent on the divergence, and in turn on each class's margin over the predicted one."""
-    forward, predicted = attacked.forward, attacked.bounds.predicted
+def gradient_ascent(attack: Attack, radius: float, norm: Norm, runs: int, draw: torch.Generator) -> None:
+    """Gradient ascent on the divergence and on the margin of each class over the predicted one, in turn."""
+    forward, predicted = attack.forward, attack.bounds.predicted
     clean, row = forward.logits.softmax(-1), torch.arange(len(predicted))
     losses = [partial(kl_logits, clean)]
     losses += [lambda z, j=j: z[:, j] - z[row, predicted] for j in range(clean.shape[-1])]  # type: ignore[misc]
     for run in range(runs):
         loss = losses[run % len(losses)]
-        start = random(attacked.batch.mask, radius, norm, False, draw)
+        start = random_perturbation(attack.batch.mask, radius, norm, False, draw)
         delta = ascend(
-            lambda weights, loss=loss: loss(attacked.model.decode(forward.encoded, weights)),  # type: ignore[misc]
+            lambda weights, loss=loss: loss(attack.model.decode(forward.encoded, weights)),  # type: ignore[misc]
             start,
             center=forward.weights,
             radius=radius * (1 - ROUNDING),
             norm=norm,
             steps=STEPS,
-            keep=attacked.batch.mask,
+            keep=attack.batch.mask,
             best=True,
         )
-        attacked.by(delta)
+        attack.evaluate(delta)
 
 
 @torch.no_grad()
-def built(attacked: Attacked, norm: Norm, simplex: bool) -> bool:
-    """The change toward each other class at the certified radius: where it must and must not flip."""
-    forward, bounds = attacked.forward, attacked.bounds
+def check_built(attack: Attack, norm: Norm, simplex: bool) -> bool:
+    """Whether the built perturbation changes labels only outside the certified radius."""
+    forward, bounds = attack.forward, attack.bounds
     assert bounds.radius is not None
-    reach = attacked.model.decoder.reach(forward.encoded)  # type: ignore[operator]
+    reach = attack.model.decoder.reach(forward.encoded)  # type: ignore[operator]
     own = reach[torch.arange(len(reach)), :, bounds.predicted]
     flipped = {0.99: torch.zeros(len(reach), dtype=torch.bool), 1.01: torch.zeros(len(reach), dtype=torch.bool)}
     for j in range(reach.shape[-1]):
-        delta = corner(reach[..., j] - own, attacked.batch.mask, bounds.radius, norm, simplex)
+        delta = corner(reach[..., j] - own, attack.batch.mask, bounds.radius, norm, simplex)
         for factor, flips in flipped.items():
-            flips |= attacked.decoded(factor * delta).argmax(-1) != bounds.predicted
-    below, above = (float(flips.double().mean()) for flips in flipped.values())
-    print(f"    built    flips {below:.1%} at 0.99 and {above:.1%} at 1.01 of the certified radius")
-    return below == 0 and above >= FLIPS
+            flips |= attack.decode(factor * delta).argmax(-1) != bounds.predicted
+    inside, outside = (float(flips.double().mean()) for flips in flipped.values())
+    print(f"    built    flips {inside:.1%} at 0.99 and {outside:.1%} at 1.01 of the certified radius")
+    return inside == 0 and outside >= MIN_FLIPS
 
 
-def times(model: Classifier, batch: Batch, rounds: int) -> float:
-    """Ascent / exact: both from hidden states to the worst divergence of each text, in float32 as in training."""
+def time_ratio(model: Classifier, batch: Batch, rounds: int) -> float:
+    """Time of ascent over that of the exact maximum, from hidden states to divergences, in float32 as in training."""
     model = model.float()
     with inference(model):
         forward: Forward = model(batch)
@@ -193,7 +197,7 @@ def times(model: Classifier, batch: Batch, rounds: int) -> float:
         reach = model.decoder.reach(forward.encoded)  # type: ignore[operator]
         return worst_binary(reach, forward.logits, clean, batch.mask, radius, "linf", False)
 
-    def searched() -> Tensor:
+    def search() -> Tensor:
         reach = model.decoder.reach(forward.encoded).detach()  # type: ignore[operator]
 
         def divergence(delta: Tensor) -> Tensor:
@@ -205,17 +209,16 @@ def times(model: Classifier, batch: Batch, rounds: int) -> float:
             ascend(divergence, start, center=center, radius=radius, norm="linf", steps=STEPS, keep=batch.mask)
         )
 
-    taken: dict[str, list[float]] = {"exact": [], "ascent": []}
+    seconds: dict[str, list[float]] = {"exact": [], "ascent": []}
     for _ in range(rounds):
-        for name, work in (("exact", exact), ("ascent", searched)):
-            began = time.perf_counter()
+        for name, work in (("exact", exact), ("ascent", search)):
+            start = time.perf_counter()
             work()
-            taken[name].append(time.perf_counter() - began)
-    ratio = statistics.median(a / b for a, b in zip(taken["ascent"], taken["exact"], strict=True))
-    print(f"exact {1e3 * statistics.median(taken['exact']):.2f} ms, {STEPS} steps of ascent ", end="")
-    print(
-        f"{1e3 * statistics.median(taken['ascent']):.2f} ms, {len(batch)} texts: {ratio:.1f} times  (bar: {FASTER:g})"
-    )
+            seconds[name].append(time.perf_counter() - start)
+    ratio = statistics.median(a / b for a, b in zip(seconds["ascent"], seconds["exact"], strict=True))
+    exact_ms, ascent_ms = (1e3 * statistics.median(seconds[name]) for name in ("exact", "ascent"))
+    print(f"exact {exact_ms:.2f} ms, {STEPS} steps of ascent {ascent_ms:.2f} ms, {len(batch)} texts: ", end="")
+    print(f"{ratio:.1f} times  (bar: {MIN_SPEEDUP:g})")
     return ratio
 
 
@@ -226,15 +229,15 @@ def main() -> None:
     parser.add_argument("--ascents", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=200)
     options = parser.parse_args()
-    fine, ratio = True, 0.0
+    is_sound, ratio = True, 0.0
     for classes in (2, 4):
-        model, batch = trained(classes, options.texts)
+        model, batch = train_model(classes, options.texts)
         for norm in NORMS:
-            fine &= attack(model, batch, norm, options)
+            is_sound &= attack_model(model, batch, norm, options)
         if classes == 2:
-            ratio = times(model, batch, options.rounds)
-    print("sound" if fine else "NOT SOUND")
-    sys.exit(0 if fine and ratio >= FASTER else 1)
+            ratio = time_ratio(model, batch, options.rounds)
+    print("sound" if is_sound else "NOT SOUND")
+    sys.exit(0 if is_sound and ratio >= MIN_SPEEDUP else 1)
 
 
 if __name__ == "__main__":

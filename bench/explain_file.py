@@ -1,11 +1,11 @@
-"""What `explain --file` costs beside the bare forward pass, and whether its memory grows with the file.
-
-One interleaved run: the whole work of `explain --file --json` (read, tokenize, batch, forward, make explanations, write
-JSON) and the forward pass alone over the very same batches, ready-made: as torch runs it, every operation on all
-cores, and on the lanes that `explain` itself uses, a chunk per core.  Then two children explain the file once and five
-times over, and print their peak memory.
+"""Time of `explain --file` relative to the forward passes alone, and its peak memory for files of two lengths.
 
     python bench/explain_file.py [--texts 10000] [--rounds 15]
+
+`explain --file --json` reads, tokenizes and batches texts, runs the model, makes explanations and writes JSON.  The
+forward passes have the same batches, prepared before: once as torch runs them, every operation on all cores, and once
+with one chunk per core, as `explain` runs them.  The variants run in turn.  Two child processes then explain the file
+once and five times over, and print their peak memory.
 """
 
 import argparse
@@ -44,8 +44,8 @@ def texts(count: int) -> list[str]:
     return (sentences * (count // len(sentences) + 1))[:count]
 
 
-def model(folder: Path, read: list[str]) -> None:
-    """A bilstm of the default size; what it has learned does not change what it costs."""
+def save_model(folder: Path, read: list[str]) -> None:
+    """Train and save a bilstm of the default size.  Time does not depend on its weights."""
     labels = [i % 2 for i in range(len(read))]
     clf = TextClassifier(epochs=1, settings={"hidden": 128}, verbose=False, device="cpu")
     clf.fit(read[:512], labels[:512], validation=(read[:64], labels[:64]))
@@ -53,24 +53,26 @@ def model(folder: Path, read: list[str]) -> None:
 
 
 def compare(folder: Path, file: Path, rounds: int) -> None:
-    """Medians over the rounds of whole work / forward pass alone."""
+    """Print medians of the ratios of `explain` to forward passes."""
     clf = load(folder, device="cpu")
     gc.collect()
-    gc.freeze()  # this and the next as the command line does
+    gc.freeze()  # this and the next line as in the command
     gc.set_threshold(50_000, 20, 100)
     lanes = lane_count(torch.device("cpu"))
     ratios_by_name: dict[str, list[float]] = {"as torch runs it": [], f"on {lanes} lanes": []}
     for _ in range(rounds):
-        whole = explain(clf, file)
-        for name, bare in zip(ratios_by_name, (forward(clf, file, 1), forward(clf, file, lanes)), strict=True):
+        whole = explain_seconds(clf, file)
+        for name, bare in zip(
+            ratios_by_name, (forward_seconds(clf, file, 1), forward_seconds(clf, file, lanes)), strict=True
+        ):
             ratios_by_name[name].append(whole / bare)
             print(f"whole {whole:.2f} s   forward pass {name} {bare:.2f} s   ratio {whole / bare:.2f}")
     for name, ratios in ratios_by_name.items():
         print(f"explain --file / bare forward pass {name} = {statistics.median(ratios):.2f}  (bar: 1.3)")
 
 
-def explain(clf: TextClassifier, file: Path) -> float:
-    """Seconds of all that `explain --file --json` does once the model is loaded."""
+def explain_seconds(clf: TextClassifier, file: Path) -> float:
+    """Seconds of `explain --file --json`, without loading of the model."""
     with open(os.devnull, "wb") as sink:
         start = time.perf_counter()
         for explanation in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
@@ -78,8 +80,8 @@ def explain(clf: TextClassifier, file: Path) -> float:
         return time.perf_counter() - start
 
 
-def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
-    """Seconds of the forward pass over the same batches, made ready before."""
+def forward_seconds(clf: TextClassifier, file: Path, lanes: int) -> float:
+    """Seconds of the forward passes over the same batches, which are prepared before."""
     model, chunks = clf.stored_.model, []
     for chunk in streaming.read(clf, [], file, ["text"], False):
         data = clf.stored_.data(chunk, None)
@@ -97,7 +99,7 @@ def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
         return time.perf_counter() - start
 
 
-def child(folder: Path, file: Path) -> None:
+def print_peak_memory(folder: Path, file: Path) -> None:
     clf = load(folder, device="cpu")
     for explanation in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
         explanation.to_dict()
@@ -111,7 +113,7 @@ def main() -> None:
     parser.add_argument("--child", nargs=2, type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        child(*arguments.child)
+        print_peak_memory(*arguments.child)
         return
     with tempfile.TemporaryDirectory() as scratch:
         read = texts(arguments.texts)
@@ -120,7 +122,7 @@ def main() -> None:
             files[times] = Path(scratch) / f"{times}.jsonl"
             files[times].write_text("".join(json.dumps({"text": text}) + "\n" for text in read) * times)
         folder = Path(scratch) / "model"
-        model(folder, read)
+        save_model(folder, read)
         compare(folder, files[1], arguments.rounds)
         for times, file in files.items():
             run = [sys.executable, __file__, "--child", str(folder), str(file)]

@@ -1,4 +1,4 @@
-"""The error of KernelSHAP's sampled values beside the `shap` package, at equal numbers of model evaluations.
+"""The error of our KernelSHAP and of the `shap` package at equal numbers of model evaluations.
 
     python bench/kernel_shap_error.py --games FILE.npz [--device cuda] [--texts 20]     evaluate all 2^n subsets
     python bench/kernel_shap_error.py --games FILE.npz                                  compare (needs shap)
@@ -27,12 +27,12 @@ Numbers = NDArray[np.float64]
 
 
 def subsets(n: int) -> NDArray[np.bool_]:
-    """All, the words of number i by its binary digits.  (2^n,n)"""
+    """All subsets of n words; subset i has the words of the binary digits of i.  (2^n,n)"""
     return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.bool_)
 
 
 def shapley(game: Numbers, n: int) -> Numbers:
-    """By the definition.  (2^n,) -> (n,)"""
+    """Exact Shapley values, by the definition.  (2^n,) -> (n,)"""
     size = subsets(n).sum(1)
     share = np.array([math.factorial(k) * math.factorial(n - 1 - k) / math.factorial(n) for k in range(n)])
     exact = np.zeros(n)
@@ -43,11 +43,13 @@ def shapley(game: Numbers, n: int) -> Numbers:
 
 
 def ours(game: Numbers, n: int, samples: int, seed: int) -> Numbers:
-    kept, share = kernel_shap._text_coalitions(n, samples, RandomKey(seed).child(2), torch.tensor(0))
-    gained = torch.from_numpy(game[kept @ (1 << np.arange(n))] - game[0])
-    whole, every = torch.tensor([game[-1] - game[0]]), torch.ones(1, n, dtype=torch.bool)
-    solved = values(torch.from_numpy(kept[None]).double(), gained[None], torch.from_numpy(share[None]), whole, every)
-    return solved[0].numpy()
+    coalitions, share = kernel_shap._text_coalitions(n, samples, RandomKey(seed).child(2), torch.tensor(0))
+    gains = torch.from_numpy(game[coalitions @ (1 << np.arange(n))] - game[0])
+    whole, mask = torch.tensor([game[-1] - game[0]]), torch.ones(1, n, dtype=torch.bool)
+    shapley_values = values(
+        torch.from_numpy(coalitions[None]).double(), gains[None], torch.from_numpy(share[None]), whole, mask
+    )
+    return shapley_values[0].numpy()
 
 
 def theirs(game: Numbers, n: int, samples: int, seed: int) -> Numbers:
@@ -75,8 +77,8 @@ def evaluate(texts: int, device: str) -> dict[str, Numbers]:
         network.cpu()
         hand.read(text)
         n = len(hand.pieces)
-        same = sum(name.startswith(f"{n}.") for name in games)
-        if n in WORDS and same < math.ceil(texts / len(WORDS)):
+        count = sum(name.startswith(f"{n}.") for name in games)
+        if n in WORDS and count < math.ceil(texts / len(WORDS)):
             network.to(device)
             games[f"{n}.{number}"] = _game(hand, network, subsets(n), device)
             print(n, "words:", text, flush=True)
@@ -85,19 +87,21 @@ def evaluate(texts: int, device: str) -> dict[str, Numbers]:
 
 @torch.no_grad()
 def _game(hand: object, network: torch.nn.Module, masks: NDArray[np.bool_], device: str) -> Numbers:
-    ids, pieces, aim = (getattr(hand, name) for name in ("ids", "pieces", "aim"))
+    ids, pieces, target = (getattr(hand, name) for name in ("ids", "pieces", "target"))
     owner = np.full(len(ids), -1)
-    for word, those in enumerate(pieces):
-        owner[those] = word
+    for word, positions in enumerate(pieces):
+        owner[positions] = word
     tokens = torch.tensor(ids, device=device)
     parts = []
     for start in range(0, len(masks), 4096):
-        kept = np.concatenate([masks[start : start + 4096], np.ones((len(masks[start : start + 4096]), 1), bool)], 1)
-        present = torch.from_numpy(kept[:, owner]).to(device)
-        order = present.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)  # the words that remain close up
+        present_words = np.concatenate(
+            [masks[start : start + 4096], np.ones((len(masks[start : start + 4096]), 1), bool)], 1
+        )
+        present = torch.from_numpy(present_words[:, owner]).to(device)
+        order = present.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)  # remaining words move to the front
         mask = present.gather(1, order)
         logits = network(input_ids=tokens[order] * mask, attention_mask=mask.long()).logits
-        parts.append(logits.double().softmax(-1)[:, aim].cpu())
+        parts.append(logits.double().softmax(-1)[:, target].cpu())
     return torch.cat(parts).numpy()
 
 
@@ -106,19 +110,19 @@ def compare(games: dict[str, Numbers]) -> None:
     for name, game in games.items():
         by_words.setdefault(int(name.partition(".")[0]), []).append(game)
     print("words  evaluations  games   ours   shap   ours / shap (95 % interval)")
-    for n, those in sorted(by_words.items()):
-        exact = [shapley(game, n) for game in those]
+    for n, games_of_length in sorted(by_words.items()):
+        exact = [shapley(game, n) for game in games_of_length]
         for samples in SAMPLES:
             if 2**n - 2 <= samples:
                 continue
             errors = np.array(
                 [
                     [
-                        np.mean([np.linalg.norm(of(game, n, samples, 10 * i + s) - best) for s in range(SEEDS)])
-                        / np.linalg.norm(best)
-                        for of in (ours, theirs)
+                        np.mean([np.linalg.norm(method(game, n, samples, 10 * i + s) - truth) for s in range(SEEDS)])
+                        / np.linalg.norm(truth)
+                        for method in (ours, theirs)
                     ]
-                    for i, (game, best) in enumerate(zip(those, exact, strict=True))
+                    for i, (game, truth) in enumerate(zip(games_of_length, exact, strict=True))
                 ]
             )
             draws = np.random.default_rng(0).integers(len(errors), size=(2000, len(errors)))
@@ -126,7 +130,7 @@ def compare(games: dict[str, Numbers]) -> None:
             low, high = np.percentile(ratios[:, 0] / ratios[:, 1], [2.5, 97.5])
             own, other = errors.mean(0)
             ratio = f"{own / other:.2f} ({low:.2f}-{high:.2f})"
-            print(f"{n:5}  {samples:11}  {len(those):5}  {own:.4f} {other:.4f}  {ratio}", flush=True)
+            print(f"{n:5}  {samples:11}  {len(games_of_length):5}  {own:.4f} {other:.4f}  {ratio}", flush=True)
 
 
 def main() -> None:

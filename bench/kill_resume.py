@@ -1,11 +1,11 @@
-"""Kill -9 at random moments of training, some inside a write; resumed, every run must end in the same bytes.
-
-For each kill a process of its own does what `steadygaze train --resume` does, and is sent SIGKILL; another does the
-same to its end.  Then every file of the model folder must have the SHA-256 it has after a run that nobody disturbed,
-and the run's folder must be gone.  The model is small, but its checkpoint is not (wide word vectors), so that a write
-takes a while.  A kill counts as inside a write when what was being written or deleted is found lying there afterward.
+"""Whether training that is killed at random moments and resumed gives the same files as training without a kill.
 
     python bench/kill_resume.py [--kills 20] [--inside 5] [--ending 5] [--seed 0]
+
+For each kill, a process runs `steadygaze train --resume` and receives SIGKILL.  A second process resumes the run to its
+end.  Every file of the model folder must then have the SHA-256 of an undisturbed run, and the run's folder must be
+deleted.  The model is small, but its checkpoint is large (wide word vectors), so that a write takes some time.  A kill
+counts as inside a write if it leaves a partly written or partly deleted file.
 
 Exits with 1 on any difference.
 """
@@ -27,11 +27,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 EPOCHS = 4
-PATIENCE = 60.0  # seconds to wait for a process to get somewhere
+TIMEOUT = 60.0  # seconds that a process may take to reach a phase
 
 
 def train(folder: Path) -> None:
-    """One process' work: start the run in this folder, or take it up, and save the model."""
+    """Start or resume the run in this folder, and save the model."""
     import torch
 
     from steadygaze.data.corpora import load_corpus
@@ -39,7 +39,7 @@ def train(folder: Path) -> None:
     from steadygaze.estimator.text_classifier import TextClassifier
 
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # that texts are cut short: on purpose, so that a run is quick
+    warnings.simplefilter("ignore")  # texts are truncated on purpose, for short runs
     corpus = load_corpus("planted-reviews:sizes=[160,32,32]")
     shape = {"hidden": 8, "dimension": 2048, "dropout": 0.2, "patience": EPOCHS}
     clf = TextClassifier("bilstm", epochs=EPOCHS, settings=shape, max_length=8, device="cpu", verbose=False)
@@ -55,32 +55,33 @@ CHECKPOINT = {
     "filling": "model.unfinished/.checkpoint.safetensors.*.tmp/.tmp*",
     "flushing": "model.unfinished/.checkpoint.safetensors.*.tmp/checkpoint.safetensors",
 }
-"""In every epoch a checkpoint is filled, by safetensors under a name of its own, then flushed and renamed."""
+"""Phases of a checkpoint in every epoch: safetensors writes a temporary file, which is then flushed and renamed."""
 ENDING = {
     "saving": ".model.*.tmp/*",
     "saved": "model.unfinished/*",  # when there is a model beside it
     "clearing": ".model.unfinished.*.old/*",
 }
-"""At last the model is saved beside the run's folder, which is then renamed and deleted."""
+"""Phases at the end: the model is saved beside the run's folder, which is then renamed and deleted."""
 PHASES = CHECKPOINT | ENDING
 
 
-def torn(folder: Path, phase: str) -> list[Path]:
-    """What is being written or deleted, or was when its process died."""
+def partial_files(folder: Path, phase: str) -> list[Path]:
+    """Files that are being written or deleted, or were when the process died."""
     if phase == "saved" and not (folder / "model").exists():
         return []
-    return [Path(file) for file in glob.glob(str(folder / PHASES[phase]))]  # calm where files vanish under its eyes
+    # Unlike Path.glob, glob.glob ignores folders that are deleted meanwhile.
+    return [Path(file) for file in glob.glob(str(folder / PHASES[phase]))]
 
 
 @dataclass
 class Kill:
     when: str
     process: BaseProcess
-    torn: dict[str, int]
-    """How many bytes were found of what was being written or deleted, by phase."""
+    partial_files: dict[str, int]
+    """Phase -> bytes of the files that were being written or deleted."""
 
     @property
-    def landed(self) -> bool:
+    def was_killed(self) -> bool:
         return self.process.exitcode == -signal.SIGKILL
 
 
@@ -98,10 +99,10 @@ class Trial:
         self.wait(process, (self.folder / "begun").exists)
         return process
 
-    def wait(self, process: BaseProcess, come: Callable[[], object]) -> None:
-        """Until something has come, or the process has gone."""
-        limit = time.monotonic() + PATIENCE
-        while not come() and process.is_alive():
+    def wait(self, process: BaseProcess, condition: Callable[[], object]) -> None:
+        """Wait until a condition is true, or the process has ended."""
+        limit = time.monotonic() + TIMEOUT
+        while not condition() and process.is_alive():
             if time.monotonic() > limit:
                 process.kill()
                 raise TimeoutError("the process under test hangs")
@@ -113,58 +114,58 @@ class Trial:
         return self._kill(process, f"{seconds:.2f} s")
 
     def kill_in_write(self, number: int, phase: str) -> Kill:
-        """Inside the n-th write of the run."""
+        """Kill the process inside the n-th write of the run."""
         process = self.start()
         seen: set[Path] = set()
-        self.wait(process, lambda: seen.update(torn(self.folder, phase)) or len(seen) >= number)
+        self.wait(process, lambda: seen.update(partial_files(self.folder, phase)) or len(seen) >= number)
         return self._kill(process, f"{phase} {number}")
 
     def _kill(self, process: BaseProcess, when: str) -> Kill:
         process.kill()  # SIGKILL
         process.join()
-        left = {phase: torn(self.folder, phase) for phase in PHASES}
-        size = {phase: sum(map(written, files)) for phase, files in left.items() if files}
+        by_phase = {phase: partial_files(self.folder, phase) for phase in PHASES}
+        size = {phase: sum(map(written_bytes, files)) for phase, files in by_phase.items() if files}
         return Kill(when, process, size)
 
     def finish(self) -> float:
-        """Take the run up to its end; how many seconds that took."""
+        """Resume the run to its end; return its seconds."""
         process = self.start()
-        begun = time.monotonic()
+        start = time.monotonic()
         process.join()
         if process.exitcode != 0:
-            raise RuntimeError(f"a run was not taken up: exit code {process.exitcode}")
-        return time.monotonic() - begun
+            raise RuntimeError(f"a run was not resumed: exit code {process.exitcode}")
+        return time.monotonic() - start
 
 
-def written(file: Path) -> int:
-    return len(file.read_bytes().rstrip(b"\0"))  # its room is taken beforehand
+def written_bytes(file: Path) -> int:
+    return len(file.read_bytes().rstrip(b"\0"))  # the file is allocated with zeros
 
 
 @dataclass
-class Aim:
-    """Chooses the moments, until enough kills have landed where they should."""
+class KillPlan:
+    """Selects the moments of kills until there are enough in each phase."""
 
     inside: int
     ending: int
-    chance: random.Random
+    generator: random.Random
     kills: list[Kill] = field(default_factory=list)
 
-    def landed(self, phases: Iterable[str]) -> int:
-        return sum(not kill.torn.keys().isdisjoint(phases) for kill in self.kills)
+    def count(self, phases: Iterable[str]) -> int:
+        return sum(not kill.partial_files.keys().isdisjoint(phases) for kill in self.kills)
 
-    def kill(self, trial: Trial, whole: float) -> bool:
-        """Whether it came in time: else the run, or what was aimed at, was over."""
-        if self.landed(CHECKPOINT) < self.inside:
-            phases, number = CHECKPOINT, self.chance.randint(1, EPOCHS)
-        elif self.landed(ENDING) < self.ending:
+    def kill(self, trial: Trial, duration: float) -> bool:
+        """Kill a run; False if the run or the phase was over before."""
+        if self.count(CHECKPOINT) < self.inside:
+            phases, number = CHECKPOINT, self.generator.randint(1, EPOCHS)
+        elif self.count(ENDING) < self.ending:
             phases, number = ENDING, 1
         else:
             phases, number = {}, 0
         if phases:
-            kill = trial.kill_in_write(number, self.chance.choice(list(phases)))
+            kill = trial.kill_in_write(number, self.generator.choice(list(phases)))
         else:
-            kill = trial.kill_at(self.chance.uniform(0, whole))
-        if not kill.landed or (phases and kill.torn.keys().isdisjoint(phases)):
+            kill = trial.kill_at(self.generator.uniform(0, duration))
+        if not kill.was_killed or (phases and kill.partial_files.keys().isdisjoint(phases)):
             return False
         self.kills.append(kill)
         return True
@@ -172,37 +173,35 @@ class Aim:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20, help="how many in all")
-    parser.add_argument("--inside", type=int, default=5, help="how many of them, at least, inside a checkpoint's write")
-    parser.add_argument("--ending", type=int, default=5, help="how many, at least, while the model is saved or after")
+    parser.add_argument("--kills", type=int, default=20, help="number of kills")
+    parser.add_argument("--inside", type=int, default=5, help="smallest number inside a checkpoint's write")
+    parser.add_argument("--ending", type=int, default=5, help="smallest number while the model is saved, or later")
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: bits depend on the number of threads
-    multiprocessing.set_forkserver_preload(
-        ["steadygaze.estimator.resumable_training", "torch._dynamo"]
-    )  # else every process loads them
-    aim = Aim(chosen.inside, chosen.ending, random.Random(chosen.seed))
+    multiprocessing.set_forkserver_preload(["steadygaze.estimator.resumable_training", "torch._dynamo"])
+    plan = KillPlan(options.inside, options.ending, random.Random(options.seed))
 
     with tempfile.TemporaryDirectory() as base:
         reference = Trial(Path(base) / "reference")
-        whole = reference.finish()
+        duration = reference.finish()
         expected = hashes(reference.folder / "model")
-        print(f"undisturbed: {whole:.1f} s, files: {', '.join(expected)}\n")
-        print("kill  moment      found lying there        the model's bytes")
+        print(f"undisturbed: {duration:.1f} s, files: {', '.join(expected)}\n")
+        print("kill  moment      partial files            the model's bytes")
         different = attempt = 0
-        while len(aim.kills) < chosen.kills:
+        while len(plan.kills) < options.kills:
             attempt += 1
             trial = Trial(Path(base) / str(attempt))
-            if not aim.kill(trial, whole):
+            if not plan.kill(trial, duration):
                 continue
             trial.finish()
             same = hashes(trial.folder / "model") == expected and not (trial.folder / "model.unfinished").exists()
             different += not same
-            kill = aim.kills[-1]
-            left = ", ".join(f"{phase} {size / 1e6:.1f} MB" for phase, size in kill.torn.items()) or "-"
-            print(f"{len(aim.kills):4}  {kill.when:10}  {left:23}  {'the same' if same else 'DIFFERENT'}", flush=True)
-    inside, ending = aim.landed(CHECKPOINT), aim.landed(ENDING)
-    print(f"\n{chosen.kills} kills, {inside} inside a checkpoint's write, {ending} at the end, {different} different")
+            kill = plan.kills[-1]
+            files = ", ".join(f"{phase} {size / 1e6:.1f} MB" for phase, size in kill.partial_files.items()) or "-"
+            print(f"{len(plan.kills):4}  {kill.when:10}  {files:23}  {'the same' if same else 'DIFFERENT'}", flush=True)
+    inside, ending = plan.count(CHECKPOINT), plan.count(ENDING)
+    print(f"\n{options.kills} kills, {inside} inside a checkpoint's write, {ending} at the end, {different} different")
     return 1 if different else 0
 
 

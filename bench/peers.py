@@ -1,15 +1,15 @@
-"""Explainers of steadygaze beside Captum, shap, lime, ERASER's definitions and scikit-learn, on a fine-tuned MiniLM.
-
-For every pair: the correlation of the words' weights (mean over texts), and how many times the CPU time of ours the
-peer takes.  The two alternate, a few texts at a time, in one process.  Weights are those of words; words are deleted.
+"""Agreement and CPU time of our explainers beside Captum, shap, lime, ERASER's definitions and scikit-learn, on MiniLM.
 
     python bench/peers.py [--texts 100] [--only REGEX]        a regular expression over "explainer, peer"
 
-shap and lime are compared where they are installed; they are not needed otherwise:
+For each pair: the correlation of the weights of words (mean over texts), and the peer's CPU time relative to ours.  The
+two alternate, a few texts at a time, in one process.  All methods delete words.  The model is a fine-tuned MiniLM.
+
+shap and lime are optional:
 
     pip install shap lime
 
-Run with OMP_NUM_THREADS=1: CPU time then counts work, not waiting.
+Run with OMP_NUM_THREADS=1: CPU time then does not include waiting.
 """
 
 import argparse
@@ -33,10 +33,10 @@ from steadygaze.audit.probes.erasure import SHARES, erase_words
 from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.data.batches import collate
 
-TOGETHER = 5
-"""Texts explained in one call of ours."""
+CHUNK = 5
+"""Texts of one call of our explainer."""
 SAMPLES = 1000
-"""Of LIME and KernelSHAP; --samples."""
+"""Default samples of LIME and KernelSHAP."""
 
 
 @dataclass
@@ -50,23 +50,23 @@ class Row:
     needs: str = ""
     per_text: bool = True
     """False: one number for each text, correlated over texts."""
-    spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
     pairs: list[tuple[Weights, Weights]] = field(default_factory=list)
 
     def step(self, rows: list[int], first: bool) -> None:
-        """Ours and theirs, in either order."""
+        """Explain these texts with both; `first`: ours first."""
         for which in (0, 1) if first else (1, 0):
             start = time.process_time()
             if which == 0:
                 own = self.ours(rows)
             else:
                 other = [self.theirs(row) for row in rows]
-            self.spent[which] += time.process_time() - start
+            self.seconds[which] += time.process_time() - start
         self.pairs += zip(own, other, strict=True)
 
     def line(self) -> str:
         """The result of the texts compared so far."""
-        own, other = self.spent
+        own, other = self.seconds
         return (
             f"{self.name:22} {self.peer:28} {len(self.pairs):4} texts   correlation {self.correlation:.4f}   "
             f"CPU {own:7.2f} s and {other:7.2f} s   peer / ours {other / own:.2f}"
@@ -76,8 +76,8 @@ class Row:
     def correlation(self) -> float:
         if not self.per_text:
             return _pearson(*(np.array([pair[i] for pair in self.pairs]).reshape(-1) for i in (0, 1)))
-        known = [_pearson(weights, other) for weights, other in self.pairs if len(weights) > 2]
-        return float(np.nanmean(known))
+        correlations = [_pearson(weights, other) for weights, other in self.pairs if len(weights) > 2]
+        return float(np.nanmean(correlations))
 
 
 def _pearson(weights: Weights, other: Weights) -> float:
@@ -93,7 +93,7 @@ class Bench:
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
         self.subject: ModelAdapter = as_adapter(folder, device="cpu")
         self.texts, self.samples = list(texts), samples
-        self.shown = list(streaming.explain(self.subject, iter([self.texts]), "leave-one-out"))
+        self.explanations = list(streaming.explain(self.subject, iter([self.texts]), "leave-one-out"))
 
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
@@ -112,7 +112,7 @@ class Bench:
 
     def lime(self, row: int) -> Weights:
         self.hand.read(self.texts[row])
-        return self.hand.lime_text(self.texts[row], self.shown[row].tokens, self.samples)
+        return self.hand.lime_text(self.texts[row], self.explanations[row].tokens, self.samples)
 
     def our_eraser(self, rows: list[int]) -> list[Weights]:
         """Comprehensiveness of the leave-one-out weights."""
@@ -122,25 +122,25 @@ class Bench:
         weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
         for i, row in enumerate(rows):
             firsts = batch.word_starts[i].nonzero().flatten() if batch.word_starts is not None else []
-            weights[i, firsts] = torch.tensor(self.shown[row].weights, dtype=torch.float64)
+            weights[i, firsts] = torch.tensor(self.explanations[row].weights, dtype=torch.float64)
         full = observe(model, batch).probs
-        gone, _ = erase_words(model, batch, full, weights)
-        return [np.array([value]) for value in faithfulness_measures.comprehensiveness(full, gone).tolist()]
+        without, _ = erase_words(model, batch, full, weights)
+        return [np.array([value]) for value in faithfulness_measures.comprehensiveness(full, without).tolist()]
 
     def their_eraser(self, row: int) -> Weights:
         self.hand.read(self.texts[row])
-        return np.array([self.hand.eraser(np.array(self.shown[row].weights), SHARES)[0]])
+        return np.array([self.hand.eraser(np.array(self.explanations[row].weights), SHARES)[0]])
 
-    def marked(self, row: int) -> tuple[Weights, Weights]:
-        """Weights of a text, and random marks as an annotator's."""
-        weights = np.array(self.shown[row].weights)
+    def weights_and_marks(self, row: int) -> tuple[Weights, Weights]:
+        """Weights of a text, and random marks instead of an annotator's."""
+        weights = np.array(self.explanations[row].weights)
         marks = np.random.default_rng(row).random(len(weights)) < 0.3
         marks[np.random.default_rng(row).integers(len(weights))] = True
         return weights, marks
 
     def our_rank(self, measure: Callable[..., torch.Tensor]) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
-            both = [self.marked(row) for row in rows]
+            both = [self.weights_and_marks(row) for row in rows]
             width = max(len(weights) for weights, _ in both)
             wide = [[np.pad(values, (0, width - len(values))) for values in pair] for pair in both]
             pad = [torch.from_numpy(np.array([pair[i] for pair in wide])) for i in (0, 1)]
@@ -149,10 +149,10 @@ class Bench:
 
         return ours
 
-    def their_rank(self, of: Callable[[Weights, Weights], float]) -> Callable[[int], Weights]:
+    def their_rank(self, score: Callable[[Weights, Weights], float]) -> Callable[[int], Weights]:
         def theirs(row: int) -> Weights:
-            weights, marks = self.marked(row)
-            return np.array([of(marks, weights)])
+            weights, marks = self.weights_and_marks(row)
+            return np.array([score(marks, weights)])
 
         return theirs
 
@@ -206,8 +206,8 @@ def main() -> None:
             continue
         row.ours([0])  # imports and first calls are not timed
         row.theirs(0)
-        for number, start in enumerate(range(0, len(bench.texts), TOGETHER)):
-            row.step(list(range(start, min(start + TOGETHER, len(bench.texts)))), number % 2 == 0)
+        for number, start in enumerate(range(0, len(bench.texts), CHUNK)):
+            row.step(list(range(start, min(start + CHUNK, len(bench.texts)))), number % 2 == 0)
             print(row.line(), flush=True)
 
 

@@ -1,9 +1,9 @@
-"""How hard the planted corpora are, without a neural network: a bag of words must fail where the oracle does not.
+"""Test accuracy of a bag of words and of an oracle on the planted corpora, and sizes of the corpora.
 
     python bench/planted_difficulty.py [--seed N] [--sizes TRAIN VALIDATION TEST]
 
 For each aspect and for the pairs: test accuracy of TF-IDF (words and pairs of words) with logistic regression, test
-accuracy of the oracle that reads by lexicon and grammar, the number of word types, of texts and of distinct texts.
+accuracy of the oracle that uses lexicon and grammar, the number of word types, of texts and of distinct texts.
 """
 
 import argparse
@@ -25,12 +25,12 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'corpus':<12}{'tf-idf':>8}{'oracle':>8}{'positive':>10}{'types':>8}{'texts':>8}{'distinct':>10}")
     for aspect in ASPECTS:
-        report(aspect, planted_reviews(options.seed, aspect=aspect, sizes=options.sizes), aspect)
-    report("pairs", planted_pairs(options.seed, sizes=options.sizes), None)
+        print_line(aspect, planted_reviews(options.seed, aspect=aspect, sizes=options.sizes), aspect)
+    print_line("pairs", planted_pairs(options.seed, sizes=options.sizes), None)
 
 
-def report(name: str, splits: dict[str, list[Example]], aspect: str | None) -> None:
-    """One line of the table; without an aspect, the oracle takes it from each question."""
+def print_line(name: str, splits: dict[str, list[Example]], aspect: str | None) -> None:
+    """Print one line of the table; without an aspect, the oracle takes it from each question."""
     everything = [example for split in splits.values() for example in split]
     test = splits["test"]
     right = [

@@ -1,9 +1,9 @@
-"""Our two unpacked directions against torch's packed bidirectional LSTM, with the same weights, interleaved in one run.
+"""Speed of our bidirectional LSTM, two unpacked directions, relative to torch's packed one with the same weights.
 
     python bench/recurrent.py [--batch 32] [--hidden 128] [--dimension 100] [--rounds 30] [--threads 2] [--json]
 
-Batches are ragged as bucketed batches are: lengths within a tenth of each other, means as in short reviews.  A ratio is
-the median over all rounds of packed time over our time in that same round: above 1, ours is faster.
+Lengths in a batch differ by at most 20 %, as in bucketed batches; their means are those of short reviews.  A ratio is
+the median over the rounds of packed time over our time: above 1, ours is faster.
 """
 
 import argparse
@@ -22,21 +22,21 @@ from steadygaze.models.encoders.word_encoders import Recurrent
 MEAN_LENGTHS = (10, 20, 40, 80)
 TOLERANCE = 1e-5
 
-Way = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+Forward = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-def packed(ours: Recurrent, dimension: int, hidden: int) -> tuple[nn.LSTM, Way]:
-    """torch's network with our weights, and a way of reading that gives what ours gives."""
-    twin = nn.LSTM(dimension, hidden, batch_first=True, bidirectional=True)
+def packed_lstm(ours: Recurrent, dimension: int, hidden: int) -> tuple[nn.LSTM, Forward]:
+    """torch's network with our weights, and its forward pass with the outputs of ours."""
+    lstm = nn.LSTM(dimension, hidden, batch_first=True, bidirectional=True)
     backwards = {f"{name}_reverse": value for name, value in ours.backwards.state_dict().items()}
-    twin.load_state_dict({**ours.forwards.state_dict(), **backwards})
+    lstm.load_state_dict({**ours.forwards.state_dict(), **backwards})
 
-    def read(embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         sequence = pack_padded_sequence(embedded, present.sum(-1), batch_first=True, enforce_sorted=False)
-        output, (last, _) = twin(sequence)
+        output, (last, _) = lstm(sequence)
         return pad_packed_sequence(output, batch_first=True)[0], torch.cat([last[0], last[1]], -1)
 
-    return twin, read
+    return lstm, forward
 
 
 def batch(size: int, mean: int, dimension: int) -> tuple[Tensor, Tensor]:
@@ -44,16 +44,16 @@ def batch(size: int, mean: int, dimension: int) -> tuple[Tensor, Tensor]:
     return torch.randn(size, int(lengths.max()), dimension), torch.arange(int(lengths.max())) < lengths[:, None]
 
 
-def forward_time(read: Way, embedded: Tensor, present: Tensor) -> float:
+def forward_seconds(network: Forward, embedded: Tensor, present: Tensor) -> float:
     with torch.no_grad():
         start = perf_counter()
-        read(embedded, present)
+        network(embedded, present)
         return perf_counter() - start
 
 
-def training_time(read: Way, embedded: Tensor, present: Tensor) -> float:
+def training_seconds(network: Forward, embedded: Tensor, present: Tensor) -> float:
     start = perf_counter()
-    hidden, last = read(embedded, present)
+    hidden, last = network(embedded, present)
     (hidden.sum() + last.sum()).backward()
     return perf_counter() - start
 
@@ -61,19 +61,19 @@ def training_time(read: Way, embedded: Tensor, present: Tensor) -> float:
 def compare(options: argparse.Namespace) -> dict[str, float]:
     """Median ratio of packed to ours, forward and forward+backward."""
     ours = Recurrent("lstm", options.dimension, options.hidden, both=True)
-    twin, theirs = packed(ours, options.dimension, options.hidden)
+    lstm, theirs = packed_lstm(ours, options.dimension, options.hidden)
     batches = [batch(options.batch, mean, options.dimension) for mean in MEAN_LENGTHS]
-    for inputs in batches:  # the race is between equals, and both are warm
+    for inputs in batches:  # both give the same outputs, and are warmed up
         torch.testing.assert_close(ours(*inputs), theirs(*inputs), rtol=TOLERANCE, atol=TOLERANCE)
     ratios: dict[str, list[float]] = {"forward": [], "forward+backward": []}
-    for turn in range(options.rounds):
-        for name, clock in (("forward", forward_time), ("forward+backward", training_time)):
+    for number in range(options.rounds):
+        for name, clock in (("forward", forward_seconds), ("forward+backward", training_seconds)):
             for inputs in batches:
-                order = (ours, theirs) if turn % 2 else (theirs, ours)
-                spent = {way is theirs: clock(way, *inputs) for way in order}
-                ratios[name].append(spent[True] / spent[False])
+                order = (ours, theirs) if number % 2 else (theirs, ours)
+                seconds = {network is theirs: clock(network, *inputs) for network in order}
+                ratios[name].append(seconds[True] / seconds[False])
         ours.zero_grad()
-        twin.zero_grad()
+        lstm.zero_grad()
     return {name: statistics.median(values) for name, values in ratios.items()}
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in {"batch": 32, "hidden": 128, "dimension": 100, "rounds": 30, "threads": 2, "seed": 0}.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"(default: {default})")
-    parser.add_argument("--json", action="store_true", help="the ratios as JSON on stdout and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only the ratios, as JSON")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)

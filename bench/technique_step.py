@@ -1,10 +1,10 @@
-"""What a step of each technique costs beside a step of vanilla: the same texts, the same Adam, in turn.
-
-Every technique takes a block of steps on the same batches, one after the other, again and again; the ratio is the
-median over the blocks of its time to vanilla's in the same round.  References and teachers are there already, and what
-is remembered of the texts has been made: the ratios are those of the student's own steps.
+"""Time of a training step of each technique, relative to vanilla.
 
     python bench/technique_step.py [--rounds 30] [--block 4] [--device cpu] [--threads 2]
+
+In each round, every technique takes a block of steps on the same batches.  The ratio to vanilla is the median over the
+rounds.  References, teachers and cached targets exist before: the ratios are those of the student's own steps.  Exits
+with 1 if a ratio exceeds MAX_RATIOS.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun, freeze
 from train_step import corpus
 
-BARS = {  # highest ratio on a CPU, on a GPU
+MAX_RATIOS = {  # on a CPU, on a GPU
     "attention-rp": (1.10, 1.3),
     "attention-at": (1.10, 1.3),
     "attention-iat": (1.10, 1.3),
@@ -39,17 +39,17 @@ BARS = {  # highest ratio on a CPU, on a GPU
 }
 SETTINGS: dict[str, Technique] = {
     "vanilla": TECHNIQUES["vanilla"](),
-    **{name: TECHNIQUES[name]() for name in BARS if name in TECHNIQUES},
+    **{name: TECHNIQUES[name]() for name in MAX_RATIOS if name in TECHNIQUES},
     "seat joint": TECHNIQUES["seat"](variant="joint"),
     "seat paper": TECHNIQUES["seat"](variant="paper"),
     "seat released": TECHNIQUES["seat"](variant="released"),
     "consensus": TECHNIQUES["consensus"](),
 }
-SKIP = 2  # rounds in which caches and memory pools fill
+WARM_UP_ROUNDS = 2  # rounds before caches and memory pools are full
 
 
 def timed_steps(loop: TechniqueLoop, batches: list) -> float:
-    """Seconds of these steps."""
+    """Seconds of the steps on these batches."""
     start = time.perf_counter()
     for rows in batches:
         loop.train_batch(rows)
@@ -58,8 +58,8 @@ def timed_steps(loop: TechniqueLoop, batches: list) -> float:
     return time.perf_counter() - start
 
 
-def ready(technique: Technique, job: TrainingJob, size: int) -> TechniqueLoop:
-    """A technique in its last stage, ready to step."""
+def training_loop(technique: Technique, job: TrainingJob, size: int) -> TechniqueLoop:
+    """A technique in its last stage, ready to train."""
     shape = Architecture(hidden=128, dimension=100)
 
     def make() -> Classifier:
@@ -77,7 +77,7 @@ def ready(technique: Technique, job: TrainingJob, size: int) -> TechniqueLoop:
 
 
 def synonyms(size: int) -> Synonyms:
-    """Two words in three have some; which does not change what it costs."""
+    """A table in which two of three words have eight synonyms.  Time does not depend on the words."""
     ids = torch.arange(size)
     return Synonyms((ids.unsqueeze(-1) + torch.arange(1, 9)) % size, (ids % 3 > 0) * 8, torch.zeros(size).bool())
 
@@ -88,16 +88,16 @@ def measure(data: Data, size: int, device: str, rounds: int, block: int) -> dict
         job = TrainingJob(
             data, data, Training(epochs=1000), accelerate, SilentWatcher(), synonyms(size).to(accelerate.device)
         )
-        runners = {name: ready(technique, job, size) for name, technique in SETTINGS.items()}
+        loops = {name: training_loop(technique, job, size) for name, technique in SETTINGS.items()}
         batches = [rows for epoch in range(10) for rows in shuffled(data, 32, (0, epoch)) if len(rows) == 32]
-        for i in range(rounds + SKIP):
+        for i in range(rounds + WARM_UP_ROUNDS):
             part = batches[i * block : (i + 1) * block]
-            times = {name: timed_steps(loop, part) for name, loop in runners.items()}
+            times = {name: timed_steps(loop, part) for name, loop in loops.items()}
             for name, seconds in times.items():
                 ratios_by_name[name].append(seconds / times["vanilla"])
-            if i == SKIP:
+            if i == WARM_UP_ROUNDS:
                 print(f"a step of vanilla: {1000 * times['vanilla'] / block:.1f} ms")
-    return {name: statistics.median(ratios[SKIP:]) for name, ratios in ratios_by_name.items()}
+    return {name: statistics.median(ratios[WARM_UP_ROUNDS:]) for name, ratios in ratios_by_name.items()}
 
 
 def main() -> None:
@@ -110,12 +110,12 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     data, size = corpus()
     ratios = measure(data, size, arguments.device, arguments.rounds, arguments.block)
-    missed = 0
+    failures = 0
     for name, ratio in ratios.items():
-        bar = BARS[name][arguments.device != "cpu"] if name in BARS else None
-        missed += bar is not None and ratio > bar
+        bar = MAX_RATIOS[name][arguments.device != "cpu"] if name in MAX_RATIOS else None
+        failures += bar is not None and ratio > bar
         print(f"{name:14} {ratio:6.2f}" + ("" if bar is None else f"   (bar: {bar})"))
-    sys.exit(missed > 0)
+    sys.exit(failures > 0)
 
 
 if __name__ == "__main__":

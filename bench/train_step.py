@@ -1,12 +1,10 @@
-"""What a training step costs beside a bare PyTorch loop: the same model, the same batches, the same Adam, in turn.
-
-Ours is the real thing (train.run, with batches cut and padded as it goes, accelerate, terms, watcher).  The bare loop
-gets its batches ready-made.  A block of our steps is followed by a block of bare ones on the very same batches; at the
-end both models must agree bit for bit.  The ratio is the median over the blocks.
+"""Time of a training step relative to a bare PyTorch loop with the same model, batches and optimizer.
 
     python bench/train_step.py [--steps 200] [--block 4] [--hidden 128] [--threads 1]
 
-Exits with 1 where the ratio is above 1.10.
+Ours is the complete training run, with padding of batches, accelerate, loss terms and a watcher.  The bare loop has
+prepared batches.  Blocks of steps alternate on the same batches, and the ratio is the median over the blocks.  Exits
+with 1 if the ratio is above 1.10, or if the weights of both models are not bitwise equal at the end.
 """
 
 import argparse
@@ -33,8 +31,8 @@ from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 
-MOST = 1.10
-SKIP = 2  # blocks in which caches and memory pools fill
+MAX_RATIO = 1.10
+WARM_UP_BLOCKS = 2  # blocks before caches and memory pools are full
 
 
 def corpus() -> tuple[Data, int]:
@@ -51,8 +49,8 @@ def corpus() -> tuple[Data, int]:
     return Data(tokenizer.encode(texts), None, torch.tensor([known[label] for label in labels]).numpy()), tokenizer.size
 
 
-class Bare:
-    """The loop anyone would write."""
+class BareLoop:
+    """A training loop of plain PyTorch."""
 
     def __init__(self, model: Classifier, training: Training) -> None:
         self.model, self.training = model.train(), training
@@ -70,26 +68,26 @@ class Bare:
             self.adam.step()
 
 
-class InTurn(SilentWatcher):
-    """After each block of our steps, the same block bare."""
+class BlockTimer(SilentWatcher):
+    """Runs and times the bare loop on the same batches after each block of our steps."""
 
-    def __init__(self, bare: Bare, batches: list[Batch], block: int) -> None:
+    def __init__(self, bare: BareLoop, batches: list[Batch], block: int) -> None:
         self.bare, self.batches, self.block = bare, batches, block
-        self.done = 0
-        self.ours: list[float] = []
-        self.theirs: list[float] = []
+        self.step_count = 0
+        self.our_times: list[float] = []
+        self.bare_times: list[float] = []
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
-        self.since = time.perf_counter()
+        self.block_start = time.perf_counter()
 
     def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None:
-        self.done += 1
-        if self.done % self.block == 0:
+        self.step_count += 1
+        if self.step_count % self.block == 0:
             middle = time.perf_counter()
-            self.bare.steps(self.batches[self.done - self.block : self.done])
-            self.ours.append(middle - self.since)
-            self.since = time.perf_counter()
-            self.theirs.append(self.since - middle)
+            self.bare.steps(self.batches[self.step_count - self.block : self.step_count])
+            self.our_times.append(middle - self.block_start)
+            self.block_start = time.perf_counter()
+            self.bare_times.append(self.block_start - middle)
 
 
 def main() -> int:
@@ -99,36 +97,35 @@ def main() -> int:
     parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
-    chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
 
     data, size = corpus()
     training = Training(epochs=1)
-    count = min(len(data), chosen.steps * training.batch_size)
+    count = min(len(data), options.steps * training.batch_size)
     data = Data(data.text.select(range(count)), None, data.label[:count])
-    shape = Architecture(hidden=chosen.hidden)
+    shape = Architecture(hidden=options.hidden)
 
     def make() -> Classifier:
-        return Classifier(word_encoder(chosen.encoder, shape, size, pair=False), shape, classes=2, pair=False)
+        return Classifier(word_encoder(options.encoder, shape, size, pair=False), shape, classes=2, pair=False)
 
     torch.manual_seed(derive_seed(0, 0))  # as a run with seed 0 begins
-    bare = Bare(make(), training)
+    bare = BareLoop(make(), training)
     batches = [collate(data, rows) for rows in shuffled(data, training.batch_size, (0, 0, 0))]
-    watcher = InTurn(bare, batches, chosen.block)
+    watcher = BlockTimer(bare, batches, options.block)
     few = Data(data.text.select(range(64)), None, data.label[:64])
     with accelerator("cpu", "no") as accelerate:
         model = TrainingRun(Vanilla(), make, TrainingJob(data, few, training, accelerate, watcher)).execute()
 
-    ours, theirs = watcher.ours[SKIP:], watcher.theirs[SKIP:]
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    for name, times in (("ours", ours), ("bare", theirs)):
-        print(
-            f"{name}   {1000 * statistics.median(times) / chosen.block:7.2f} ms a step (median of {len(times)} blocks)"
-        )
-    print(f"ratio  {ratio:.3f}   (at most {MOST})")
+    ours, bare_times = watcher.our_times[WARM_UP_BLOCKS:], watcher.bare_times[WARM_UP_BLOCKS:]
+    ratio = statistics.median(a / b for a, b in zip(ours, bare_times, strict=True))
+    for name, times in (("ours", ours), ("bare", bare_times)):
+        milliseconds = 1000 * statistics.median(times) / options.block
+        print(f"{name}   {milliseconds:7.2f} ms per step (median of {len(times)} blocks)")
+    print(f"ratio  {ratio:.3f}   (at most {MAX_RATIO})")
     same = all(torch.equal(a, b) for a, b in zip(model.parameters(), bare.model.parameters(), strict=True))
-    print(f"weights after {watcher.done} steps: {'the same, bit for bit' if same else 'DIFFERENT'}")
-    return 0 if same and ratio <= MOST else 1
+    print(f"weights after {watcher.step_count} steps: {'bitwise equal' if same else 'DIFFERENT'}")
+    return 0 if same and ratio <= MAX_RATIO else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Is a rationalizer caught that leaks the label through its selection, and is an honest one left alone?
+"""Leakage warnings and verdicts for rationalizers that leak the label through their selection, and for others.
 
     python bench/xor_rationalizer.py --out DIR [--workers 15] [--only REGEX] [--seeds 10] [--first-seed 10]
     python bench/xor_rationalizer.py --table DIR/records
@@ -6,14 +6,14 @@
     xor.*        the label is the exclusive or of two sentences and one is selected (bench/xor_reviews.py): accuracy
                  above chance is leakage.  A fit that learns nothing, by its accuracy on validation texts, is
                  repeated with other initial weights, at most ATTEMPTS times
-    planted.*    planted reviews, where one sentence tells the label; negated: 15 of 100 opinions are negated
+    planted.*    planted reviews, where one sentence determines the label; negated: 15 % of the opinions are negated
     one-sided.*  comments of which 30, 50 or 70 % have one toxic sentence; the others have none (bench/xor_reviews.py)
 
-One job is one rationalizer trained with one seed on reviews of that seed; small ones, for a CPU.  A record has the
-warning at the end of training, the audit's warning and its verdict on faithfulness (test texts), the accuracy of the
-rationalizer and of its independent reader on test texts, and what the reader cost beside the fit (CPU time).  For
-one-sided comments it counts the neutral sentences that the predictor classifies as toxic when it reads them alone: if
-there are any, the choice among neutral sentences carries the label, and a warning is right.
+One job trains one small rationalizer with one seed, on reviews of that seed.  A record has the warning at the end of
+training, the audit's warning and its verdict on faithfulness (test texts), the accuracy of the rationalizer and of its
+independent reader on test texts, and the CPU time of the fit and of the reader.  For one-sided comments it counts the
+neutral sentences that the predictor classifies as toxic without other sentences: if there are any, the choice among
+neutral sentences carries the label, and a warning is right.
 """
 
 import argparse
@@ -26,32 +26,32 @@ from statistics import mean
 from typing import Any
 
 import job_cells
-from tables import read_records
+from tables import markdown, read_records
 
-LEARNED = 0.65
-"""Accuracy from which on a model of the XOR reviews has learned to leak."""
+LEAKING_ACCURACY = 0.65
+"""A model of the XOR reviews with this accuracy or more leaks the label."""
 ATTEMPTS = 5
-"""Fits with other initial weights at most, until a model of the XOR reviews leaks on validation texts."""
-SENTENCES: dict[str, Any] = {"hidden": 32, "dimension": 100, "generator_learning_rate": 1e-3, "learning_rate": 3e-3}
-XOR: dict[str, Any] = {**SENTENCES, "generator_learning_rate": 3e-3, "patience": 60}
+"""Largest number of fits, with other initial weights, until a model of the XOR reviews leaks on validation texts."""
+SETTINGS: dict[str, Any] = {"hidden": 32, "dimension": 100, "generator_learning_rate": 1e-3, "learning_rate": 3e-3}
+XOR_SETTINGS: dict[str, Any] = {**SETTINGS, "generator_learning_rate": 3e-3, "patience": 60}
 ROWS: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
-    "xor.rnp": ("xor", "rnp", 1000, 40, XOR),
-    "xor.rnp-straight-through": ("xor", "rnp", 1000, 40, {**XOR, "estimator": "straight-through"}),
-    "planted.a2r": ("planted", "a2r", 2000, 12, SENTENCES),
-    "planted.rnp": ("planted", "rnp", 2000, 12, SENTENCES),
-    "negated.a2r": ("negated", "a2r", 2000, 12, SENTENCES),
-    "negated.rnp": ("negated", "rnp", 2000, 12, SENTENCES),
+    "xor.rnp": ("xor", "rnp", 1000, 40, XOR_SETTINGS),
+    "xor.rnp-straight-through": ("xor", "rnp", 1000, 40, {**XOR_SETTINGS, "estimator": "straight-through"}),
+    "planted.a2r": ("planted", "a2r", 2000, 12, SETTINGS),
+    "planted.rnp": ("planted", "rnp", 2000, 12, SETTINGS),
+    "negated.a2r": ("negated", "a2r", 2000, 12, SETTINGS),
+    "negated.rnp": ("negated", "rnp", 2000, 12, SETTINGS),
     **{
-        f"one-sided-{share}.{technique}": (f"one-sided-{share}", technique, 1000, 12, SENTENCES)
+        f"one-sided-{share}.{technique}": (f"one-sided-{share}", technique, 1000, 12, SETTINGS)
         for share in (30, 50, 70)
         for technique in ("a2r", "rnp")
     },
 }
-"""Texts, technique, how many, epochs, settings."""
+"""Row -> kind of texts, technique, number of training texts, epochs, settings."""
 LEAKAGE = "Label leakage"
 """The first words of the warning."""
 HELD_OUT = 400
-"""Validation texts, and test texts."""
+"""Number of validation texts, and of test texts."""
 
 
 @dataclass(frozen=True)
@@ -68,23 +68,23 @@ def plan(first: int, seeds: int) -> list[Job]:
     return [Job(row, seed) for seed in range(first, first + seeds) for row in ROWS]
 
 
-def splits(texts: str, many: int, seed: int) -> list[tuple[list[str], list[str]]]:
+def splits(kind: str, count: int, seed: int) -> list[tuple[list[str], list[str]]]:
     """Training, validation and test texts with labels."""
     from steadygaze.data.planted.reviews import planted_reviews
-    from xor_reviews import comments, xor_reviews
+    from xor_reviews import one_sided_comments, xor_reviews
 
-    kind, _, share = texts.rpartition("-")
-    make = {"xor": xor_reviews, "one-sided": lambda size, seed: comments(size, seed, int(share) / 100)}.get(
-        kind or texts
-    )
-    if make is not None:
-        return [make(size, 3 * seed + part) for part, size in enumerate((many, HELD_OUT, HELD_OUT))]
-    options: dict[str, Any] = {} if texts == "negated" else {"negation": 0.0}
-    reviews = planted_reviews(seed, aspect="palate", sizes=(many, HELD_OUT, HELD_OUT), **options)
+    sizes = count, HELD_OUT, HELD_OUT
+    if kind == "xor":
+        return [xor_reviews(size, 3 * seed + part) for part, size in enumerate(sizes)]
+    if kind.startswith("one-sided"):
+        share = int(kind.removeprefix("one-sided-")) / 100
+        return [one_sided_comments(size, 3 * seed + part, share) for part, size in enumerate(sizes)]
+    options: dict[str, Any] = {} if kind == "negated" else {"negation": 0.0}
+    reviews = planted_reviews(seed, aspect="palate", sizes=sizes, **options)
     return [([example.text for example in part], [str(example.label) for example in part]) for part in reviews.values()]
 
 
-def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
+def run_job(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
     import steadygaze as sg
@@ -92,11 +92,11 @@ def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     from xor_reviews import NEUTRAL
 
     torch.set_num_threads(1)
-    texts, technique, many, epochs, settings = ROWS[job.row]
-    many, epochs = min(many, options.limit or many), options.epochs or epochs
-    train, validation, test = splits(texts, many, job.seed)
-    for attempt in range(ATTEMPTS if texts == "xor" else 1):
-        spent = _clock()
+    kind, technique, count, epochs, settings = ROWS[job.row]
+    count, epochs = min(count, options.limit or count), options.epochs or epochs
+    train, validation, test = splits(kind, count, job.seed)
+    for attempt in range(ATTEMPTS if kind == "xor" else 1):
+        stop_clock = _start_clock()
         with warnings.catch_warnings(record=True) as caught_warnings:
             warnings.simplefilter("always")
             clf = sg.TextClassifier(
@@ -107,8 +107,8 @@ def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
                 settings=settings,
                 device=options.device,
             ).fit(*train, validation=validation)
-        seconds = spent()
-        if clf.score(*validation) >= LEARNED:
+        seconds = stop_clock()
+        if clf.score(*validation) >= LEAKING_ACCURACY:
             break
     report = sg.audit(clf, *test)
     rows = {row.measure: row for row in report.rows}
@@ -123,13 +123,13 @@ def done(options: argparse.Namespace, job: Job) -> dict[str, Any]:
         "audit warned": any(note.startswith(LEAKAGE) for note in report.notes),
         "faithfulness": next(verdict.answer for verdict in report.verdicts if verdict.key == "faithfulness"),
         "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
-        **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if texts.startswith("one-sided") else {}),
+        **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if kind.startswith("one-sided") else {}),
         **seconds,
     }
 
 
-def _clock() -> Any:
-    """CPU seconds of the fit and of its reader, from now on."""
+def _start_clock() -> Any:
+    """Measure the CPU time of a fit and of its reader; the result returns the seconds."""
     from steadygaze.estimator import fit
 
     seconds, add_reader, started = {"reader": 0.0}, fit.add_reader, time.process_time()
@@ -142,26 +142,26 @@ def _clock() -> Any:
 
     fit.add_reader = timed
 
-    def spent() -> dict[str, float]:
+    def stop() -> dict[str, float]:
         fit.add_reader = add_reader
         return {"fit seconds": seconds["fit"], "reader seconds": seconds["reader"]}
 
-    return spent
+    return stop
 
 
-def table(places: list[str]) -> None:
-    """Means over seeds; how many were warned about."""
+def table(paths: list[str]) -> str:
+    """Means over seeds, and counts of warnings."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for record in read_records(places):
+    for record in read_records(paths):
         rows[record["row"]].append(record)
-    print("| row | n | accuracy | reader | random | warned | audit | matters: yes | cost |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for row, those in rows.items():
-        marks = [f"{mean(run[name] for run in those):.3f}" for name in ("accuracy", "reader", "random")]
-        many = [f"{sum(run[name] for run in those)} of {len(those)}" for name in ("warned", "audit warned")]
-        yes = sum(run["faithfulness"] == "yes" for run in those)
-        cost = mean(run["reader seconds"] / run["fit seconds"] for run in those)
-        print(f"| {row} | {len(those)} | {' | '.join(marks)} | {' | '.join(many)} | {yes} | {cost:.0%} |")
+    lines = [["row", "n", "accuracy", "reader", "random", "warned", "audit", "faithful: yes", "cost"]]
+    for row, runs in rows.items():
+        scores = [f"{mean(run[name] for run in runs):.3f}" for name in ("accuracy", "reader", "random")]
+        warned = [f"{sum(run[name] for run in runs)} of {len(runs)}" for name in ("warned", "audit warned")]
+        faithful = sum(run["faithfulness"] == "yes" for run in runs)
+        cost = mean(run["reader seconds"] / run["fit seconds"] for run in runs)
+        lines.append([row, str(len(runs)), *scores, *warned, str(faithful), f"{cost:.0%}"])
+    return markdown(lines)
 
 
 def main() -> None:
@@ -169,14 +169,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=10, help="the independent reader was designed on seeds 0-9")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
-    parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
-    parser.add_argument("--epochs", type=int, help="instead of ROWS'")
+    parser.add_argument("--limit", type=int, help="largest number of training texts, for a trial")
+    parser.add_argument("--epochs", type=int, help="epochs; default: ROWS")
     job_cells.add_options(parser)
     options = parser.parse_args()
     if options.table:
-        table(options.table)
+        print(table(options.table))
     else:
-        job_cells.run(options, lambda: plan(options.first_seed, options.seeds), partial(done, options))
+        job_cells.run(options, lambda: plan(options.first_seed, options.seeds), partial(run_job, options))
 
 
 if __name__ == "__main__":

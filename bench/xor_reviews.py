@@ -27,11 +27,11 @@ FILLERS = ("We stayed two nights.", "My sister came along.", "The house has a bl
 LABELS = ("bad", "good")
 
 
-def xor_reviews(many: int, seed: int) -> tuple[list[str], list[str]]:
-    """Texts and labels."""
+def xor_reviews(count: int, seed: int) -> tuple[list[str], list[str]]:
+    """Texts, and labels that are the exclusive or of two sentences."""
     draw = random.Random(seed)
     texts, labels = [], []
-    for _ in range(many):
+    for _ in range(count):
         values = draw.randrange(2), draw.randrange(2)
         informative = [pair[value] for pair, value in zip(INFORMATIVE, values, strict=True)]
         sentences = [*draw.sample(informative, 2), *draw.sample(FILLERS, len(FILLERS))]
@@ -40,9 +40,9 @@ def xor_reviews(many: int, seed: int) -> tuple[list[str], list[str]]:
     return texts, labels
 
 
-def comments(many: int, seed: int, toxic: float) -> tuple[list[str], list[str]]:
-    """One-sided evidence: this share has one toxic sentence, the others have only sentences that those have too."""
+def one_sided_comments(count: int, seed: int, toxic: float) -> tuple[list[str], list[str]]:
+    """Texts and labels.  A share `toxic` of the texts has one toxic sentence; all other sentences are neutral."""
     draw = random.Random(seed)
-    labels = ["toxic" if draw.random() < toxic else "fine" for _ in range(many)]
+    labels = ["toxic" if draw.random() < toxic else "fine" for _ in range(count)]
     texts = [[*draw.sample(NEUTRAL, 4), draw.choice(TOXIC if label == "toxic" else NEUTRAL)] for label in labels]
     return [" ".join(draw.sample(sentences, 5)) for sentences in texts], labels

@@ -1,4 +1,4 @@
-"""bench/certified_share.py: the choice on validation texts, and the table of docs/how-to/certify.md."""
+"""bench/certified_share.py: the selection on validation texts, and the table of docs/how-to/certify.md."""
 
 import json
 from pathlib import Path
@@ -13,11 +13,11 @@ def test_the_page_has_the_table_of_the_records():
     from certified_share import table
 
     lines = table(ROOT / "bench" / "records" / "certified_share.jsonl")
-    assert "\n".join(lines) in (ROOT / "docs" / "how-to" / "certify.md").read_text("utf-8")
+    assert lines in (ROOT / "docs" / "how-to" / "certify.md").read_text("utf-8")
 
 
 @pytest.mark.usefixtures("bench")
-def test_validation_texts_choose_the_row_and_test_texts_do_not(tmp_path: Path):
+def test_validation_texts_select_the_row_and_test_texts_do_not(tmp_path: Path):
     from certified_share import table
 
     names = ("certified", "certified, not vacuous", "certified and right", "can change", "top-5")
@@ -38,6 +38,6 @@ def test_validation_texts_choose_the_row_and_test_texts_do_not(tmp_path: Path):
         for row, (f1, validation, test) in values.items()
     ]
     (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    bold = [line for line in table(tmp_path / "records.jsonl") if "**" in line]
+    bold = [line for line in table(tmp_path / "records.jsonl").splitlines() if "**" in line]
     assert len(bold) == 1
     assert "**a**" in bold[0]

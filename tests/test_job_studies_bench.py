@@ -15,6 +15,8 @@ NONE = ["--only", "no job", "--seeds", "1"]
 ARGUMENTS: dict[str, list[str]] = {
     "babi_settings": [],
     "black_boxes": ["--data", "data", *NONE],
+    "certified_share": [],
+    "default_tokens": [],
     "fresh": [],
     "hypothesis_only": [],
     "independent_reader": NONE,

@@ -194,10 +194,10 @@ def test_a_class_without_any_rationale_is_not_reported_as_leakage(
 ) -> None:
     """The reader cannot distinguish a neutral sentence of a fine comment from one of a toxic one.  Nothing leaks: the
     predictor gives `fine` whichever of them is selected."""
-    from xor_reviews import comments
+    from xor_reviews import one_sided_comments
 
-    test = comments(100, 1, 0.55)
-    clf, messages = fitted_plain("rnp", comments(600, 0, 0.55))
+    test = one_sided_comments(100, 1, 0.55)
+    clf, messages = fitted_plain("rnp", one_sided_comments(600, 0, 0.55))
     report = sg.audit(clf, *test)
     assert clf.score(*test) == 1.0
     assert report.find(READER).value < 0.9

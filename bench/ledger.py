@@ -11,7 +11,7 @@ from typing import Any
 
 from stability_records import study_records
 from stability_statistics import difference, paired, paired_difference, ratio
-from stability_table import Rows, _compared, _shown, own_start, rows_of
+from stability_table import Rows, compare_with_start, compare_with_vanilla, format_estimate, rows_of
 from tables import minus_signs
 
 ROOT = Path(__file__).parents[1]
@@ -130,12 +130,14 @@ def _number(rows: Rows, statistic: str, row: str, measure: str) -> str:
     form, settings = "+.3f" if "difference" in statistic else ".2f", list(rows["vanilla"])
     if statistic in ("paired", "paired_difference"):
         function = {"paired": paired, "paired_difference": paired_difference}[statistic]
-        estimate = own_start(function, rows, row, measure, settings)
+        estimate = compare_with_start(function, rows, row, measure, settings)
     else:
-        estimate = _compared({"ratio": ratio, "difference": difference}[statistic], rows, row, measure, settings)
+        estimate = compare_with_vanilla(
+            {"ratio": ratio, "difference": difference}[statistic], rows, row, measure, settings
+        )
     if estimate is None:
         raise SystemExit(f"the records have no {measure} of {row}")
-    return re.sub(r"[+-](0\.0+)\b", r"\1", _shown(estimate, form))  # zero has no sign
+    return re.sub(r"[+-](0\.0+)\b", r"\1", format_estimate(estimate, form))  # zero has no sign
 
 
 if __name__ == "__main__":

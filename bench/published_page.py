@@ -20,7 +20,7 @@ import numpy as np
 
 from stability_records import study_records
 from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
-from stability_table import _compared, own_start, rows_of, with_first_seeds
+from stability_table import compare_with_start, compare_with_vanilla, rows_of, with_first_seeds
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 from tables import minus_signs, read_records
 
@@ -406,10 +406,13 @@ def study() -> dict[str, float]:
     rows = with_first_seeds(rows_of(study_records()))
     names = {"noise": "noise", "synonyms": "3-synonyms", "held_out": "3-held-out"}
     settings = list(rows["vanilla"])
-    ratios = {n: _compared(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value for n, key in names.items()}
+    ratios = {
+        n: compare_with_vanilla(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value
+        for n, key in names.items()
+    }
     for name, key in {"joint": "noise", "joint_synonyms": "3-synonyms"}.items():
-        ratios[name] = own_start(paired, rows, "seat-joint-kl", f"jensen-shannon/{key}", settings).value
-    return {**ratios, "hate": _compared(difference, rows, "word-at", "macro-f1", ["hate-bilstm"]).value}
+        ratios[name] = compare_with_start(paired, rows, "seat-joint-kl", f"jensen-shannon/{key}", settings).value
+    return {**ratios, "hate": compare_with_vanilla(difference, rows, "word-at", "macro-f1", ["hate-bilstm"]).value}
 
 
 def throughput() -> tuple[float, float, float]:

@@ -43,7 +43,7 @@ from stability_plan import (
     row_groups,
     selection_groups,
 )
-from stability_probe import WORD_PROBES, between, measure
+from stability_probe import WORD_PROBES, compare_seeds, measure
 from stability_records import Record, read
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.untrusted_files import digest_file
@@ -90,7 +90,7 @@ def cells(study: Study, groups: Sequence[ModelGroup]) -> dict[str, list[Cell]]:
             source = known[_row(group, group.source).id] if group.source else group
             needs = tuple(source.model_id(seed) for seed in range(group.seeds))
             name = group.id.replace("test.", "seeds.", 1)
-            cells_by_group[group.id].append(Cell(name, name, content, partial(between, study, group), needs))
+            cells_by_group[group.id].append(Cell(name, name, content, partial(compare_seeds, study, group), needs))
     return cells_by_group
 
 
@@ -105,7 +105,7 @@ def _row(group: ModelGroup, row: str) -> ModelGroup:
 
 
 def inputs(study: Study) -> dict[str, Any]:
-    """Everything that all results depend on."""
+    """Code, files and options that all results depend on."""
     tables = {TRAINING_TABLE, *(f"{name}.parquet" for name, _ in WORD_PROBES.values())}
     files = [study.glove, *(study.synonyms / name for name in sorted(tables))]
     return {
@@ -119,19 +119,19 @@ def inputs(study: Study) -> dict[str, Any]:
     }
 
 
-def matching(by_group: Mapping[str, list[Cell]], pattern: str) -> list[Cell]:
-    """The cells of the groups whose names match, and all that they depend on, in the order of the plan."""
+def matching_cells(by_group: Mapping[str, list[Cell]], pattern: str) -> list[Cell]:
+    """The cells of matching groups and all cells that they need, in the order of the plan."""
     known = {cell.name: cell for group in by_group.values() for cell in group}
-    wanted = {cell.name for name, group in by_group.items() if re.search(pattern, name) for cell in group}
-    left = list(wanted)
-    while left:
-        new = set(known[left.pop()].needs) - wanted
-        wanted |= new
-        left += new
-    return [cell for name, cell in known.items() if name in wanted]
+    names = {cell.name for name, group in by_group.items() if re.search(pattern, name) for cell in group}
+    pending = list(names)
+    while pending:
+        new = set(known[pending.pop()].needs) - names
+        names |= new
+        pending += new
+    return [cell for name, cell in known.items() if name in names]
 
 
-def selected(records: Iterable[Record]) -> dict[str, Config]:
+def select_configurations(records: Iterable[Record]) -> dict[str, Config]:
     """Row -> the configuration that the validation splits select."""
     scores: dict[str, dict[int, list[Record]]] = {}
     for record in records:
@@ -139,14 +139,14 @@ def selected(records: Iterable[Record]) -> dict[str, Config]:
         if record["phase"] == "select" and (row == "vanilla" or config in GRID.get(row, [])):
             index = 0 if row == "vanilla" else GRID[row].index(config)
             scores.setdefault(row, {}).setdefault(index, []).append(record)
-    least = mean(record["macro-f1"] for record in scores["vanilla"][0]) - MARGIN
+    floor = mean(record["macro-f1"] for record in scores["vanilla"][0]) - MARGIN
     configs: dict[str, Config] = {}
     for row, grid in GRID.items():
         f1 = {index: mean(record["macro-f1"] for record in runs) for index, runs in scores[row].items()}
-        able = [index for index in f1 if f1[index] >= least]
+        accurate = [index for index in f1 if f1[index] >= floor]
         best = max(f1, key=lambda index: f1[index])
-        # If no configuration is accurate enough, the most accurate.
-        rule = min(able, key=lambda index: _shift(scores[row][index])) if able else best
+        # If no configuration is accurate enough, the most accurate one.
+        rule = min(accurate, key=lambda index: _shift(scores[row][index])) if accurate else best
         if row in BOTH_RULES:
             configs |= {f"{row}-by-f1": grid[best], f"{row}-by-rule": grid[rule]}
         else:
@@ -165,23 +165,23 @@ def records_of(groups: Iterable[ModelGroup], results: Mapping[str, Record]) -> l
         source = _row(group, group.source) if group.source else group
         for seed in range(group.seeds):
             name = source.model_id(seed)
-            same = {"same-as": name} if group.source else {}
+            source_field = {"same-as": name} if group.source else {}
             if name in results:
-                records.append({"config": group.config, **_named(group, seed), **results[name], **same})
+                records.append({"config": group.config, **_identity(group, seed), **results[name], **source_field})
         name = group.id.replace("test.", "seeds.", 1)
         if group.phase == "test" and name in results:
-            records.append({**_named(group, 0), **results[name], "id": f"{name}.s0", "phase": "seeds"})
+            records.append({**_identity(group, 0), **results[name], "id": f"{name}.s0", "phase": "seeds"})
     return records
 
 
-def _named(group: ModelGroup, seed: int) -> Record:
+def _identity(group: ModelGroup, seed: int) -> Record:
     tail = f".c{group.index}" if group.index is not None else ""
     name = f"{group.phase}.{group.setting}.{group.row}.s{seed}{tail}"
     return {"id": name, "setting": group.setting, "row": group.row, "seed": seed, "phase": group.phase}
 
 
 def head_commit() -> str:
-    """Of the repository this file is in, "+" where files differ from it; "unknown" outside a repository."""
+    """The commit of the repository, with "+" if files differ from it; "unknown" outside a repository."""
     git = ["git", "-C", str(BENCH)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
@@ -211,7 +211,7 @@ class Run:
     def round(self, groups: list[ModelGroup], executor: Executor, only: str = "") -> list[Record]:
         self.by_group |= cells(self.study, groups)
         self.groups += groups
-        run_round(matching(self.by_group, only), self.study.out, executor, self.on_progress)
+        run_round(matching_cells(self.by_group, only), self.study.out, executor, self.on_progress)
         return self.records()
 
     def records(self) -> list[Record]:
@@ -251,7 +251,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--only", default="", help="rows whose names this matches, and what they depend on")
+    parser.add_argument("--only", default="", help="rows whose names match, and the rows that they need")
     parser.add_argument("--commit", default=head_commit())
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -265,10 +265,10 @@ def main() -> None:
     try:
         with choose_executor("local", options.workers, options.device, 1 << 30) as executor:
             if options.selection:
-                chosen = selected(read(options.selection)[1])
+                configurations = select_configurations(read(options.selection)[1])
             else:
-                chosen = selected(run.round(selection_groups(), executor))
-            run.round(row_groups(chosen), executor, options.only)
+                configurations = select_configurations(run.round(selection_groups(), executor))
+            run.round(row_groups(configurations), executor, options.only)
     except TimeIsUpError:
         print("stopped at the limit", flush=True)
     finally:

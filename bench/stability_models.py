@@ -1,4 +1,4 @@
-"""Models of bench/stability.py: the texts, a group of models trained together, and what is read of a saved model."""
+"""Models of bench/stability.py: texts, training of a group of models, and saved models for the probes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ TRAINING_TABLE = "training.parquet"
 
 @dataclass(frozen=True)
 class Study:
-    """Where the inputs are and the results go."""
+    """Paths of inputs and results, and options of a run."""
 
     out: Path
     data: Path
@@ -50,7 +50,7 @@ class Study:
 
 @cache
 def _splits(corpus: str, data: Path, limit: int | None) -> dict[str, list[Any]]:
-    """With `limit`, so many texts spread over each split."""
+    """The splits; with `limit`, about as many texts, spread over each split."""
     splits = load_corpus(corpus, data_dir=data).splits
     return {name: list(texts[:: max(1, len(texts) // limit) if limit else 1]) for name, texts in splits.items()}
 
@@ -93,7 +93,7 @@ def _teachers(study: Study, group: ModelGroup, seed: int) -> list[TextClassifier
 
 @dataclass(frozen=True)
 class ProbedModel:
-    """A model as the probes read it."""
+    """A model and the vocabulary of its probes."""
 
     stored: SavedModel
     """Tokenizer and classes."""
@@ -131,16 +131,16 @@ def without_groups(stored: SavedModel, plain_vocabulary: list[str]) -> SavedMode
     """The same model with an id for every word of a group, and the vector of the group for each of these ids.
 
     The first ids are those of a model without groups.  Probes therefore substitute the same words by the same synonyms
-    in both, and a substitution inside a group is one that this model cannot notice.
+    in both, and a substitution inside a group does not change the input of this model.
     """
-    groups, own = stored.tokenizer.synonym_groups, {name: i for i, name in enumerate(stored.tokenizer.vocabulary)}
+    groups, ids = stored.tokenizer.synonym_groups, {name: i for i, name in enumerate(stored.tokenizer.vocabulary)}
     assert groups is not None
     known = set(plain_vocabulary)
-    further = [word for word, name in groups.representatives.items() if name in own and word not in known]
-    further += [word for word in own if word not in known and word not in groups.representatives]
+    further = [word for word, name in groups.representatives.items() if name in ids and word not in known]
+    further += [word for word in ids if word not in known and word not in groups.representatives]
     vocabulary = [*plain_vocabulary, *dict.fromkeys(further)]
-    unknown = own[UNKNOWN]
-    rows = [own.get(groups.representatives.get(word, word), unknown) for word in vocabulary]
+    unknown = ids[UNKNOWN]
+    rows = [ids.get(groups.representatives.get(word, word), unknown) for word in vocabulary]
     model: Any = stored.model
     vectors = model.vectors.detach()[torch.tensor(rows, device=model.vectors.device)]
     model.encoder.embedding = nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=0)
@@ -150,16 +150,16 @@ def without_groups(stored: SavedModel, plain_vocabulary: list[str]) -> SavedMode
 
 def _read_vectors_once() -> None:
     """Parses the file of word vectors once per vocabulary and process, not once per model."""
-    parse, known = word_vectors._text, _PARSED
+    parse = word_vectors._text
 
-    def remembered(path: Path, row_of: dict[str, int]) -> dict[int, Any]:
+    def parse_once(path: Path, row_of: dict[str, int]) -> dict[int, Any]:
         key = (path, tuple(row_of))
-        if key not in known:
-            known[key] = parse(path, row_of)
-        return known[key]
+        if key not in _VECTORS:
+            _VECTORS[key] = parse(path, row_of)
+        return _VECTORS[key]
 
-    if not known:
-        word_vectors._text = remembered
+    if not _VECTORS:
+        word_vectors._text = parse_once
 
 
-_PARSED: dict[Any, dict[int, Any]] = {}
+_VECTORS: dict[Any, dict[int, Any]] = {}

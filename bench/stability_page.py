@@ -5,19 +5,32 @@ bench/stability_text.py makes the page.
 
 from collections.abc import Mapping
 from functools import cache
-from statistics import mean, stdev
+from statistics import mean
 
 import numpy as np
 
 from stability_plan import SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
 from stability_records import Record, study_records
 from stability_statistics import Estimate, difference, paired, paired_difference, ratio
-from stability_table import FIRST, SHIFTS, Rows, own_start, rows_of, table, values, with_first_seeds
-from stability_table import _compared as compared
-from stability_table import _shown as shown
+from stability_table import (
+    FIRST_SEEDS,
+    SHIFTS,
+    Rows,
+    compare_with_start,
+    compare_with_vanilla,
+    difference_cell,
+    ratio_cell,
+    rows_of,
+    start_difference_cell,
+    start_ratio_cell,
+    table,
+    values,
+    with_first_seeds,
+)
+from tables import mean_and_deviation
 
 LABELS = {
-    FIRST: FIRST,
+    FIRST_SEEDS: FIRST_SEEDS,
     "consensus": "**consensus**",
     "consensus-word-at": "consensus, word-at teachers (ε = 0.2)",
     "anchored": "anchored",
@@ -61,11 +74,11 @@ EFFECTS = {
     "flips 3 syn": "label-flip/3-synonyms",
     "comprehensiveness": "comprehensiveness",
 }
-CONTROLLED = (
+FLATNESS_ROWS = (
     *("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble"),
     *("vanilla-groups", "word-at-groups", "consensus-groups"),
 )
-SCORED = {
+SCORE_LABELS = {
     "vanilla": "vanilla",
     "consensus": "consensus",
     "consensus-word-at": "consensus, word-at teachers",
@@ -76,14 +89,14 @@ SCORED = {
     "word-at-groups": "word-at, synonym groups",
     "consensus-groups": "consensus, synonym groups",
 }
-GROUPED = {
+GROUP_LABELS = {
     "vanilla-groups": "vanilla, groups",
     "word-at": "word-at",
     "word-at-groups": "word-at, groups",
     "consensus": "consensus",
     "consensus-groups": "consensus, groups",
 }
-GROUPED_RATIOS = {
+GROUP_RATIOS = {
     **{name: f"jensen-shannon/{probe}" for name, probe in (("PGD", "pgd-attention"), ("3 syn", "3-synonyms"))},
     **{name: f"jensen-shannon/{probe}" for name, probe in (("3 held-out", "3-held-out"), ("1 WordNet", "1-wordnet"))},
     "flips 3 syn": "label-flip/3-synonyms",
@@ -91,8 +104,8 @@ GROUPED_RATIOS = {
     "flips 1 WordNet": "label-flip/1-wordnet",
     "comprehensiveness": "comprehensiveness",
 }
-PARTS = {
-    FIRST: FIRST,
+PART_LABELS = {
+    FIRST_SEEDS: FIRST_SEEDS,
     "anchored": "anchored",
     "anchored-no-noise": "without noise",
     "anchored-no-swaps": "without substitutions",
@@ -101,7 +114,7 @@ PARTS = {
     "consensus-no-noise-no-swaps": "without both",
     "ensemble": "averaging alone (ensemble)",
 }
-ABLATION = {
+ABLATION_LABELS = {
     "seat-both-terms-ce": "both terms, cross-entropy",
     "seat-both-terms-kl": "both terms, KL",
     "seat-no-top-k-ce": "without top-k, cross-entropy",
@@ -115,14 +128,14 @@ OWN_DIFFERENCES = {
     "τ 3 held-out": "kendall/3-held-out",
 }
 OWN_RATIOS = {"confidence": "confidence", **{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
-ALONE = "sst2-bilstm"
+ABLATION_SETTING = "sst2-bilstm"
 """The setting of the two ablations."""
 
 
-def shifts(rows: Rows, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
+def shift_table(rows: Rows, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
     lines = []
     for row, label in LABELS.items():
-        cells = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in SHIFTS.values()]
+        cells = [ratio_cell(rows, row, key, settings) for key in SHIFTS.values()]
         lines.append([label, *cells, _range(between_seeds(row, seeds, settings))])
     return table(["", *(name.removeprefix("JSD ") for name in SHIFTS), "between seeds"], lines)
 
@@ -137,64 +150,64 @@ def _range(ratios: list[float]) -> str:
     return f"{min(ratios):.2f}–{max(ratios):.2f}" if ratios else ""
 
 
-def effects(rows: Rows, settings: list[str]) -> str:
+def effect_table(rows: Rows, settings: list[str]) -> str:
     lines = []
     for row, label in LABELS.items():
         runs = [record for s in settings for record in rows[row].get(s, {}).values()]
-        first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
-        middle = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in EFFECTS.values()]
-        last = shown(compared(difference, rows, row, "normalized-entropy", settings), "+.3f")
+        first = difference_cell(rows, row, "macro-f1", settings)
+        middle = [ratio_cell(rows, row, key, settings) for key in EFFECTS.values()]
+        last = difference_cell(rows, row, "normalized-entropy", settings)
         lines.append([label, first, *middle, last, f"{sum(r['collapsed'] for r in runs)} of {len(runs)}"])
     return table(["", "macro-F1", *EFFECTS, "normalized entropy", "collapsed"], lines)
 
 
-def ranks(rows: Rows, settings: list[str]) -> str:
+def rank_table(rows: Rows, settings: list[str]) -> str:
     plain = [mean(mean(values(rows["vanilla"], key, [s])[s]) for s in settings) for key in RANKS.values()]  # type: ignore[index]
     lines = [["vanilla, as it is", *(f"{value:.3f}" for value in plain)]]
     for row, label in LABELS.items():
-        lines.append(
-            [label, *(shown(compared(difference, rows, row, key, settings), "+.3f") for key in RANKS.values())]
-        )
+        lines.append([label, *(difference_cell(rows, row, key, settings) for key in RANKS.values())])
     return table(["", *RANKS], lines)
 
 
-def flatness(rows: Rows, settings: list[str]) -> str:
-    """Ratios that tempered vanilla models of the same normalized entropy would have, beside the measured ones.
+def flatness_table(rows: Rows, settings: list[str]) -> str:
+    """Ratios of tempered vanilla models with the same normalized entropy, beside the measured ones.
 
-    Of rows that start from vanilla, both are taken against their own start.
+    Rows that start from vanilla are compared with their own start.
     """
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
-    for row in CONTROLLED:
+    for row in FLATNESS_ROWS:
         here = [s for s in settings if s in rows[row]]
-        flat = _gain(rows, row, here)
-        alone = [f"{np.exp(np.mean([_tempered(rows, row, s, key) for s in here])):.2f}" for key in keys.values()]
-        measured = [_value(rows, row, key, here) for key in keys.values()]
-        label = LABELS[row] + (", from its own start" if _starts(row) else "")
+        flat = _entropy_difference(rows, row, here)
+        alone = [
+            f"{np.exp(np.mean([tempered_log_ratio(rows, row, s, key) for s in here])):.2f}" for key in keys.values()
+        ]
+        measured = [_format_ratio(rows, row, key, here) for key in keys.values()]
+        label = LABELS[row] + (", from its own start" if _starts_from_vanilla(row) else "")
         lines += [["flatness alone", f"{flat:+.3f}", *alone], [label, f"{flat:+.3f}", *measured]]
     return table(["", "normalized entropy", *keys], lines)
 
 
-def _starts(row: str) -> bool:
+def _starts_from_vanilla(row: str) -> bool:
     return row.startswith(STARTS_FROM_VANILLA)
 
 
-def _gain(rows: Rows, row: str, settings: list[str]) -> float:
+def _entropy_difference(rows: Rows, row: str, settings: list[str]) -> float:
     """Difference in normalized entropy from vanilla."""
-    ways = (own_start, paired_difference) if _starts(row) else (compared, difference)
+    ways = (compare_with_start, paired_difference) if _starts_from_vanilla(row) else (compare_with_vanilla, difference)
     estimate: Estimate | None = ways[0](ways[1], rows, row, "normalized-entropy", settings)
     return estimate.value if estimate else 0.0
 
 
-def _value(rows: Rows, row: str, key: str, settings: list[str]) -> str:
-    ways = (own_start, paired) if _starts(row) else (compared, ratio)
+def _format_ratio(rows: Rows, row: str, key: str, settings: list[str]) -> str:
+    ways = (compare_with_start, paired) if _starts_from_vanilla(row) else (compare_with_vanilla, ratio)
     estimate: Estimate | None = ways[0](ways[1], rows, row, key, settings)
     return f"{estimate.value:.2f}" if estimate else ""
 
 
-def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
+def tempered_log_ratio(rows: Rows, row: str, setting: str, key: str) -> float:
     """ln of the ratio to vanilla, interpolated at the row's normalized entropy between temperatures 1, 1.5, 2 and 3."""
-    gain = _gain(rows, row, [setting])
+    gain = _entropy_difference(rows, row, [setting])
     own = {setting: {seed: rows["vanilla"][setting][seed] for seed in rows["tempered-1.5"][setting]}}
     entropies, logs = [0.0], [0.0]
     for t in TEMPERATURES:
@@ -206,51 +219,46 @@ def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
     return float(np.interp(gain, entropies, logs))
 
 
-def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
+def ablation_table(rows: Rows, labels: Mapping[str, str]) -> str:
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
     for row, label in labels.items():
-        cells = [
-            shown(compared(difference, rows, row, key, [ALONE]), "+.3f") for key in ("macro-f1", "normalized-entropy")
-        ]
-        cells += [shown(compared(ratio, rows, row, key, [ALONE]), ".2f") for key in keys.values()]
-        cells += [shown(compared(difference, rows, row, "kendall/3-held-out", [ALONE]), "+.3f")]
+        cells = [difference_cell(rows, row, key, [ABLATION_SETTING]) for key in ("macro-f1", "normalized-entropy")]
+        cells += [ratio_cell(rows, row, key, [ABLATION_SETTING]) for key in keys.values()]
+        cells += [difference_cell(rows, row, "kendall/3-held-out", [ABLATION_SETTING])]
         lines.append([label, *cells])
     return table(["", "macro-F1", "normalized entropy", *keys, "τ 3 held-out"], lines)
 
 
-def against_start(rows: Rows, labels: Mapping[str, str], settings: list[str], form: str) -> str:
+def start_table(rows: Rows, labels: Mapping[str, str], settings: list[str], form: str) -> str:
     """Rows against the vanilla model that each of their models starts from: effects of vanilla seeds cancel."""
     lines = []
     for row, label in labels.items():
-        if _starts(row):
-            cells = [
-                shown(own_start(paired_difference, rows, row, key, settings), "+.3f")
-                for key in OWN_DIFFERENCES.values()
-            ]
-            cells += [shown(own_start(paired, rows, row, key, settings), form) for key in OWN_RATIOS.values()]
+        if _starts_from_vanilla(row):
+            cells = [start_difference_cell(rows, row, key, settings) for key in OWN_DIFFERENCES.values()]
+            cells += [start_ratio_cell(rows, row, key, settings, form) for key in OWN_RATIOS.values()]
             lines.append([label, *cells])
     return table(["", *OWN_DIFFERENCES, *OWN_RATIOS], lines)
 
 
-def scores(rows: Rows) -> str:
+def score_table(rows: Rows) -> str:
     """Macro-F1 of the main rows by data set, mean ± standard deviation over seeds."""
     lines = []
-    for row, label in SCORED.items():
+    for row, label in SCORE_LABELS.items():
         by_setting = [[record["macro-f1"] for record in rows[row][setting].values()] for setting in SETTINGS]
-        cells = [f"{mean(f1_scores):.3f} ± {stdev(f1_scores):.3f}" for f1_scores in by_setting]
+        cells = [mean_and_deviation(f1_scores, 3) for f1_scores in by_setting]
         lines.append([f"{label} ({len(by_setting[0])})", *cells])
     return table(["", "SST-2", "Rotten Tomatoes", "emotion", "hate"], lines)
 
 
-def grouped(rows: Rows, settings: list[str]) -> str:
+def group_table(rows: Rows, settings: list[str]) -> str:
     """Rows with and without synonym groups."""
     lines = []
-    for row, label in GROUPED.items():
-        first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
-        cells = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in GROUPED_RATIOS.values()]
+    for row, label in GROUP_LABELS.items():
+        first = difference_cell(rows, row, "macro-f1", settings)
+        cells = [ratio_cell(rows, row, key, settings) for key in GROUP_RATIOS.values()]
         lines.append([label, first, *cells])
-    return table(["", "macro-F1", *GROUPED_RATIOS], lines)
+    return table(["", "macro-F1", *GROUP_RATIOS], lines)
 
 
 @cache
@@ -261,14 +269,14 @@ def tables() -> dict[str, str]:
     settings = list(rows["vanilla"])
     seeds = {(r["setting"], r["row"]): r for r in records if r["phase"] == "seeds"}
     return {
-        "Shift of attention, ratio to vanilla": shifts(rows, seeds, settings),
-        "Rank-based stability, difference from vanilla": ranks(rows, settings),
-        "Effect on the model": effects(rows, settings),
-        "Macro-F1 by setting": scores(rows),
-        "Synonym groups": grouped(rows, settings),
-        "Flatness control": flatness(rows, settings),
-        "Parts, SST-2": one_setting(rows, PARTS),
-        "Against the vanilla model that each starts from": against_start(rows, LABELS, settings, ".3f"),
-        "Parts against their own start, SST-2": against_start(rows, PARTS, [ALONE], ".2f"),
-        "SEAT's terms against their own start, SST-2": against_start(rows, ABLATION, [ALONE], ".3f"),
+        "Shift of attention, ratio to vanilla": shift_table(rows, seeds, settings),
+        "Rank-based stability, difference from vanilla": rank_table(rows, settings),
+        "Effect on the model": effect_table(rows, settings),
+        "Macro-F1 by setting": score_table(rows),
+        "Synonym groups": group_table(rows, settings),
+        "Flatness control": flatness_table(rows, settings),
+        "Parts, SST-2": ablation_table(rows, PART_LABELS),
+        "Against the vanilla model that each starts from": start_table(rows, LABELS, settings, ".3f"),
+        "Parts against their own start, SST-2": start_table(rows, PART_LABELS, [ABLATION_SETTING], ".2f"),
+        "SEAT's terms against their own start, SST-2": start_table(rows, ABLATION_LABELS, [ABLATION_SETTING], ".3f"),
     }

@@ -9,7 +9,7 @@ from plot_style import COLORS, GRAY, INK, Chart, once, panels, rounded
 from stability_page import LABELS
 from stability_records import study_records
 from stability_statistics import difference, ratio
-from stability_table import Rows, _compared, rows_of, with_first_seeds
+from stability_table import Rows, compare_with_vanilla, rows_of, with_first_seeds
 
 COSTS = {
     "vanilla, seeds 0–4": 1,
@@ -63,7 +63,7 @@ def stability_forest() -> Chart:
     for row in FOREST_ROWS:
         label = f"control: {plain(row)}" if row in TEMPERED else plain(row)
         for panel, key in FOREST.items():
-            estimate = _compared(ratio, rows, row, key, settings)
+            estimate = compare_with_vanilla(ratio, rows, row, key, settings)
             kind = "control" if row in TEMPERED else "technique"
             lines.append({"row": label, "panel": panel, "kind": kind, **rounded(estimate._asdict())})
     frame = pd.DataFrame(lines)
@@ -96,8 +96,8 @@ def stability_accuracy() -> Chart:
     for row in (*COSTS, *TEMPERED):
         if row.startswith("vanilla"):
             continue
-        shift = _compared(ratio, rows, row, "jensen-shannon/3-synonyms", settings).value
-        f1 = _compared(difference, rows, row, "macro-f1", settings).value
+        shift = compare_with_vanilla(ratio, rows, row, "jensen-shannon/3-synonyms", settings).value
+        f1 = compare_with_vanilla(difference, rows, row, "macro-f1", settings).value
         kind = "vanilla, scores divided" if row in TEMPERED else "technique"
         line = {
             "row": plain(row),

@@ -1,4 +1,4 @@
-"""One model of bench/stability.py: probed, and compared with others."""
+"""Measures of one model of bench/stability.py under all probes, and comparison of models of different seeds."""
 
 from dataclasses import replace
 from functools import cache
@@ -27,17 +27,23 @@ from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.cell_record import Output, cell_folder
 from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
-OF_PROBES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
-ITSELF = ("normalized-entropy", "distance-to-uniform", "comprehensiveness", "sufficiency", "pearson/gradient")
-"""What is recorded of each probe, and of the attention itself, by the audit's names."""
+PROBE_MEASURES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
+ATTENTION_MEASURES = (
+    "normalized-entropy",
+    "distance-to-uniform",
+    "comprehensiveness",
+    "sufficiency",
+    "pearson/gradient",
+)
+"""Measures of the audit in a record: of each probe, and of the attention without perturbation."""
 WORD_PROBES = {
     "1-synonym": ("training", 1),
     "3-synonyms": ("training", 3),
     "3-held-out": ("held-out", 3),
     "1-wordnet": ("wordnet", 1),
 }
-"""Probe -> the table, and how many words are substituted."""
-READINGS = "readings.npz"
+"""Probe -> synonym table, and number of substituted words."""
+OUTPUTS_FILE = "readings.npz"
 """Attention, probabilities and mask of the test texts."""
 
 
@@ -49,61 +55,63 @@ def measure(study: Study, group: ModelGroup, seed: int, folder: Path, on_progres
     stored, model = probed.stored, probed.model
     data = stored.data([e.text for e in examples], None)
     label = [stored.description.classes.index(e.label) for e in examples]
-    read = inference.split_outputs(model, data)
-    probs, predicted = read.logits.double().softmax(-1).numpy(), read.logits.argmax(-1).numpy()
+    outputs = inference.split_outputs(model, data)
+    probs, predicted = outputs.logits.double().softmax(-1).numpy(), outputs.logits.argmax(-1).numpy()
     record: dict[str, Any] = {
         "macro-f1": float(f1_score(label, predicted, average="macro")),
         "accuracy": float(accuracy_score(label, predicted)),
         "confidence": float(probs.max(-1).mean()),
         "n": len(label),
     }
-    table = tables(study, probed, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
+    table = synonym_tables(study, probed, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
     config = ProbeConfig(sample=len(data), radius=ProbeConfig().radius * probed.deviation)
     case = AuditCase(model, data, {"attention": Attention()}, config, substitutions=table)
-    measures = answers(case, (stability,) if selecting else (stability, faithfulness))
+    measures = measure_values(case, (stability,) if selecting else (stability, faithfulness))
     record |= {name: float(np.nanmean(values.numpy())) for name, values in measures.items()}
     if selecting:
         return Output(record)
-    np.savez(folder / READINGS, weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
+    np.savez(folder / OUTPUTS_FILE, weights=outputs.weights.numpy(), probs=probs, mask=outputs.mask.numpy())
     record["skipped"] = {name: int(value.isnan().sum()) for name, value in measures.items() if value.isnan().any()}
     if group.row == "vanilla":
-        record |= {"guard": guarded(read), **function_words(case, stored)}
-    return Output(record | _collapse(study, group, seed, read), (READINGS,))
+        record |= {"guard": check_guard(outputs), **function_words(case, stored)}
+    return Output(record | _collapse(study, group, seed, outputs), (OUTPUTS_FILE,))
 
 
-def _collapse(study: Study, group: ModelGroup, seed: int, read: inference.SplitOutputs) -> dict[str, Any]:
+def _collapse(study: Study, group: ModelGroup, seed: int, outputs: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
-    teachers = [readings(study, group, teacher, group.teachers)["weights"] for teacher in group.teacher_seeds(seed)]
+    teachers = [load_outputs(study, group, teacher, group.teachers)["weights"] for teacher in group.teacher_seeds(seed)]
     reference = torch.from_numpy(np.mean(teachers, 0)).double() if teachers else None
-    collapse = detect_collapse(read.weights.double(), read.mask, reference, ids=read.ids)
+    collapse = detect_collapse(outputs.weights.double(), outputs.mask, reference, ids=outputs.ids)
     return {"overlap": collapse.overlap, "collapsed": collapse.collapsed, "reason": collapse.reason}
 
 
-def readings(study: Study, group: ModelGroup, seed: int, row: str = "") -> Any:
-    """Of a model of the group, or of another row of the same setting."""
-    return np.load(cell_folder(study.out, replace(group, row=row or group.row).model_id(seed)) / READINGS)
+def load_outputs(study: Study, group: ModelGroup, seed: int, row: str = "") -> Any:
+    """Saved outputs of a model of the group, or of another row of the same setting."""
+    return np.load(cell_folder(study.out, replace(group, row=row or group.row).model_id(seed)) / OUTPUTS_FILE)
 
 
-def answers(case: AuditCase, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
-    """Measure -> (N,)."""
+def measure_values(case: AuditCase, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
+    """Measure -> its value for each text.  (N,)"""
     values = {}
     for protocol in protocols:
         for finding in protocol(case):
             measure, _, probe = finding.measure.partition("/")
-            wanted = finding.measure in ITSELF or (measure in OF_PROBES and probe in case.probes)
-            if wanted and finding.values is not None and finding.explainer in (None, "attention"):
+            is_recorded = finding.measure in ATTENTION_MEASURES or (measure in PROBE_MEASURES and probe in case.probes)
+            if is_recorded and finding.values is not None and finding.explainer in (None, "attention"):
                 values[finding.measure] = finding.values
     return values
 
 
-def guarded(read: inference.SplitOutputs) -> dict[str, bool]:
-    """Whether the guard recognizes two attentions that never shift: scores / 1000, and the first word alone."""
-    weights = read.weights.double()
-    even = weights.clamp_min(1e-30).pow(1 / 1000) * read.mask
-    first = torch.zeros_like(weights).scatter(1, read.mask.int().argmax(-1, keepdim=True), 1.0)
+def check_guard(outputs: inference.SplitOutputs) -> dict[str, bool]:
+    """Whether the collapse guard detects two attentions that never shift: scores / 1000, and the first word alone."""
+    weights = outputs.weights.double()
+    even = weights.clamp_min(1e-30).pow(1 / 1000) * outputs.mask
+    first = torch.zeros_like(weights).scatter(1, outputs.mask.int().argmax(-1, keepdim=True), 1.0)
     return {
-        "scores / 1000": detect_collapse(even / even.sum(-1, keepdim=True), read.mask, weights, ids=read.ids).collapsed,
-        "first word": detect_collapse(first, read.mask, weights, ids=read.ids).collapsed,
+        "scores / 1000": detect_collapse(
+            even / even.sum(-1, keepdim=True), outputs.mask, weights, ids=outputs.ids
+        ).collapsed,
+        "first word": detect_collapse(first, outputs.mask, weights, ids=outputs.ids).collapsed,
     }
 
 
@@ -114,17 +122,17 @@ def function_words(case: AuditCase, stored: SavedModel) -> dict[str, float]:
     for probe in WORD_PROBES:
         pairs: list[tuple[str, str]] = []
         for _, batch in case.batches():
-            moved = case.probes[probe].move(case.model, batch).batch.ids
-            changed = moved != batch.ids
-            before, after = batch.ids[changed].tolist(), moved[changed].tolist()
+            perturbed = case.probes[probe].move(case.model, batch).batch.ids
+            changed = perturbed != batch.ids
+            before, after = batch.ids[changed].tolist(), perturbed[changed].tolist()
             pairs += [(names[i].lower(), names[j].lower()) for i, j in zip(before, after, strict=True)]
         for name, words in (("function-words", FUNCTION_WORDS), ("negations", NEGATIONS)):
             shares[f"{name}/{probe}"] = sum(not words.isdisjoint(pair) for pair in pairs) / max(1, len(pairs))
     return shares
 
 
-def tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
-    """The synonyms of the words of a model; with groups, of the words that a model without groups knows."""
+def synonym_tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
+    """Probe -> synonyms of the vocabulary; with groups, of the vocabulary of a model without groups."""
     stored, vocabulary = probed.stored, probed.stored.tokenizer.vocabulary
     known, plain = (vocabulary_lexicon(v, stored.tokenizer.kind) for v in (vocabulary, vocabulary[: probed.words]))
     continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
@@ -132,34 +140,34 @@ def tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tu
     substitutions = {}
     for probe in probes:
         name, number = WORD_PROBES[probe]
-        parts = plain.table(_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
-        ids, count = (_padded(torch.from_numpy(part), len(vocabulary)) for part in parts)
+        parts = plain.table(_read_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
+        ids, count = (_pad_rows(torch.from_numpy(part), len(vocabulary)) for part in parts)
         substitutions[probe] = Synonyms(ids, count, continues, words).to(device), number
     return substitutions
 
 
-def _padded(values: torch.Tensor, size: int) -> torch.Tensor:
-    """Rows of zeros for the last ids, which have no synonyms."""
+def _pad_rows(values: torch.Tensor, size: int) -> torch.Tensor:
+    """Append rows of zeros: the last ids have no synonyms."""
     return torch.cat([values, values.new_zeros(size - len(values), *values.shape[1:])])
 
 
-def between(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgress) -> Output:
-    """How far the models of one row are apart: means over all pairs of them and all texts."""
-    read = [readings(study, group, seed, group.source) for seed in range(group.seeds)]
-    mask = torch.from_numpy(read[0]["mask"]).to(study.device)
-    weights = [torch.from_numpy(reading["weights"]).double().to(study.device) for reading in read]
-    probs = [torch.from_numpy(reading["probs"]).to(study.device) for reading in read]
+def compare_seeds(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgress) -> Output:
+    """Differences between the models of one row: means over all pairs of models and all texts."""
+    outputs = [load_outputs(study, group, seed, group.source) for seed in range(group.seeds)]
+    mask = torch.from_numpy(outputs[0]["mask"]).to(study.device)
+    weights = [torch.from_numpy(output["weights"]).double().to(study.device) for output in outputs]
+    probs = [torch.from_numpy(output["probs"]).to(study.device) for output in outputs]
     k = ProbeConfig().k
     tops, size = [top_k(attention, mask, k) for attention in weights], mask.sum(-1).clamp(1, k)
     shift, shared, change = [], [], []
-    for i in range(len(read)):
+    for i in range(len(outputs)):
         for j in range(i):
             shift.append(float(jensen_shannon(weights[i], weights[j], mask).mean()))
             shared.append(float(((tops[i] & tops[j]).sum(-1) / size).mean()))
             change.append(float((probs[i] - probs[j]).abs().sum(-1).mean() / 2))
     return Output(
         {
-            "models": len(read),
+            "models": len(outputs),
             "jensen-shannon/seeds": float(np.mean(shift)),
             "top-k-overlap/seeds": float(np.mean(shared)),
             "prediction-change/seeds": float(np.mean(change)),
@@ -168,5 +176,5 @@ def between(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgre
 
 
 @cache
-def _table(file: Path) -> dict[str, list[str]]:
+def _read_table(file: Path) -> dict[str, list[str]]:
     return read_synonyms(file)

@@ -8,13 +8,13 @@ bench/stability_statistics.py defines ratios, differences and intervals.
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import geometric_mean, mean, stdev
+from statistics import geometric_mean, mean
 from typing import Any
 
 from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
 from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
-from tables import minus_signs
+from tables import mean_and_deviation, minus_signs
 
 PROBES = {
     "noise": "noise",
@@ -25,7 +25,7 @@ PROBES = {
     "3 held-out": "3-held-out",
     "1 WordNet": "1-wordnet",
 }
-"""As a table names a probe, and as the records do."""
+"""Name in the tables -> name in the records."""
 SHIFTS = {f"JSD {name}": f"jensen-shannon/{probe}" for name, probe in PROBES.items()}
 MODEL_RATIOS = {
     "Δp FGM": "prediction-change/fgm-label",
@@ -43,7 +43,7 @@ DIFFERENCES = {
 }
 OVERLAPS = {f"top-7 {name}": f"top-k-overlap/{probe}" for name, probe in PROBES.items()}
 ORDERS = {f"τ {name}": f"kendall/{probe}" for name, probe in PROBES.items()}
-ABSOLUTE = {
+MEASURES = {
     "F1": "macro-f1",
     "confidence": "confidence",
     "normalized entropy": "normalized-entropy",
@@ -79,8 +79,8 @@ the recommendation and the caveats. `bench/stability_table.py` makes this page.
 - The grid of `anchored` had a duplicate: `noise` = 2 is the default. Its 4 runs are in the selection.
 """
 
-FIRST = "vanilla, seeds 0–4"
-"""The vanilla models of the seeds that most techniques have, as a row of the tables."""
+FIRST_SEEDS = "vanilla, seeds 0–4"
+"""The row of the vanilla models with the seeds of most techniques."""
 
 Rows = dict[str, dict[str, dict[int, Record]]]
 """Row -> setting -> seed -> record."""
@@ -95,13 +95,13 @@ def rows_of(records: Iterable[Record]) -> Rows:
 
 
 def with_first_seeds(rows: Rows) -> Rows:
-    """The rows, after one with the vanilla models of seeds 0 to 4."""
+    """The row FIRST_SEEDS, and all other rows."""
     first = {s: {seed: runs[seed] for seed in range(SEEDS)} for s, runs in rows["vanilla"].items()}
-    return {FIRST: first, **rows}
+    return {FIRST_SEEDS: first, **rows}
 
 
 def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
-    """Setting -> the measure of every seed; None where a setting lacks it."""
+    """Setting -> the measure of every seed; None if a setting lacks it."""
     numbers = {s: [r[key] for _, r in sorted(runs[s].items()) if r.get(key) is not None] for s in settings if s in runs}
     return numbers if numbers and all(numbers.values()) else None
 
@@ -110,68 +110,79 @@ def table(header: list[str], lines: Iterable[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, ["---"] * len(header), *lines]) + "\n"
 
 
-def against_vanilla(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
+def vanilla_table(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
     lines = []
     for row, runs in rows.items():
-        here = [s for s in settings if s in runs]
-        if row == "vanilla" or not here:
+        present = [s for s in settings if s in runs]
+        if row == "vanilla" or not present:
             continue
-        cells = [_shown(_compared(difference, rows, row, key, here), "+.3f") for key in differences.values()]
-        cells += [_shown(_compared(ratio, rows, row, key, here), ".2f") for key in ratios.values()]
-        lines.append([row, str(len(here)), *cells])
+        cells = [difference_cell(rows, row, key, present) for key in differences.values()]
+        cells += [ratio_cell(rows, row, key, present) for key in ratios.values()]
+        lines.append([row, str(len(present)), *cells])
     header = ["technique", "settings", *(f"{name} (difference)" for name in differences), *ratios]
     return table(header, lines)
 
 
-def _compared(statistic: Any, rows: Rows, row: str, key: str, settings: list[str]) -> Estimate | None:
-    here = [s for s in settings if s in rows[row]]
-    ours, plain = values(rows[row], key, here), values(rows["vanilla"], key, here)
+def compare_with_vanilla(statistic: Any, rows: Rows, row: str, key: str, settings: list[str]) -> Estimate | None:
+    present = [s for s in settings if s in rows[row]]
+    ours, plain = values(rows[row], key, present), values(rows["vanilla"], key, present)
     return None if ours is None or plain is None or ours.keys() != plain.keys() else statistic(ours, plain)
 
 
-def _shown(estimate: Estimate | None, form: str) -> str:
+def format_estimate(estimate: Estimate | None, form: str) -> str:
     if estimate is None:
         return ""
     value, low, high = (f"{number:{form}}" for number in estimate)
     return f"{value} [{low}, {high}]"
 
 
-def own_start(statistic: Any, rows: Rows, row: str, key: str, settings: Iterable[str]) -> Estimate | None:
-    """The row's models against the vanilla models of the same seeds; None where no setting has the measure."""
+def compare_with_start(statistic: Any, rows: Rows, row: str, key: str, settings: Iterable[str]) -> Estimate | None:
+    """The row's models against the vanilla models of the same seeds; None if no setting has the measure."""
     runs = {s: rows[row][s] for s in settings if s in rows[row]}
     own = {s: {seed: rows["vanilla"][s][seed] for seed in runs[s]} for s in runs}
     ours, plain = values(runs, key, runs), values(own, key, runs)
     return statistic(ours, plain) if ours and plain else None
 
 
-def beside_start(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
+def ratio_cell(rows: Rows, row: str, key: str, settings: list[str]) -> str:
+    return format_estimate(compare_with_vanilla(ratio, rows, row, key, settings), ".2f")
+
+
+def difference_cell(rows: Rows, row: str, key: str, settings: list[str]) -> str:
+    return format_estimate(compare_with_vanilla(difference, rows, row, key, settings), "+.3f")
+
+
+def start_ratio_cell(rows: Rows, row: str, key: str, settings: list[str], form: str = ".2f") -> str:
+    return format_estimate(compare_with_start(paired, rows, row, key, settings), form)
+
+
+def start_difference_cell(rows: Rows, row: str, key: str, settings: list[str]) -> str:
+    return format_estimate(compare_with_start(paired_difference, rows, row, key, settings), "+.3f")
+
+
+def start_table(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
     """Each model against the vanilla model it starts from: effects of vanilla seeds cancel."""
     lines = []
     for row, runs in rows.items():
-        if row.startswith(STARTS_FROM_VANILLA) and (here := [s for s in settings if s in runs]):
-            cells = [_shown(own_start(paired_difference, rows, row, key, here), "+.3f") for key in differences.values()]
-            cells += [_shown(own_start(paired, rows, row, key, here), ".2f") for key in ratios.values()]
-            lines.append([row, str(len(here)), *cells])
+        if row.startswith(STARTS_FROM_VANILLA) and (present := [s for s in settings if s in runs]):
+            cells = [start_difference_cell(rows, row, key, present) for key in differences.values()]
+            cells += [start_ratio_cell(rows, row, key, present) for key in ratios.values()]
+            lines.append([row, str(len(present)), *cells])
     return table(["technique", "settings", *(f"{name} (difference)" for name in differences), *ratios], lines)
 
 
-def absolute(rows: Rows, setting: str) -> str:
+def setting_table(rows: Rows, setting: str) -> str:
     lines = []
     for row, runs in rows.items():
-        if here := list(runs.get(setting, {}).values()):
-            cells = [_spread([r[key] for r in here if r.get(key) is not None]) for key in ABSOLUTE.values()]
-            collapsed = sum(r["collapsed"] for r in here)
-            lines.append([f"{row} ({len(here)})", *cells, f"{collapsed}/{len(here)}"])
-    return table(["technique (models)", *ABSOLUTE, "collapsed"], lines)
+        if present := list(runs.get(setting, {}).values()):
+            numbers = [[r[key] for r in present if r.get(key) is not None] for key in MEASURES.values()]
+            cells = [mean_and_deviation(column, 4) for column in numbers]
+            collapsed = sum(r["collapsed"] for r in present)
+            lines.append([f"{row} ({len(present)})", *cells, f"{collapsed}/{len(present)}"])
+    return table(["technique (models)", *MEASURES, "collapsed"], lines)
 
 
-def _spread(numbers: list[float]) -> str:
-    if len(numbers) < 2:
-        return f"{numbers[0]:.4f}" if numbers else ""
-    return f"{mean(numbers):.4f} ± {stdev(numbers):.4f}"
-
-
-def seeds(records: list[Record]) -> str:
+def seed_table(records: list[Record]) -> str:
     runs = [r for r in records if r["phase"] == "seeds"]
     plain = {r["setting"]: r for r in runs if r["row"] == "vanilla"}
     keys = ("jensen-shannon/seeds", "top-k-overlap/seeds", "prediction-change/seeds")
@@ -184,7 +195,7 @@ def seeds(records: list[Record]) -> str:
     return table(header, sorted(lines))
 
 
-def selection(records: list[Record]) -> str:
+def selection_table(records: list[Record]) -> str:
     """Every configuration of the grids on the validation splits."""
     configurations: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for r in records:
@@ -199,7 +210,7 @@ def selection(records: list[Record]) -> str:
     return table(["technique", "configuration", "models", "macro-F1", "shift (JSD, geometric mean)"], lines)
 
 
-def chosen(rows: Rows) -> str:
+def configuration_table(rows: Rows) -> str:
     lines = []
     for row, runs in rows.items():
         used: dict[str, set[str]] = defaultdict(set)
@@ -210,8 +221,8 @@ def chosen(rows: Rows) -> str:
     return table(["technique", "configuration (others by default)", "settings"], lines)
 
 
-def substitutions(rows: Rows) -> str:
-    """How many words the word probes replace, and how many of the replacements involve function words."""
+def substitution_table(rows: Rows) -> str:
+    """Texts and substitutions of the word probes, and shares with function words and negations."""
     lines = []
     for setting, runs in rows["vanilla"].items():
         first = runs[min(runs)]
@@ -237,24 +248,24 @@ def page() -> str:
     settings = list(rows["vanilla"])
     shown = with_first_seeds(rows)
     files = {"file": STUDY.name, "selection_file": SELECTION.name}
-    parts = [NOTES.format(selection=earlier["commit"], first=FIRST, **files, **origin)]
+    parts = [NOTES.format(selection=earlier["commit"], first=FIRST_SEEDS, **files, **origin)]
 
     def compare(title: str, where: list[str]) -> None:
         ratios, orders = {**SHIFTS, **MODEL_RATIOS}, {**OVERLAPS, **ORDERS}
         own = "against the vanilla model it starts from"
-        parts.append(f"## {title}, against vanilla\n\n" + against_vanilla(shown, where, ratios, DIFFERENCES))
-        parts.append(f"### {title}: rank-based stability\n\n" + against_vanilla(shown, where, {}, orders))
-        parts.append(f"### {title}: each model {own}\n\n" + beside_start(rows, where, ratios, DIFFERENCES))
-        parts.append(f"### {title}: rank-based stability, {own}\n\n" + beside_start(rows, where, {}, orders))
+        parts.append(f"## {title}, against vanilla\n\n" + vanilla_table(shown, where, ratios, DIFFERENCES))
+        parts.append(f"### {title}: rank-based stability\n\n" + vanilla_table(shown, where, {}, orders))
+        parts.append(f"### {title}: each model {own}\n\n" + start_table(rows, where, ratios, DIFFERENCES))
+        parts.append(f"### {title}: rank-based stability, {own}\n\n" + start_table(rows, where, {}, orders))
 
     compare("All settings", settings)
     for setting in settings:
         compare(setting, [setting])
-        parts.append(f"### {setting}: means ± standard deviation over models\n\n" + absolute(shown, setting))
-    parts.append("## Between seeds\n\n" + seeds(records))
-    parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitutions(rows))
-    parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection(tried))
-    parts.append("## Selected configurations\n\n" + chosen(rows))
+        parts.append(f"### {setting}: means ± standard deviation over models\n\n" + setting_table(shown, setting))
+    parts.append("## Between seeds\n\n" + seed_table(records))
+    parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitution_table(rows))
+    parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection_table(tried))
+    parts.append("## Selected configurations\n\n" + configuration_table(rows))
     return minus_signs("\n".join(parts))
 
 

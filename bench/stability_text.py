@@ -23,14 +23,22 @@ from statistics import mean
 
 import numpy as np
 
-from stability_page import _tempered, between_seeds, tables
+from stability_page import between_seeds, tables, tempered_log_ratio
 from stability_plan import SEEDS, SETTINGS
 from stability_records import STUDY, Record, read, study_records
 from stability_statistics import Estimate, difference, paired, paired_difference, ratio
-from stability_table import FIRST, PROBES, Rows, _compared, own_start, rows_of, with_first_seeds
+from stability_table import (
+    FIRST_SEEDS,
+    PROBES,
+    Rows,
+    compare_with_start,
+    compare_with_vanilla,
+    rows_of,
+    with_first_seeds,
+)
 from tables import minus_signs
 
-WHERE = {
+SETTING_GROUPS = {
     **{name.removesuffix("-bilstm"): [name] for name in SETTINGS},
     "all": list(SETTINGS),
     "without-hate": [name for name in SETTINGS if name != "hate-bilstm"],
@@ -61,7 +69,7 @@ def fill(text: str) -> str:
 @cache
 def _rows() -> Rows:
     rows = with_first_seeds(rows_of(study_records()))
-    return {**rows, "first": rows[FIRST]}
+    return {**rows, "first": rows[FIRST_SEEDS]}
 
 
 @cache
@@ -69,9 +77,11 @@ def _estimate(kind: str, row: str, measure: str, where: str, own: bool) -> Estim
     key = f"jensen-shannon/{measure}" if measure in PROBES.values() else measure
     if own:
         statistic = {"ratio": paired, "difference": paired_difference}[kind]
-        estimate = own_start(statistic, _rows(), row, key, WHERE[where])
+        estimate = compare_with_start(statistic, _rows(), row, key, SETTING_GROUPS[where])
     else:
-        estimate = _compared({"ratio": ratio, "difference": difference}[kind], _rows(), row, key, WHERE[where])
+        estimate = compare_with_vanilla(
+            {"ratio": ratio, "difference": difference}[kind], _rows(), row, key, SETTING_GROUPS[where]
+        )
     if estimate is None:
         raise SystemExit(f"the records have no {measure} of {row} in {where}")
     return estimate
@@ -116,12 +126,14 @@ def _gain(row: str, measure: str, where: str = "all", own: bool = False) -> str:
 
 def _gain_range(row: str, measure: str, where: str) -> str:
     """The lowest and the highest difference in one setting."""
-    found = [_estimate("difference", row, measure, s.removesuffix("-bilstm"), False).value for s in WHERE[where]]
-    return f"{_signed(min(found), '.3f')} to {_signed(max(found), '.3f')}"
+    differences = [
+        _estimate("difference", row, measure, s.removesuffix("-bilstm"), False).value for s in SETTING_GROUPS[where]
+    ]
+    return f"{_signed(min(differences), '.3f')} to {_signed(max(differences), '.3f')}"
 
 
 def _flat(row: str, measure: str) -> str:
-    """The ratio that flatness alone would give."""
+    """The ratio of tempered vanilla models with the same normalized entropy."""
     return f"{np.exp(_flatness(row, measure)):.2f}"
 
 
@@ -130,13 +142,13 @@ def _flat_less(row: str, measure: str) -> str:
 
 
 def _explained(row: str, measure: str) -> str:
-    """The share of the logarithm of the ratio that flatness could explain."""
+    """The share of the logarithm of the ratio that flatness explains."""
     return f"{_percent(_flatness(row, measure) / np.log(_estimate('ratio', row, measure, 'all', False).value))} %"
 
 
 @cache
 def _flatness(row: str, measure: str) -> float:
-    return float(np.mean([_tempered(_rows(), row, s, f"jensen-shannon/{measure}") for s in SETTINGS]))
+    return float(np.mean([tempered_log_ratio(_rows(), row, s, f"jensen-shannon/{measure}") for s in SETTINGS]))
 
 
 def _flips(row: str, probe: str) -> str:
@@ -146,7 +158,7 @@ def _flips(row: str, probe: str) -> str:
 
 
 def _seeds(row: str) -> str:
-    """How much less models of different seeds differ than vanilla's, lowest to highest setting."""
+    """Reduction of the difference between seeds, relative to vanilla: lowest to highest setting."""
     ratios = between_seeds(row, _seed_records(), list(SETTINGS))
     return f"{_percent(1 - max(ratios))} to {_percent(1 - min(ratios))} %"
 
@@ -157,7 +169,7 @@ def _seed_records() -> dict[tuple[str, str], Record]:
 
 
 def _correlation(row: str, measure: str) -> str:
-    """Between the logarithms of a row and of vanilla with the same seeds, within settings."""
+    """Correlation of the logarithms of a row and of vanilla with the same seeds, within settings."""
     pairs = []
     for s in SETTINGS:
         logs = np.log(
@@ -168,7 +180,7 @@ def _correlation(row: str, measure: str) -> str:
     return f"{np.corrcoef(both)[0, 1]:.2f}"
 
 
-def _left_out(setting: str, probe: str) -> str:
+def _excluded_texts(setting: str, probe: str) -> str:
     """Texts with too few words to substitute, of the first vanilla model."""
     record = _rows()["vanilla"][f"{setting}-bilstm"][0]
     return f"{record['skipped'][f'jensen-shannon/{probe}']:,}"
@@ -190,13 +202,13 @@ def _percent(share: float) -> str:
 
 
 def _signed(number: float, form: str) -> str:
-    """With a sign, unless it is zero as shown.
+    """The number with its sign; zero has none.
 
     >>> _signed(-0.0231, ".3f"), _signed(0.0001, ".3f")
     ('−0.023', '0.000')
     """
-    shown = f"{number:+{form}}"
-    return shown.replace("-", "−") if float(shown) else f"{0:{form}}"
+    text = f"{number:+{form}}"
+    return text.replace("-", "−") if float(text) else f"{0:{form}}"
 
 
 FORMS: dict[str, Callable[..., str]] = {
@@ -216,7 +228,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "flips": _flips,
     "seeds": _seeds,
     "correlation": _correlation,
-    "left_out": _left_out,
+    "left_out": _excluded_texts,
     "models": _models,
     "commit": _commit,
 }

@@ -169,7 +169,9 @@ def test_cells_need_the_models_that_they_read(bench: Any, monkeypatch: pytest.Mo
 
 def test_only_matching_rows_run_with_what_they_depend_on(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = cells_of(bench, monkeypatch, groups_of(bench))
-    names = {cell.name.removeprefix("test.rt-bilstm.") for cell in bench.study.matching(cells, r"rt-.*\.anchored$")}
+    names = {
+        cell.name.removeprefix("test.rt-bilstm.") for cell in bench.study.matching_cells(cells, r"rt-.*\.anchored$")
+    }
     fives = {f"{row}.s{seed}" for row in ("vanilla", "anchored") for seed in range(5)}
     assert names == {"vanilla", "anchored", "seeds.rt-bilstm.anchored", *fives}
 
@@ -187,7 +189,7 @@ def test_selection_takes_the_smallest_shift_within_the_margin_or_the_best_f1(
             named = {"row": "vanilla"} if config is None else {"row": row, "config": grid[config]}
             shifts = {f"jensen-shannon/{probe}": shift for probe in bench.plan.SELECTION_PROBES}
             records += [{"phase": "select", "macro-f1": f1 + spread, **named, **shifts} for spread in (-0.02, 0.02)]
-    assert bench.study.selected(records) == {
+    assert bench.study.select_configurations(records) == {
         "word-at-by-f1": {"epsilon": 1},
         "word-at-by-rule": {"epsilon": 2},
         "anchored": {"epsilon": 2},
@@ -331,16 +333,16 @@ def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) ->
     table, key = bench.table, "jensen-shannon/3-synonyms"
     rows = table.with_first_seeds(table.rows_of(bench.records.study_records()))
     first, seat = (
-        table._compared(bench.statistics.ratio, rows, row, key, ["sst2-bilstm"]).value
-        for row in (table.FIRST, "seat-paper-kl")
+        table.compare_with_vanilla(bench.statistics.ratio, rows, row, key, ["sst2-bilstm"]).value
+        for row in (table.FIRST_SEEDS, "seat-paper-kl")
     )
     assert seat == pytest.approx(first, rel=1e-3) != pytest.approx(1, rel=0.05)
-    own = table.own_start(bench.statistics.paired, rows, "seat-paper-kl", key, ["sst2-bilstm"])
+    own = table.compare_with_start(bench.statistics.paired, rows, "seat-paper-kl", key, ["sst2-bilstm"])
     assert own == pytest.approx((1, 1, 1), abs=1e-3)
 
 
 def test_the_records_have_every_planned_model_once(bench: Any) -> None:
-    groups = bench.plan.row_groups(bench.study.selected(bench.records.read(bench.records.SELECTION)[1]))
+    groups = bench.plan.row_groups(bench.study.select_configurations(bench.records.read(bench.records.SELECTION)[1]))
     planned = {group.model_id(seed) for group in groups for seed in range(group.seeds)}
     ids = [record["id"] for record in bench.records.study_records() if record["phase"] == "test"]
     assert len(ids) == len(set(ids)) == 825
@@ -352,8 +354,8 @@ def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start
     page = bench.page
     rows = bench.table.rows_of(bench.records.study_records())
     key, row, setting = "jensen-shannon/noise", "tempered-2.0", "rt-bilstm"
-    own = bench.table.own_start(bench.statistics.paired, rows, row, key, [setting])
-    assert np.exp(page._tempered(rows, row, setting, key)) == pytest.approx(own.value)
+    own = bench.table.compare_with_start(bench.statistics.paired, rows, row, key, [setting])
+    assert np.exp(page.tempered_log_ratio(rows, row, setting, key)) == pytest.approx(own.value)
 
 
 @pytest.mark.slow
@@ -450,7 +452,7 @@ def test_a_number_of_the_text_follows_the_records(bench: Any, monkeypatch: pytes
         "consensus": {"a": seeds(0.1, 0.53, 0.05), "b": seeds(0.05, 0.52, 0.04)},
     }
     monkeypatch.setattr(bench.text, "_rows", lambda: rows)
-    monkeypatch.setattr(bench.text, "WHERE", {"all": ["a", "b"], "a": ["a"], "b": ["b"]})
+    monkeypatch.setattr(bench.text, "SETTING_GROUPS", {"all": ["a", "b"], "a": ["a"], "b": ["b"]})
     monkeypatch.setattr(bench.text, "SETTINGS", ["a", "b"])
     filled = {
         "{less consensus 3-synonyms}": "75 %",

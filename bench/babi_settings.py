@@ -53,7 +53,7 @@ class Study:
         self.options = options
         self.corpora: dict[str, Any] = {}
 
-    def do(self, job: Job) -> dict[str, Any]:
+    def run_job(self, job: Job) -> dict[str, Any]:
         from steadygaze.data.corpora import load_corpus
         from steadygaze.estimator.text_classifier import TextClassifier
 
@@ -66,7 +66,7 @@ class Study:
             seed=job.seed,
             epochs=self.options.epochs,
             batch_size=batch_size,
-            vectors={None: None, "glove": self.options.glove, "unit": self._unit(job)}[vectors],
+            vectors={None: None, "glove": self.options.glove, "unit": self._unit_vector_file(job)}[vectors],
             settings=settings,
             device=self.options.device,
             verbose=False,
@@ -75,7 +75,7 @@ class Study:
         clf.fit(*pairs["train"], validation=pairs["validation"])
         return {"validation": [round(epoch["macro-f1"], 4) for epoch in clf.history_]}
 
-    def _unit(self, job: Job) -> Path:
+    def _unit_vector_file(self, job: Job) -> Path:
         file: Path = self.options.out / f"{job.id}.txt"
         file.write_text(unit_vectors(self.options.data_dir, job.seed))
         return file
@@ -105,7 +105,7 @@ def main() -> None:
     job_cells.add_options(parser)
     options = parser.parse_args()
     study = Study(options)
-    job_cells.run(options, plan, study.do)
+    job_cells.run(options, plan, study.run_job)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class BlockTimer(SilentWatcher):
         self.seconds = {"bucketed": 0.0, "random": 0.0}
         self.epochs: list[dict[str, float]] = []
 
-    def batches(self, data: Data, batch_size: int, seed: tuple[int, ...]) -> list[Rows]:
+    def batches(self, data: Data, batch_size: int, seed: tuple[int, ...], _: object = None) -> list[Rows]:
         by_kind = {"bucketed": shuffled(data, batch_size, seed), "random": random_batches(data, batch_size, seed)}
         mixed = [
             (kind, rows)

@@ -33,7 +33,7 @@ class Study:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
 
-    def do(self, job: Job) -> dict[str, Any]:
+    def run_job(self, job: Job) -> dict[str, Any]:
         from steadygaze.data.corpora import load_corpus
         from steadygaze.estimator.text_classifier import TextClassifier
 
@@ -61,7 +61,7 @@ def main() -> None:
     job_cells.add_options(parser)
     options = parser.parse_args()
     study = Study(options)
-    job_cells.run(options, plan, study.do)
+    job_cells.run(options, plan, study.run_job)
 
 
 if __name__ == "__main__":

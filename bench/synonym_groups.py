@@ -25,20 +25,20 @@ from pathlib import Path
 import job_cells
 from cheaper_consensus import CHEAPER, STUDY, Job, seeds_of
 from synonym_jobs import CORPORA, Study
-from synonym_table import JOB
+from synonym_table import JOB_FIELDS
 from word_rewrites import WORD
 
 GROUPS = ("both", "none", "linked", "cf", "wn")
 
 
-def all_jobs(cheaper: bool, corpora: list[str], most: int, in_order: bool = False) -> list[Job]:
+def all_jobs(cheaper: bool, corpora: list[str], max_seeds: int, in_order: bool = False) -> list[Job]:
     """Every row and the teachers it needs; rows that come first are trained first, and long texts if not `in_order`."""
     rows = [
         Job(corpus, name, groups, seed)
         for name, groups_of_row in (CHEAPER if cheaper else STUDY).items()
         for groups in groups_of_row
         for corpus in corpora
-        for seed in range(min(most, seeds_of(name, groups, corpus, cheaper)))
+        for seed in range(min(max_seeds, seeds_of(name, groups, corpus, cheaper)))
     ]
     jobs = dict.fromkeys(job for row in rows for job in (*row.teachers, row))
     return list(jobs) if in_order else sorted(jobs, key=lambda job: (job.seed >= 3, -CORPORA[job.corpus].long))
@@ -57,14 +57,14 @@ def complete_seeds(out: Path) -> None:
         record = json.loads(file.read_text())
         for part in [name for name in record if name in ("validation", "test") or name.startswith("temperature ")]:
             split, suffix = ("test", f".{part.split()[1]}.npz") if " " in part else (part, ".npz")
-            ids = [Job(*(record[name] for name in JOB[:-1]), seed).id for seed in range(record["seed"] + 1)]
+            ids = [Job(*(record[name] for name in JOB_FIELDS[:-1]), seed).id for seed in range(record["seed"] + 1)]
             *others, own = [out / "seen" / split / f"{name}{suffix}" for name in ids]
             if own.exists():
                 record[part]["seeds"] = distance_to_seeds(own, others)
         file.write_text(json.dumps(record) + "\n")
 
 
-def cut(options: argparse.Namespace) -> None:
+def prepare_tables(options: argparse.Namespace) -> None:
     """Write both tables with the pairs of words that occur in the training texts."""
     from steadygaze.data.corpora import load_corpus
     from steadygaze.data.substitutable_pairs import substitutable_pairs
@@ -83,7 +83,7 @@ def cut(options: argparse.Namespace) -> None:
         print(name, len(lines), "words")
 
 
-def selected(jobs: list[Job], only: str) -> Iterator[Job]:
+def matching_jobs(jobs: list[Job], only: str) -> Iterator[Job]:
     """The jobs that `only` matches, and their teachers."""
     import re
 
@@ -98,7 +98,7 @@ def main() -> None:
     for name in ("data-dir", "counter-fitted", "wordnet", "tables", "glove", "minilm"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--corpora", default=",".join(CORPORA))
-    parser.add_argument("--seeds", type=int, default=5, help="most seeds of a row")
+    parser.add_argument("--seeds", type=int, default=5, help="largest number of seeds of a row")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
     parser.add_argument("--student", default="snapshots-5-3-e2", help="the student of the study")
@@ -109,7 +109,7 @@ def main() -> None:
     job_cells.add_options(parser)
     options = parser.parse_args()
     if options.cut:
-        cut(options)
+        prepare_tables(options)
         return
     if options.coverage:
         for corpus in options.corpora.split(","):
@@ -122,10 +122,10 @@ def main() -> None:
         for name, groups in (row.split(":") for row in options.rows.split(",")):
             STUDY[name] = (*STUDY.get(name, ()), groups)
     jobs = all_jobs(options.cheaper, options.corpora.split(","), options.seeds, in_order=bool(options.rows))
-    jobs = list(selected(jobs, options.only))
+    jobs = list(matching_jobs(jobs, options.only))
     options.only = ""  # teachers need not match
     try:
-        job_cells.run(options, lambda: jobs, Study(options).do, needs=teachers_of)
+        job_cells.run(options, lambda: jobs, Study(options).run_job, needs=teachers_of)
     finally:  # also if some jobs failed
         complete_seeds(options.out)
 

@@ -49,8 +49,8 @@ class Study:
         self.options = options
         self.tables = {name: _read_table(options.tables / f"{name}.jsonl") for name in ("cf", "wn")}
         self.splits: dict[str, dict[str, list[Any]]] = {}
-        self.rewritten: dict[tuple[str, str], dict[str, list[str]]] = {}
-        self.grouped: dict[tuple[str, str], Any] = {}
+        self._rewrites: dict[tuple[str, str], dict[str, list[str]]] = {}
+        self._groups: dict[tuple[str, str], Any] = {}
 
     def split(self, corpus: str, name: str) -> list[Any]:
         from steadygaze.data.corpora import load_corpus
@@ -59,7 +59,7 @@ class Study:
             setting, limit = CORPORA[corpus], self.options.limit
             splits = dict(load_corpus(setting.corpus, data_dir=self.options.data_dir).splits)
             splits = {
-                key: [_cut(e, setting.characters) for e in rows[:: setting.every]] for key, rows in splits.items()
+                key: [_truncate(e, setting.characters) for e in rows[:: setting.every]] for key, rows in splits.items()
             }
             splits["test"] = splits["test"][:: 2 if setting.every > 1 else 1]
             if "validation" not in splits:
@@ -73,7 +73,7 @@ class Study:
 
     def rewrites(self, corpus: str, split: str) -> dict[str, list[str]]:
         """Probe -> the texts after it, the same for every model."""
-        if (corpus, split) not in self.rewritten:
+        if (corpus, split) not in self._rewrites:
             words = Counter(w.lower() for e in self.split(corpus, "train") for w in WORD.findall(e.text))
             known = {word for word, count in words.items() if count >= 2}
             cf, wn = (
@@ -81,16 +81,16 @@ class Study:
             )
             tables = {"cf3": cf, "wn3": wn, "cf-only3": without(cf, wn), "wn-only3": without(wn, cf)}
             texts = [example.text for example in self.split(corpus, split)]
-            rewritten = {
+            rewrites = {
                 **{
                     name: [substitute(text, table, i) for i, text in enumerate(texts)] for name, table in tables.items()
                 },
                 "typo3": [misspell(text, i) for i, text in enumerate(texts)],
                 "deletion3": [delete(text, i) for i, text in enumerate(texts)],
             }
-            names = VALIDATION_PROBES if split == "validation" else tuple(rewritten)
-            self.rewritten[corpus, split] = {name: rewritten[name] for name in names}
-        return self.rewritten[corpus, split]
+            names = VALIDATION_PROBES if split == "validation" else tuple(rewrites)
+            self._rewrites[corpus, split] = {name: rewrites[name] for name in names}
+        return self._rewrites[corpus, split]
 
     def groups(self, corpus: str, name: str) -> Any:
         """The groups of the default rule, built once per corpus; training would build the same."""
@@ -100,7 +100,7 @@ class Study:
 
         if name == "none":
             return None
-        if (corpus, name) not in self.grouped:
+        if (corpus, name) not in self._groups:
             file = self.options.out / "groups" / f"{corpus}.{name}.json"
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -108,11 +108,11 @@ class Study:
                 frequencies = class_frequencies([e.text for e in train], [e.label for e in train])
                 table = self._table(name)
                 rule: Any = "linked" if name == "linked" else "star"
-                new = file.with_suffix(f".{time.time_ns()}")
-                new.write_text(read_groups(table, rule, frequencies).groups.to_json())
-                new.replace(file)
-            self.grouped[corpus, name] = SynonymGroups.from_json(file.read_text())
-        return self.grouped[corpus, name]
+                temporary = file.with_suffix(f".{time.time_ns()}")
+                temporary.write_text(read_groups(table, rule, frequencies).groups.to_json())
+                temporary.replace(file)
+            self._groups[corpus, name] = SynonymGroups.from_json(file.read_text())
+        return self._groups[corpus, name]
 
     def _table(self, groups: str) -> Table:
         """The table of the groups; the merged tables for groups of both."""
@@ -131,7 +131,7 @@ class Study:
         words = Counter(w.lower() for e in self.split(corpus, "train") for w in WORD.findall(e.text))
         groups = self.groups(corpus, "both")
         vocabulary = {groups.representative(word) for word in words}
-        seen = {
+        student_table = {
             word: [synonym for synonym in row if synonym in vocabulary][:MAX_SYNONYMS]
             for word, row in representative_table(self._table(substitutes), groups).items()
         }
@@ -144,7 +144,7 @@ class Study:
                 if row:
                     total += count
                     inside += count * names.count(own) / len(row)
-                    others += count * sum(s != own and s in seen.get(own, []) for s in names) / len(row)
+                    others += count * sum(s != own and s in student_table.get(own, []) for s in names) / len(row)
             shares[name] = inside / total, others / total
         return shares
 
@@ -153,18 +153,18 @@ class Study:
         file: Path = self.options.out / "groups" / f"substitutes.{groups}.jsonl"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            new = file.with_suffix(f".{time.time_ns()}")
+            temporary = file.with_suffix(f".{time.time_ns()}")
             rows = ({"word": word, "synonyms": row} for word, row in self._table(groups).items())
-            new.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            new.replace(file)
+            temporary.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            temporary.replace(file)
         return file
 
-    def do(self, job: Job) -> dict[str, Any]:
-        from synonym_measures import distance_to_seeds, measures, tempered
+    def run_job(self, job: Job) -> dict[str, Any]:
+        from synonym_measures import distance_to_seeds, divide_scores, measures
 
-        started = time.perf_counter()
-        clf = self._trained(job)
-        record: dict[str, Any] = {"training seconds": round(time.perf_counter() - started, 2)}
+        start = time.perf_counter()
+        clf = self._train(job)
+        record: dict[str, Any] = {"training seconds": round(time.perf_counter() - start, 2)}
         record["epochs"] = Counter(epoch["stage"] for epoch in clf.stored_.description.history)
         if not ROWS[job.technique].teachers:
             clf.save(self.options.out / "models" / job.id)
@@ -172,19 +172,22 @@ class Study:
             return record
         for split in ("validation", "test"):
             examples, rewrites = self.split(job.corpus, split), self.rewrites(job.corpus, split)
-            seen = self._seen(job, split)
-            record[split] = measures(clf, examples, rewrites, seen)
-            others = [self._seen(Job(job.corpus, job.technique, job.groups, s), split) for s in range(job.seed)]
-            record[split]["seeds"] = distance_to_seeds(seen, others)
+            attention_file = self._attention_file(job, split)
+            record[split] = measures(clf, examples, rewrites, attention_file)
+            others = [
+                self._attention_file(Job(job.corpus, job.technique, job.groups, s), split) for s in range(job.seed)
+            ]
+            record[split]["seeds"] = distance_to_seeds(attention_file, others)
             if (job.technique, job.groups, split) == ("vanilla", "none", "test") and not CORPORA[job.corpus].long:
                 for temperature in TEMPERATURES:
-                    warm = [file.with_suffix(f".{temperature}.npz") for file in (seen, *others)]
-                    with tempered(clf, temperature):
-                        result = measures(clf, examples, rewrites, warm[0])
-                    record[f"temperature {temperature}"] = result | {"seeds": distance_to_seeds(warm[0], warm[1:])}
+                    tempered_files = [file.with_suffix(f".{temperature}.npz") for file in (attention_file, *others)]
+                    with divide_scores(clf, temperature):
+                        result = measures(clf, examples, rewrites, tempered_files[0])
+                    result["seeds"] = distance_to_seeds(tempered_files[0], tempered_files[1:])
+                    record[f"temperature {temperature}"] = result
         return record
 
-    def _trained(self, job: Job) -> Any:
+    def _train(self, job: Job) -> Any:
         import torch
 
         import steadygaze as sg
@@ -194,21 +197,21 @@ class Study:
         encoder = setting.encoder
         if encoder == "transformer:minilm" and self.options.minilm:
             encoder = f"transformer:{self.options.minilm}"
-        named = isinstance(row.technique, str)
+        is_name = isinstance(row.technique, str)
         settings = dict(row.settings)
         if encoder.startswith("transformer:"):
             settings.pop("learning_rate", None)
             torch.set_float32_matmul_precision("high")
-        if row.teachers or not named:
+        if row.teachers or not is_name:
             settings["synonyms"] = str(self.substitutes(job.groups if row.own_tables else "cf"))
-        own = {"teachers": row.teachers, **row.options} if row.teachers else _scaled(row.options, setting)
-        if named:
+        own = {"teachers": row.teachers, **row.options} if row.teachers else _scale_epochs(row.options, setting)
+        if is_name:
             settings |= own
         clf = sg.TextClassifier(
             encoder,
-            row.technique if named else row.technique(**own),
+            row.technique if is_name else row.technique(**own),
             seed=job.seed,
-            epochs=self.options.epochs or _scaled({"epochs": row.epochs or EPOCHS}, setting)["epochs"],
+            epochs=self.options.epochs or _scale_epochs({"epochs": row.epochs or EPOCHS}, setting)["epochs"],
             vectors=None if encoder.startswith("transformer:") else self.options.glove,
             settings=settings,
             synonym_groups=self.groups(job.corpus, job.groups),
@@ -224,12 +227,12 @@ class Study:
             reference=[sg.load(folder, device=self.options.device) for folder in folders] or None,
         )
 
-    def _seen(self, job: Job, split: str) -> Path:
+    def _attention_file(self, job: Job, split: str) -> Path:
         folder: Path = self.options.out / "seen" / split
         return folder / f"{job.id}.npz"
 
 
-def _scaled(epochs: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+def _scale_epochs(epochs: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
     """Numbers of epochs, or tuples of them, in proportion to the epochs of a setting."""
     share = (setting.epochs or EPOCHS) / EPOCHS
 
@@ -239,7 +242,7 @@ def _scaled(epochs: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
     return {name: scaled(value) for name, value in epochs.items()}
 
 
-def _cut(example: Any, characters: int | None) -> Any:
+def _truncate(example: Any, characters: int | None) -> Any:
     """The example with the first words of its text, of at most so many characters."""
     if characters is None or len(example.text) <= characters:
         return example

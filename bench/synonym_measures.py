@@ -32,8 +32,8 @@ from steadygaze.models import inference
 from synonym_table import FACTORS
 
 K = 7
-ERASED = 500
-"""Texts of comprehensiveness."""
+COMPREHENSIVENESS_TEXTS = 500
+"""Number of texts that comprehensiveness is computed for."""
 
 
 @dataclass
@@ -43,17 +43,17 @@ class Outputs:
     probs: Any
 
 
-def outputs(clf: Any, texts: list[str]) -> Outputs:
+def compute_outputs(clf: Any, texts: list[str]) -> Outputs:
     model = clf.stored_.model
-    read = inference.split_outputs(model, clf.stored_.data(texts, None))
-    weights, mask, logits = (value.to(model.device) for value in (read.weights, read.mask, read.logits))
+    outputs = inference.split_outputs(model, clf.stored_.data(texts, None))
+    weights, mask, logits = (value.to(model.device) for value in (outputs.weights, outputs.mask, outputs.logits))
     return Outputs(weights.double(), mask, logits.double().softmax(-1))
 
 
-def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], seen: Path) -> dict[str, Any]:
-    """Scores on the texts, and shifts under every rewrite; the attention is written to `seen`."""
+def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], attention_file: Path) -> dict[str, Any]:
+    """Scores on the texts, and shifts under every rewrite; the attention is written to `attention_file`."""
     texts = [example.text for example in examples]
-    before = outputs(clf, texts)
+    before = compute_outputs(clf, texts)
     label = [clf.stored_.description.classes.index(example.label) for example in examples]
     length = before.mask.sum(-1).double()
     result: dict[str, Any] = {
@@ -63,13 +63,15 @@ def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], s
         "normalized-entropy": float((entropy(before.weights, before.mask) / length.clamp_min(2).log()).mean()),
         **comprehensiveness(clf, texts),
     }
-    seen.parent.mkdir(parents=True, exist_ok=True)
-    new = seen.with_suffix(f".{os.getpid()}.npz")  # other jobs read complete files only
-    np.savez_compressed(new, weights=before.weights.float().cpu().numpy(), mask=before.mask.cpu().numpy())
-    os.replace(new, seen)
+    attention_file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = attention_file.with_suffix(f".{os.getpid()}.npz")  # other jobs read complete files only
+    np.savez_compressed(temporary, weights=before.weights.float().cpu().numpy(), mask=before.mask.cpu().numpy())
+    os.replace(temporary, attention_file)
     for probe, rewritten in rewrites.items():
         changed = torch.tensor([a != b for a, b in zip(rewritten, texts, strict=True)], device=before.mask.device)
-        result |= {f"{name}/{probe}": value for name, value in shifts(before, outputs(clf, rewritten), changed).items()}
+        result |= {
+            f"{name}/{probe}": value for name, value in shifts(before, compute_outputs(clf, rewritten), changed).items()
+        }
     return result
 
 
@@ -96,8 +98,8 @@ def shifts(before: Outputs, after: Outputs, changed: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def tempered(clf: Any, temperature: float) -> Any:
-    """The model with its attention scores divided by a temperature."""
+def divide_scores(clf: Any, temperature: float) -> Any:
+    """Divide the attention scores of a model by a temperature inside the context."""
     model = clf.stored_.model
     attend = model.attend
     model.attend = lambda scores, mask: attend(scores / temperature, mask)
@@ -110,7 +112,7 @@ def tempered(clf: Any, temperature: float) -> Any:
 def comprehensiveness(clf: Any, texts: list[str]) -> dict[str, Any]:
     """Mean comprehensiveness of attention, and the same with confidence at every factor of the logits."""
     model, parts = clf.stored_.model, []
-    for _, batch, forward in inference.forwards(model, clf.stored_.data(texts[:ERASED], None)):
+    for _, batch, forward in inference.forwards(model, clf.stored_.data(texts[:COMPREHENSIVENESS_TEXTS], None)):
         full = forward.logits.double().softmax(-1)
         parts.append((full.cpu(), erase_words(model, batch, full, forward.weights)[0].cpu()))
     full, erased = (torch.cat(values) for values in zip(*parts, strict=True))
@@ -120,19 +122,19 @@ def comprehensiveness(clf: Any, texts: list[str]) -> dict[str, Any]:
 
 def scaled_comprehensiveness(full: Any, erased: Any, factor: float) -> tuple[float, float]:
     """Mean confidence and comprehensiveness if a factor multiplies the logits.  (N,C), (N,K,C) -> two numbers"""
-    full, erased = (_scaled(probs, factor) for probs in (full, erased))
+    full, erased = (_scale_logits(probs, factor) for probs in (full, erased))
     drop = faithfulness_measures.comprehensiveness(full, erased)
     return float(full.amax(-1).mean()), float(drop.mean())
 
 
-def _scaled(probs: Any, factor: float) -> Any:
-    """Logarithms of probabilities are logits, up to a constant."""
+def _scale_logits(probs: Any, factor: float) -> Any:
+    """Probabilities after multiplication of the logits; log-probabilities are logits up to a constant."""
     return (factor * probs.clamp_min(torch.finfo(probs.dtype).tiny).log()).softmax(-1)
 
 
-def distance_to_seeds(seen: Path, others: list[Path]) -> float | None:
+def distance_to_seeds(attention_file: Path, others: list[Path]) -> float | None:
     """Mean JSD to the attention of other seeds."""
-    own = np.load(seen)
+    own = np.load(attention_file)
     mask = torch.from_numpy(own["mask"])
     weights = [torch.from_numpy(np.load(file)["weights"]).double() for file in others if file.exists()]
     p = torch.from_numpy(own["weights"]).double()

@@ -29,20 +29,20 @@ PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")
 BASE = ("vanilla", "none")
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-"""Of the logits, in a record's `scaled`: (confidence, comprehensiveness) for each."""
-STEP = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
+"""Factors of the logits; `scaled` of a record has (confidence, comprehensiveness) for each."""
+STEP_COSTS = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
 """Cost of a step on a GPU, over that of vanilla: docs/methods/details.md."""
-JOB = ("corpus", "technique", "groups", "seed")
+JOB_FIELDS = ("corpus", "technique", "groups", "seed")
 Row = tuple[str, str]
 
 
 class Records:
     """The measures of all models, by corpus and row."""
 
-    def __init__(self, places: Sequence[str], split: str, corpora: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], split: str, corpora: Sequence[str]) -> None:
         self.cells: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
         self.full: dict[tuple[str, Row], list[dict[str, Any]]] = defaultdict(list)
-        jobs = {tuple(r.get(name) for name in JOB): r for r in read_records(places)}
+        jobs = {tuple(r.get(name) for name in JOB_FIELDS): r for r in read_records(paths)}
         for record in jobs.values():
             key = record["corpus"], (record["technique"], record["groups"])
             if not corpora or record["corpus"] in corpora:
@@ -107,9 +107,9 @@ class Records:
         """Mean cost of one run in epochs of vanilla."""
         from cheaper_consensus import ROWS
 
-        own = STEP.get(str(ROWS[row[0]].technique), STEP["word-at"])
+        own = STEP_COSTS.get(str(ROWS[row[0]].technique), STEP_COSTS["word-at"])
         runs = [record["epochs"] for record in self.full[corpus, row] if "epochs" in record]
-        costs = [sum(n * (STEP["consensus"] if s == "student" else own) for s, n in run.items()) for run in runs]
+        costs = [sum(n * (STEP_COSTS["consensus"] if s == "student" else own) for s, n in run.items()) for run in runs]
         return mean(costs) if costs else float("nan")
 
 
@@ -136,8 +136,8 @@ def corpus_table(records: Records) -> list[list[str]]:
         for row in records.rows:
             if cells := records.cells.get((corpus, row)):
                 values = [[100 * cell[measure] for cell in cells] for measure in measures]
-                shown = [f"{mean(v):.1f} ± {stdev(v) if len(v) > 1 else 0:.1f}" for v in values]
-                table.append([corpus, *row, str(len(cells)), *shown])
+                cells_of_row = [f"{mean(v):.1f} ± {stdev(v) if len(v) > 1 else 0:.1f}" for v in values]
+                table.append([corpus, *row, str(len(cells)), *cells_of_row])
     return table
 
 
@@ -176,16 +176,16 @@ TARGETS = (
     ("top-7 overlap under cf", "both", "top-7-overlap/cf3", "> +0"),
     ("τ under cf", "both", "kendall/cf3", "> +0"),
 )
-"""Name, groups, measure, target; a target with a sign is of the difference from vanilla, others of the ratio."""
-BARS = {
+"""Name, groups, measure, target; a target with a sign is a difference from vanilla, others are ratios."""
+MAX_RATIOS = {
     measure: float(target.split()[1]) for _, groups, measure, target in TARGETS if (groups, target[0]) == ("both", "≤")
 }
 """Largest ratios to vanilla of groups from both tables."""
 
 
 def shortfall(records: Records, row: Row, margin: float = 0.0) -> float:
-    """Sum of the relative amounts by which a row misses the bars; `margin` makes ratios stricter."""
-    ratios = [records.ratio(row, measure) / bar for measure, bar in BARS.items()]
+    """Sum of the relative amounts by which a row misses the targets; `margin` makes ratios stricter."""
+    ratios = [records.ratio(row, measure) / bar for measure, bar in MAX_RATIOS.items()]
     ratios = [(1 + margin) * ratio for ratio in (*ratios, 0.93 / records.ratio(row, "comprehensiveness"))]
     return sum(max(0.0, ratio - 1) for ratio in (*ratios, 2 - records.gain(row) / 0.015))
 
@@ -202,8 +202,8 @@ def targets_table(records: Records, technique: str) -> list[list[str]]:
         estimate = (difference if "+" in bar else ratio)(ours, vanilla)
         value, low, high = (f"{number:{'+' if '+' in bar else ''}.3f}" for number in estimate)
         met = {"≤": le, "≥": ge, ">": gt}[sign](estimate.value, float(bar))
-        shown = [value, f"{low} to {high}", "yes" if met else "no"]
-        table.append([f"{name} {target}", groups, str(len(corpora)), *shown])
+        cells_of_row = [value, f"{low} to {high}", "yes" if met else "no"]
+        table.append([f"{name} {target}", groups, str(len(corpora)), *cells_of_row])
     return table
 
 

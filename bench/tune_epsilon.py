@@ -19,7 +19,7 @@ from statistics import mean
 from typing import Any
 
 import job_cells
-from tables import read_records
+from tables import markdown, read_records
 
 CORPUS, TECHNIQUE = "sst2", "word-at"
 LOW, HIGH, POINTS = 0.01, 10.0, 10
@@ -30,7 +30,7 @@ SEARCHES, TRIALS = (0, 100, 200), 5
 @dataclass(frozen=True)
 class Job:
     kind: str
-    """grid, search, or found: an ε that a search found."""
+    """grid, search, or found: training with the ε that a search selected."""
     epsilon: float
     """0 for a search."""
     seed: int
@@ -41,7 +41,7 @@ class Job:
 
 
 def plan(out: Path, seeds: int) -> list[Job]:
-    """The searches and the grid; then, in the next round, what the searches found."""
+    """The searches and the grid; in the next round, training with the ε that the searches selected."""
     searches = [Job("search", 0.0, seed) for seed in SEARCHES]
     grid = [Job("grid", epsilon, seed) for seed in range(seeds) for epsilon in GRID]
     done = [json.loads(file.read_text()) for file in (out / "records").glob("search.*.json")]
@@ -53,7 +53,7 @@ class Study:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
 
-    def do(self, job: Job) -> dict[str, Any]:
+    def run_job(self, job: Job) -> dict[str, Any]:
         return self._search(job.seed) if job.kind == "search" else self._train(job)
 
     def _search(self, seed: int) -> dict[str, Any]:
@@ -79,7 +79,9 @@ class Study:
         from steadygaze.estimator.text_classifier import TextClassifier
 
         splits = load_corpus(CORPUS, data_dir=self.options.data_dir).splits
-        texts, labels = ({name: [getattr(e, part) for e in some] for name, some in splits.items()} for part in PARTS)
+        texts, labels = (
+            {name: [getattr(e, part) for e in examples] for name, examples in splits.items()} for part in FIELDS
+        )
         clf = TextClassifier(
             self.options.encoder,
             TECHNIQUE,
@@ -96,11 +98,11 @@ class Study:
         return {"validation": float(epoch["macro-f1"]), "test": float(test), "epochs": len(clf.history_)}
 
 
-PARTS = ("text", "label")
+FIELDS = ("text", "label")
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     name: str
     epsilon: float
     epochs: float
@@ -108,7 +110,7 @@ class Found:
     test: float
 
 
-def results(file: Path) -> list[Found]:
+def results(file: Path) -> list[SearchResult]:
     """The grid and each search: ε, trained epochs, and the mean scores of its ε over the seeds of the grid."""
     records = read_records([file])
     seeds = {r["seed"] for r in records if r["kind"] == "grid"}
@@ -118,14 +120,14 @@ def results(file: Path) -> list[Found]:
         assert runs.keys() == seeds, (epsilon, runs)
         return mean(runs.values())
 
-    def search_result(name: str, epsilon: float, epochs: float) -> Found:
-        return Found(name, epsilon, epochs, score(epsilon, "validation"), score(epsilon, "test"))
+    def search_result(name: str, epsilon: float, epochs: float) -> SearchResult:
+        return SearchResult(name, epsilon, epochs, score(epsilon, "validation"), score(epsilon, "test"))
 
     best = max(GRID, key=lambda epsilon: score(epsilon, "validation"))
-    of_grid = sum(r["epochs"] for r in records if r["kind"] == "grid") / len(seeds)
+    grid_epochs = sum(r["epochs"] for r in records if r["kind"] == "grid") / len(seeds)
     searches = sorted((r for r in records if r["kind"] == "search"), key=lambda r: r["seed"])
     return [
-        search_result("grid of ten", best, of_grid),
+        search_result("grid of ten", best, grid_epochs),
         *(
             search_result(f"`tune`, seed {r['seed']}", r["best"]["epsilon"], sum(t["epochs"] for t in r["trials"]))
             for r in searches
@@ -134,10 +136,10 @@ def results(file: Path) -> list[Found]:
 
 
 def table(file: Path) -> str:
-    lines = ["| search | ε | epochs | validation macro-F1 | test macro-F1 |", "|---|---|---|---|---|"]
+    lines = [["search", "ε", "epochs", "validation macro-F1", "test macro-F1"]]
     for r in results(file):
-        lines.append(f"| {r.name} | {r.epsilon:g} | {r.epochs:.0f} | {r.validation:.4f} | {r.test:.4f} |")
-    return "\n".join(lines)
+        lines.append([r.name, f"{r.epsilon:g}", f"{r.epochs:.0f}", f"{r.validation:.4f}", f"{r.test:.4f}"])
+    return markdown(lines)
 
 
 def main() -> None:
@@ -154,7 +156,7 @@ def main() -> None:
         print(table(options.table))
         return
     study = Study(options)
-    job_cells.run(options, lambda: plan(options.out, options.seeds), study.do, rounds=2)
+    job_cells.run(options, lambda: plan(options.out, options.seeds), study.run_job, rounds=2)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def measure_selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> N
     subject, explainer = fitted.black_box, fitted.explainer
     data = subject.data(subject.tokens.place(texts), None)
     batches = [collate(data, rows) for rows in by_length(data, 128)]
-    passes = dict.fromkeys(("black box", *fitted.learned.nets), 0)
+    passes = dict.fromkeys(("black box", *fitted.learned.networks), 0)
 
     def count(name: str) -> Callable[..., None]:
         def increment(*_: Any) -> None:
@@ -66,7 +66,7 @@ def measure_selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> N
 
         return increment
 
-    parts = {"black box": subject.model, **dict(fitted.learned.nets.items())}
+    parts = {"black box": subject.model, **dict(fitted.learned.networks.items())}
     hooks = [part.register_forward_hook(count(name)) for name, part in parts.items()]
     explainer.explain(subject.model, batches[0])
     [hook.remove() for hook in hooks]

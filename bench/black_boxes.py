@@ -106,7 +106,7 @@ def needs(job: Job, jobs: list[Job]) -> tuple[str, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--encoders", default="average", help="average or cnn, separated by a comma")
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     arguments = parser.parse_args()
     if arguments.show:
         print(table(arguments.show))

@@ -243,7 +243,7 @@ def _fast(epochs: int, factor: int) -> Row:
 
 def _students() -> dict[str, Row]:
     rows = {f"t{t}-e2": Row("consensus", {}, "word-at", t, 2) for t in (1, 2, 3, 5)}
-    for epochs, factor in FAST:
+    for epochs, factor in FAST_SCHEDULES:
         for teachers, student in ((2, 2), (3, 2), (2, 1), (2, 4)):
             name = f"{epochs}-{factor}-t{teachers}-e{student}"
             rows[name] = Row("consensus", {}, f"fast-{epochs}-{factor}", teachers, student)
@@ -254,17 +254,17 @@ def _snapshots(student: int, *cycles: int) -> Row:
     return Row(Snapshots, {"learning_rate": 2e-3}, options={"cycles": cycles, "student": student})
 
 
-def _tempered(epochs: int, factor: int, student: int, temperature: float) -> Row:
+def _tempered_row(epochs: int, factor: int, student: int, temperature: float) -> Row:
     return Row("consensus", {"target_temperature": temperature}, f"fast-{epochs}-{factor}", 2, student)
 
 
-def _own(student: int, temperature: float, swaps: float = 1.0) -> tuple[str, Row]:
+def _own_table_row(student: int, temperature: float, swaps: float = 1.0) -> tuple[str, Row]:
     name = f"4-4-t2-e{student}-own-x{temperature}" + f"-s{swaps:g}" * (swaps != 1)
     settings = {"target_temperature": temperature, "swaps": swaps}
     return name, Row("consensus", settings, "fast-4-4", 2, student, own_tables=True)
 
 
-def _sharper(student: int, temperature: float, attention: float) -> tuple[str, Row]:
+def _sharper_row(student: int, temperature: float, attention: float) -> tuple[str, Row]:
     options = {"target_temperature": temperature, "attention_temperature": attention}
     row = Row(SharperAttention, {}, "fast-4-4", 2, student, options, own_tables=True)
     return f"4-4-t2-e{student}-own-x{temperature}-a{attention}", row
@@ -274,26 +274,26 @@ def _scorers(scorers: int, teacher: int, student: int) -> Row:
     return Row(Scorers, {}, options={"scorers": scorers, "teacher": teacher, "student": student})
 
 
-TEMPERED = ((4, 4, 1, 0.7), (4, 4, 1, 0.5), (4, 4, 1, 0.35), (4, 4, 2, 0.5))
-OWN = dict(
+TEMPERED_STUDENTS = ((4, 4, 1, 0.7), (4, 4, 1, 0.5), (4, 4, 1, 0.35), (4, 4, 2, 0.5))
+OWN_TABLE_ROWS = dict(
     (
-        *starmap(_own, ((2, 0.5), (4, 0.35), (8, 0.5), (8, 0.25))),
-        *starmap(_own, ((8, 0.5, 2.0), (8, 0.5, 4.0), (8, 0.5, 8.0), (8, 0.5, 16.0), (8, 0.7, 8.0))),
-        *starmap(_sharper, ((4, 0.35, 0.8), (8, 0.5, 0.8), (8, 0.25, 0.8), (8, 0.35, 0.65))),
+        *starmap(_own_table_row, ((2, 0.5), (4, 0.35), (8, 0.5), (8, 0.25))),
+        *starmap(_own_table_row, ((8, 0.5, 2.0), (8, 0.5, 4.0), (8, 0.5, 8.0), (8, 0.5, 16.0), (8, 0.7, 8.0))),
+        *starmap(_sharper_row, ((4, 0.35, 0.8), (8, 0.5, 0.8), (8, 0.25, 0.8), (8, 0.35, 0.65))),
     )
 )
 """Students that substitute words by the tables of their groups."""
-FAST = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2), (5, 4))
+FAST_SCHEDULES = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2), (5, 4))
 ROWS: dict[str, Row] = {
     "vanilla": Row("vanilla"),
     "word-at": Row("word-at"),
-    **{f"fast-{epochs}-{factor}": _fast(epochs, factor) for epochs, factor in FAST},
+    **{f"fast-{epochs}-{factor}": _fast(epochs, factor) for epochs, factor in FAST_SCHEDULES},
     **_students(),
     "4-4-t2-e2-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-4-4", 2, 2),
     "5-4-t2-e1-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-5-4", 2, 1),
     "t2-e2-equal-entropy": Row(EqualEntropy, {}, "word-at", 2, 2),
-    **{f"{e}-{r}-t2-e{s}-x{t}": _tempered(e, r, s, t) for e, r, s, t in TEMPERED},
-    **OWN,
+    **{f"{e}-{r}-t2-e{s}-x{t}": _tempered_row(e, r, s, t) for e, r, s, t in TEMPERED_STUDENTS},
+    **OWN_TABLE_ROWS,
     "4-4-t2-e1-mean-logits": Row(MeanLogits, {}, "fast-4-4", 2, 1),
     "scorers-4-4-e2": _scorers(4, 4, 2),
     "scorers-4-6-e2": _scorers(4, 6, 2),
@@ -303,7 +303,7 @@ ROWS: dict[str, Row] = {
     "snapshots-4-2-2-e1": _snapshots(1, 4, 2, 2),
     "self-anchor": Row(SelfAnchor),
 }
-SHARPENED = tuple(name for name in ROWS if "-x0." in name)
+SHARPENED_ROWS = tuple(name for name in ROWS if "-x0." in name)
 CHEAPER: dict[str, tuple[str, ...]] = {
     "vanilla": ("none", "linked"),
     "word-at": ("linked",),
@@ -321,7 +321,7 @@ CHEAPER: dict[str, tuple[str, ...]] = {
     "4-4-t2-e1": ("both",),
     "snapshots-4-2-e2": ("both",),
     "t2-e2-equal-entropy": ("both",),
-    **dict.fromkeys(("4-4-t2-e1-mean-logits", "scorers-4-4-e2", "scorers-4-6-e2", *SHARPENED), ("linked",)),
+    **dict.fromkeys(("4-4-t2-e1-mean-logits", "scorers-4-4-e2", "scorers-4-6-e2", *SHARPENED_ROWS), ("linked",)),
     "self-anchor": ("both",),
 }
 """Row -> its groups."""
@@ -333,9 +333,9 @@ STUDY: dict[str, tuple[str, ...]] = {
 SELECTABLE = (
     *("t1-e2", "4-4-t2-e2", "5-2-t2-e1"),
     *(name for name in ROWS if name.startswith(("snapshots", "scorers")) or name.endswith("mean-logits")),
-    *SHARPENED,
+    *SHARPENED_ROWS,
 )
-"""Students that cost about three times as much as vanilla, or less, and those of `OWN`, which cost up to six times."""
+"""Students that cost at most about three times as much as vanilla, and OWN_TABLE_ROWS, which cost up to six times."""
 
 
 def seeds_of(name: str, groups: str, corpus: str, cheaper: bool) -> int:

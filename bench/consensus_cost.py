@@ -47,7 +47,9 @@ def turn(folder: Path, shared: bool = False) -> Iterator[None]:
         yield
 
 
-def timed(study: Any, corpus: str, row: str, seed: int, clock: Any, texts: int | None = None) -> dict[str, Any]:
+def train_and_time(
+    study: Any, corpus: str, row: str, seed: int, clock: Any, texts: int | None = None
+) -> dict[str, Any]:
     """Train one model, with the first texts if `texts` is set; return its seconds."""
     import steadygaze as sg
     from steadygaze.estimator import fit
@@ -59,14 +61,14 @@ def timed(study: Any, corpus: str, row: str, seed: int, clock: Any, texts: int |
     seconds = [0.0]
     execute = fit.execute_together
 
-    def measured(runs: Any) -> Any:
+    def timed_execution(runs: Any) -> Any:
         with turn(options.out, shared=texts is not None):
             begin = clock()
             models = execute(runs)
             seconds[0] = clock() - begin
         return models
 
-    fit.execute_together = measured
+    fit.execute_together = timed_execution
     try:
         clf = sg.TextClassifier(
             "bilstm", technique, seed=seed, epochs=1 if texts else options.epochs, vectors=options.glove,
@@ -101,13 +103,13 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     clock = time.perf_counter if options.device == "cuda" else time.process_time
     for corpus in options.corpora.split(","):
         for row in options.rows.split(",") if options.device == "cuda" else []:
-            timed(study, corpus, row, 0, clock, WARM_UP)  # the first run of a process is slower
+            train_and_time(study, corpus, row, 0, clock, WARM_UP)  # the first run of a process is slower
         for seed in range(options.first, options.first + options.seeds):
             if options.seconds and time.time() - begin > options.seconds:
                 break
             for row in options.rows.split(","):
                 record = {"corpus": corpus, "device": options.device, "row": row, "seed": seed}
-                records.append(record | timed(study, corpus, row, seed, clock))
+                records.append(record | train_and_time(study, corpus, row, seed, clock))
                 print(json.dumps(records[-1]), flush=True)
                 with (options.out / "costs.jsonl").open("a") as file:
                     file.write(json.dumps(records[-1]) + "\n")

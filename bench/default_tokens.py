@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=25)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--table", nargs="+", help="print the table of these records")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.table:
         print(table(options.table))

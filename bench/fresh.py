@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="of each stage, for a trial")
     parser.add_argument("--limit", type=int, help="largest number of training texts, for a trial")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     args = parser.parse_args()
     if args.table:
         print(markdown([HEADING, *rows(args.table)]))

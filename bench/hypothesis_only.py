@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--glove", type=Path)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--limit", type=int, help="texts per split, for a trial run")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     study = Study(options)
     job_cells.run(options, plan, study.run_job)

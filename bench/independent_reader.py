@@ -72,7 +72,7 @@ def plan(seeds: int) -> list[Job]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     parser.add_argument("--data", help="folder of the corpora, for --prepare")
     parser.add_argument("--prepare", action="store_true", help="write the texts as token ids, and train nothing")
     parser.add_argument("--seeds", type=int, default=5)

@@ -33,7 +33,7 @@ from tables import read_records
 RunJob = Callable[[Any], dict[str, Any]]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="folder of the records")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1, help="processes")

@@ -67,9 +67,9 @@ def evaluate(texts: int, device: str) -> dict[str, Numbers]:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     from peers_by_hand import ByHand
-    from peers_model import fine_tuned, sst2
+    from peers_model import fine_tuned_folder, sst2
 
-    folder = fine_tuned()
+    folder = fine_tuned_folder()
     network = AutoModelForSequenceClassification.from_pretrained(folder).eval().to(device)
     hand = ByHand(network.cpu(), AutoTokenizer.from_pretrained(folder))
     games: dict[str, Numbers] = {}

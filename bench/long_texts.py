@@ -254,7 +254,7 @@ def table(records: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     parser.add_argument("--encoder", default="minilm", help="minilm, or a folder")
     parser.add_argument("--sizes", type=int, nargs=2, default=(6000, 5000), help="training and test texts")
     parser.add_argument("--seeds", type=int, default=3)

@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="epochs; default: TRAINING and MINILM_TRAINING")
     parser.add_argument("--limit", type=int, help="largest number of reviews of each split")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.out is None:
         from movie_preparation import prepare

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from peers_by_hand import ByHand, Weights
-from peers_model import fine_tuned, sst2
+from peers_model import fine_tuned_folder, sst2
 from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
@@ -88,7 +88,7 @@ class Bench:
     def __init__(self, texts: Sequence[str], samples: int = SAMPLES) -> None:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        folder = fine_tuned()
+        folder = fine_tuned_folder()
         network = AutoModelForSequenceClassification.from_pretrained(folder)
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
         self.subject: ModelAdapter = as_adapter(folder, device="cpu")

@@ -28,7 +28,7 @@ def default_folder() -> Path:
     return Path(tempfile.gettempdir()) / "steadygaze-peers" / "minilm-sst2"
 
 
-def fine_tuned(folder: Path | None = None, texts: int = 800) -> Path:
+def fine_tuned_folder(folder: Path | None = None, texts: int = 800) -> Path:
     """The folder, trained first where it is not there: one epoch of plain transformers, about a minute of CPU."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -66,4 +66,4 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--texts", type=int, default=800)
     options = parser.parse_args()
-    print(fine_tuned(options.out, options.texts))
+    print(fine_tuned_folder(options.out, options.texts))

@@ -50,9 +50,9 @@ JSD, BETWEEN, TVD, F1, ACCURACY, CORRELATION = (
     "accuracy",
     "pearson/gradient",
 )
-ONE_BY_ONE = ("word-at", "word-iat", "attention-rp", "attention-at")
+ONE_WORKER_TECHNIQUES = ("word-at", "word-iat", "attention-rp", "attention-at")
 """Techniques that one worker ran."""
-CLASSIFIED = {
+CLASSIFICATION_BLOCKS = {
     "sst2_bilstm": "SST",
     "imdb_bilstm": "IMDB",
     "newsgroups_sport_bilstm": "20News",
@@ -60,9 +60,9 @@ CLASSIFIED = {
     "snli_bilstm": "SNLI",
 }
 """Blocks of Kitada's Table 2 whose models learn to classify or to infer -> name in the paper."""
-LEARNED = (*CLASSIFIED, "babi_1_bilstm", "babi_2_bilstm")
+LEARNED_BLOCKS = (*CLASSIFICATION_BLOCKS, "babi_1_bilstm", "babi_2_bilstm")
 """All blocks whose models learn the task."""
-OTHERS = ("babi_3_bilstm", "multinli_bilstm", "multinli_test_mismatched_bilstm")
+OTHER_BLOCKS = ("babi_3_bilstm", "multinli_bilstm", "multinli_test_mismatched_bilstm")
 """Blocks with too few training texts, or with those of another corpus."""
 MINILM = "transformer-minilm"
 ENCODERS = {"rnn": "RNN", "bilstm": "BiLSTM", MINILM: "BERT"}
@@ -158,11 +158,11 @@ def _first(table: str, technique: str, measures: Sequence[str], blocks: Sequence
     return merged
 
 
-def shown(estimate: Estimate, form: str) -> str:
-    return "{} [{}, {}]".format(*(signed(number, form) for number in estimate))
+def format_estimate(estimate: Estimate, form: str) -> str:
+    return "{} [{}, {}]".format(*(format_number(number, form) for number in estimate))
 
 
-def signed(number: float, form: str = "+.3f") -> str:
+def format_number(number: float, form: str = "+.3f") -> str:
     """The number; zero has no sign."""
     text = format(number, form)
     return text if float(text) else text.lstrip("+-")
@@ -173,7 +173,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def beside(
+def comparison_table(
     reproduction: Reproduction,
     rows: Sequence[int],
     column_of: Callable[[ReproducedValue], str],
@@ -227,7 +227,15 @@ def seat() -> str:
             f1 = against_vanilla(paired_difference, "seat-table1", technique, [F1], blocks)
             paper = paper_ratio(technique, encoder)
             jsd[technique, name] = ratios[0].value
-            rows.append([label, name, *(shown(ratio, ".2f") for ratio in ratios), f"{paper:.2g}", shown(f1, "+.3f")])
+            rows.append(
+                [
+                    label,
+                    name,
+                    *(format_estimate(ratio, ".2f") for ratio in ratios),
+                    f"{paper:.2g}",
+                    format_estimate(f1, "+.3f"),
+                ]
+            )
     reproduction, cells = records("seat-table1")
     seconds_alone, among, many = throughput()
     hate = {name: values("seat-table1", name, F1)["tweet_hate_bilstm"] for name in ("vanilla", "word-at")}
@@ -243,13 +251,13 @@ def seat() -> str:
         differences=table(
             ["technique", "encoder", "JSD, ratio", "TVD, ratio", "JSD, ratio in the paper", "macro-F1"], rows
         ),
-        beside=beside(reproduction, (0, 1, 2), _column),
-        ablation=beside(records("seat-table4")[0], (1, 2), lambda value: value.labels[4]),
-        stability_alone=shown(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["L3"]), ".2f"),
-        both_terms=shown(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["both"]), ".2f"),
+        comparison_table=comparison_table(reproduction, (0, 1, 2), _column),
+        ablation=comparison_table(records("seat-table4")[0], (1, 2), lambda value: value.labels[4]),
+        stability_alone=format_estimate(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["L3"]), ".2f"),
+        both_terms=format_estimate(against_vanilla(paired, "seat-table4", "seat", [TVD], ABLATION["both"]), ".2f"),
         ablated=len(records("seat-table4")[1]),
-        between=beside(records("seat-figure2")[0], (0, 2), _column),
-        between_ratio=shown(between_ratio("seat"), ".2f"),
+        between=comparison_table(records("seat-figure2")[0], (0, 2), _column),
+        between_ratio=format_estimate(between_ratio("seat"), ".2f"),
         between_largest=f"{100 * largest_difference('seat'):.3f} %",
         compared=len(records("seat-figure2")[1]),
         between_code=records("seat-figure2")[0].versions["code"],
@@ -266,9 +274,9 @@ def seat() -> str:
 
 def kitada() -> str:
     rows, techniques = [], [name for name in TECHNIQUES if name != "seat"]
-    everything = (*LEARNED, *OTHERS)
-    single = tuple(block for block in CLASSIFIED if block != "snli_bilstm")
-    means = {FIVE: tuple(CLASSIFIED), FOUR: single, SEVEN: LEARNED, ALL: everything}
+    everything = (*LEARNED_BLOCKS, *OTHER_BLOCKS)
+    single = tuple(block for block in CLASSIFICATION_BLOCKS if block != "snli_bilstm")
+    means = {FIVE: tuple(CLASSIFICATION_BLOCKS), FOUR: single, SEVEN: LEARNED_BLOCKS, ALL: everything}
     sets = {**{block: (block,) for block in everything}, **means}
     for technique in techniques:
         for name, blocks in sets.items():
@@ -276,9 +284,9 @@ def kitada() -> str:
             correlation = "–"
             if name != MISMATCHED:  # the paper prints none
                 change = against_vanilla(paired_difference, "kitada-table2", technique, [CORRELATION], blocks)
-                correlation = shown(change, "+.3f")
+                correlation = format_estimate(change, "+.3f")
             data = name.removesuffix("_bilstm").replace("_test_", ", ")
-            rows.append([TECHNIQUES[technique], data, shown(score, "+.3f"), correlation])
+            rows.append([TECHNIQUES[technique], data, format_estimate(score, "+.3f"), correlation])
     reproduction, cells = records("kitada-table2")
     curves, more = records("kitada-figure4")
     babi = {row[0]: row[2] for row in rows if row[1] == "babi_2"}
@@ -286,23 +294,28 @@ def kitada() -> str:
     return template("kitada").format(
         models=len(cells) + len(more),
         searched=sum(fact.count("epsilon = ") - 1 for name, fact in reproduction.facts.items() if ", " in name),
-        **{f"{name.replace('-', '_')}_score": signed(over_five(name, [F1, ACCURACY]).value) for name in techniques},
-        **{f"{name.replace('-', '_')}_corr": signed(over_five(name, [CORRELATION]).value) for name in techniques},
-        **{f"{name.replace('-', '_')}_paper": signed(paper_difference(name)) for name in techniques},
-        **{f"{name.replace('-', '_')}_paper_corr": signed(paper_difference(name, True)) for name in techniques},
+        **{
+            f"{name.replace('-', '_')}_score": format_number(over_five(name, [F1, ACCURACY]).value)
+            for name in techniques
+        },
+        **{
+            f"{name.replace('-', '_')}_corr": format_number(over_five(name, [CORRELATION]).value) for name in techniques
+        },
+        **{f"{name.replace('-', '_')}_paper": format_number(paper_difference(name)) for name in techniques},
+        **{f"{name.replace('-', '_')}_paper_corr": format_number(paper_difference(name, True)) for name in techniques},
         **{f"{row[0].lower().replace(' ', '_')}_ci": row[2] for row in rows if row[1] == FIVE},
         **{f"{row[0].lower().replace(' ', '_')}_all": row[2] for row in rows if row[1] == ALL},
         **{f"{row[0].lower().replace(' ', '_')}_four": row[3] for row in rows if row[1] == FOUR},
         study_hate=f"{-study()['hate']:.3f}",
         **{f"{name.replace('-', '_')}_babi": babi[TECHNIQUES[name]] for name in techniques},
         differences=table(["technique", "data", "score", "correlation"], rows),
-        beside=beside(reproduction, (0, 2), _column),
+        comparison_table=comparison_table(reproduction, (0, 2), _column),
         babi_settings=babi_settings(),
         alone=f"{100 * mean(run['accuracy'] for run in alone):.1f} %",
         alone_models=len(alone),
         curves=curve_table(curve_scores("sst2", lambda cell: cell.scores[F1])),
         snli_curves=curve_table(validation_scores()),
-        multinli_curves=beside(curves, (2,), _variant, ("MultiNLI",)),
+        multinli_curves=comparison_table(curves, (2,), _variant, ("MultiNLI",)),
         settings=bullets([f"{name}: {value}" for name, value in reproduction.facts.items() if ", " in name]),
         departures=bullets([*reproduction.departures, *(d for d in curves.departures if "validation scores" in d)]),
         code=reproduction.versions["code"],
@@ -312,7 +325,7 @@ def kitada() -> str:
 
 def babi_settings() -> str:
     """Best validation macro-F1 of each configuration, and the first epoch with 0.9 or more."""
-    runs, lines = grouped(_jsonl("babi_settings"), "corpus", "configuration"), []
+    runs, lines = group_rows(_jsonl("babi_settings"), "corpus", "configuration"), []
     for corpus, name in sorted(runs, key=lambda key: (key[0], list(BABI_SETTINGS).index(key[1]))):
         scores = [run["validation"] for run in runs[corpus, name]]
         first = [next((str(i) for i, score in enumerate(curve, 1) if score >= 0.9), "–") for curve in scores]
@@ -349,7 +362,7 @@ def _percent(scores: Sequence[float]) -> str:
     return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * number for number in (mean(scores), min(scores), max(scores))))
 
 
-def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+def group_rows(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
@@ -362,7 +375,7 @@ def _jsonl(name: str) -> list[dict[str, Any]]:
 
 def over_five(technique: str, measures: Sequence[str]) -> Estimate:
     """Difference from vanilla in Table 2 of Kitada & Iyatomi, mean over the data sets that the models learn."""
-    return against_vanilla(paired_difference, "kitada-table2", technique, measures, list(CLASSIFIED))
+    return against_vanilla(paired_difference, "kitada-table2", technique, measures, list(CLASSIFICATION_BLOCKS))
 
 
 def paper_difference(technique: str, correlation: bool = False) -> float:
@@ -373,7 +386,8 @@ def paper_difference(technique: str, correlation: bool = False) -> float:
         if (value.labels[4] == "Corr") is correlation and value.paper is not None
     }
     return mean(
-        paper_scores[data, TECHNIQUES[technique]] - paper_scores[data, "Vanilla"] for data in CLASSIFIED.values()
+        paper_scores[data, TECHNIQUES[technique]] - paper_scores[data, "Vanilla"]
+        for data in CLASSIFICATION_BLOCKS.values()
     )
 
 
@@ -424,7 +438,11 @@ def throughput() -> tuple[float, float, float]:
     for before, event in pairwise([{"block": "", "seconds": 0.0}, *events]):
         if event["block"].endswith("bilstm"):
             cells, seconds = cells + 1, seconds + event["seconds"] - before["seconds"]
-    same = [c.seconds for c in records("seat-table1")[1] if c.block == "sst2_bilstm" and c.technique in ONE_BY_ONE]
+    same = [
+        c.seconds
+        for c in records("seat-table1")[1]
+        if c.block == "sst2_bilstm" and c.technique in ONE_WORKER_TECHNIQUES
+    ]
     return first["seconds"] / first["cells"], mean(same), 3600 * cells / seconds
 
 

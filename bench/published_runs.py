@@ -28,7 +28,7 @@ from steadygaze.study.reproduce import TableRun, run_missing
 from steadygaze.study.table_blocks import ReproduceOptions, blocks
 
 SEEDS = 5
-PACKED = (".json", ".safetensors")
+PACKED_SUFFIXES = (".json", ".safetensors")
 Choice = dict[str, object]
 BF16 = {"precision": "bf16"}
 UNIT = "unit"
@@ -158,7 +158,7 @@ def pack(out: Path, file: Path) -> None:
         for path in sorted(out.rglob("*")):
             parts = path.relative_to(out).parts
             hidden = any(part.startswith(".") or part.startswith("model") for part in parts)
-            if path.is_file() and not hidden and (path.suffix in PACKED or path.name == "events.jsonl"):
+            if path.is_file() and not hidden and (path.suffix in PACKED_SUFFIXES or path.name == "events.jsonl"):
                 archive.add(path, "/".join(parts))
     os.replace(new, file)
 

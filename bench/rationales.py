@@ -229,7 +229,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scout", action="store_true", help="run all regimes on palate with one seed instead")
     parser.add_argument("--epochs", type=int, help="epochs; default: TRAINING")
     parser.add_argument("--limit", type=int, help="largest number of training texts; default: TRAINING")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     return parser.parse_args()
 
 

@@ -48,7 +48,7 @@ GRID: dict[str, list[dict[str, Any]]] = {
 }
 BOTH_RULES = ("word-at", "word-iat", "attention-rp", "attention-at", "attention-iat-word")
 """Rows <row>-by-f1 (as their papers select) and <row>-by-rule (as ours and SEAT's are selected)."""
-FIXED: dict[str, dict[str, Any]] = {
+FIXED_CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "vanilla": {},
     "word-at": {"epsilon": 0.2},
     "synonym-augmentation": {"share": 0.8},
@@ -63,7 +63,7 @@ ABLATION: dict[str, dict[str, Any]] = {  # SEAT's terms, at the constants of the
     "seat-no-stability": {"variant": "paper", "stability": 0.0},
     "seat-neither": {"variant": "paper", "overlap": 0.0, "stability": 0.0},
 }
-WITHOUT: dict[str, dict[str, Any]] = {
+PART_ABLATIONS: dict[str, dict[str, Any]] = {
     "anchored-no-noise": {"noise": 0.0},
     "anchored-no-swaps": {"swaps": 0.0},
     "consensus-no-noise-no-swaps": {"noise": 0.0, "swaps": 0.0},
@@ -154,7 +154,7 @@ def row_groups(selected: Mapping[str, Config]) -> list[ModelGroup]:
     selected: anchored, seat-* and <row>-by-f1, <row>-by-rule -> configuration
     """
     first = [
-        ModelGroup("test", setting, row, FIXED.get(row.removesuffix(GROUPS), {}), TEACHER_SEEDS)
+        ModelGroup("test", setting, row, FIXED_CONFIGURATIONS.get(row.removesuffix(GROUPS), {}), TEACHER_SEEDS)
         for row in TEACHER_ROWS
         for setting in SETTINGS
     ]
@@ -174,22 +174,24 @@ def _rows(setting: str, selected: Mapping[str, Config]) -> list[ModelGroup]:
     groups = [
         student("consensus", "vanilla"),
         student("consensus-groups", "vanilla-groups"),
-        group("word-at-groups", FIXED["word-at"], "vanilla-groups"),
+        group("word-at-groups", FIXED_CONFIGURATIONS["word-at"], "vanilla-groups"),
         student("consensus-word-at", "word-at"),
         group("anchored", ours),
-        group("synonym-augmentation", FIXED["synonym-augmentation"]),
+        group("synonym-augmentation", FIXED_CONFIGURATIONS["synonym-augmentation"]),
         group("ensemble"),
         *(group(f"tempered-{t}") for t in TEMPERATURES),
         *(group(row, selected[row]) for row in GRID if row.startswith("seat-")),
     ]
     for row in BOTH_RULES:
         by_f1, by_rule = selected[f"{row}-by-f1"], selected[f"{row}-by-rule"]
-        fixed = row if by_f1 == FIXED.get(row) else ""
+        fixed = row if by_f1 == FIXED_CONFIGURATIONS.get(row) else ""
         groups.append(group(f"{row}-by-f1", by_f1, source=fixed))
         same = fixed or f"{row}-by-f1"
         groups.append(group(f"{row}-by-rule", by_rule, source=same if by_rule == by_f1 else ""))
     if setting == "sst2-bilstm":
         groups += [group(row, config) for row, config in ABLATION.items()]
-        groups += [group(row, {**ours, **WITHOUT[row]}) for row in list(WITHOUT)[:2]]
-        groups.append(student("consensus-no-noise-no-swaps", "vanilla", **WITHOUT["consensus-no-noise-no-swaps"]))
+        groups += [group(row, {**ours, **PART_ABLATIONS[row]}) for row in list(PART_ABLATIONS)[:2]]
+        groups.append(
+            student("consensus-no-noise-no-swaps", "vanilla", **PART_ABLATIONS["consensus-no-noise-no-swaps"])
+        )
     return groups

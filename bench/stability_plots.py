@@ -26,7 +26,7 @@ COSTS = {
     "seat-joint-kl": 2.3,
 }
 """Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
-TEMPERED = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
+TEMPERED_ROWS = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
 FOREST = {
     "three synonyms seen in training": "jensen-shannon/3-synonyms",
     "three unseen synonyms": "jensen-shannon/3-held-out",
@@ -61,10 +61,10 @@ def stability_forest() -> Chart:
     rows, settings = stability_rows()
     lines = []
     for row in FOREST_ROWS:
-        label = f"control: {plain(row)}" if row in TEMPERED else plain(row)
+        label = f"control: {plain(row)}" if row in TEMPERED_ROWS else plain(row)
         for panel, key in FOREST.items():
             estimate = compare_with_vanilla(ratio, rows, row, key, settings)
-            kind = "control" if row in TEMPERED else "technique"
+            kind = "control" if row in TEMPERED_ROWS else "technique"
             lines.append({"row": label, "panel": panel, "kind": kind, **rounded(estimate._asdict())})
     frame = pd.DataFrame(lines)
     color = alt.Color("kind:N", scale=alt.Scale(domain=["technique", "control"], range=[COLORS[0], GRAY]), legend=None)
@@ -80,7 +80,7 @@ def stability_forest() -> Chart:
 
 LABELED_LEFT = ("word-at", "word-iat", "synonym augmentation", "anchored", "consensus", "attention-rp", "vanilla")
 """Rows whose label is to the left of the point; that of the others is to the right."""
-LIFTED = {
+LABEL_OFFSETS = {
     "word-iat": 8,
     "synonym augmentation": 5,
     "vanilla, scores / 3": -12,
@@ -93,12 +93,12 @@ LIFTED = {
 def stability_accuracy() -> Chart:
     rows, settings = stability_rows()
     lines = [{"row": "vanilla", "shift": 1.0, "f1": 0.0, "cost": 1.0, "kind": "vanilla, scores divided", "order": 0}]
-    for row in (*COSTS, *TEMPERED):
+    for row in (*COSTS, *TEMPERED_ROWS):
         if row.startswith("vanilla"):
             continue
         shift = compare_with_vanilla(ratio, rows, row, "jensen-shannon/3-synonyms", settings).value
         f1 = compare_with_vanilla(difference, rows, row, "macro-f1", settings).value
-        kind = "vanilla, scores divided" if row in TEMPERED else "technique"
+        kind = "vanilla, scores divided" if row in TEMPERED_ROWS else "technique"
         line = {
             "row": plain(row),
             "shift": shift,
@@ -138,6 +138,6 @@ def stability_accuracy() -> Chart:
         side = {"align": "right", "dx": -away} if line["row"] in LABELED_LEFT else {"align": "left", "dx": away}
         mark = base.transform_filter(alt.FieldEqualPredicate(field="row", equal=line["row"]))
         labels.append(
-            mark.mark_text(**side, dy=LIFTED.get(line["row"], 0), color=INK, fontSize=11).encode(text="row:N")
+            mark.mark_text(**side, dy=LABEL_OFFSETS.get(line["row"], 0), color=INK, fontSize=11).encode(text="row:N")
         )
     return alt.layer(curve.encode(order="order:Q"), points, *labels).properties(width=540, height=400)

@@ -17,8 +17,8 @@ from stability_plan import SELECTION_PROBES
 
 Record = dict[str, Any]
 ORIGIN = ("commit", "version", "torch", "device")
-LEFT_OUT = {*ORIGIN, "seconds", "accuracy"}
-SELECTED = {"id", "setting", "row", "seed", "phase", "config", "macro-f1"} | {
+OMITTED_FIELDS = {*ORIGIN, "seconds", "accuracy"}
+SELECTION_FIELDS = {"id", "setting", "row", "seed", "phase", "config", "macro-f1"} | {
     f"jensen-shannon/{probe}" for probe in SELECTION_PROBES
 }
 DIGITS = 6
@@ -29,8 +29,8 @@ SELECTION = FOLDER / "stability-selection-79c48bc.jsonl.gz"
 
 
 def compact(record: Record) -> Record:
-    wanted = SELECTED if record["phase"] == "select" else record.keys() - LEFT_OUT
-    kept = {name: _rounded(record[name]) for name in record if name in wanted}
+    fields = SELECTION_FIELDS if record["phase"] == "select" else record.keys() - OMITTED_FIELDS
+    kept = {name: _rounded(record[name]) for name in record if name in fields}
     if (record["row"], record["seed"]) != ("vanilla", 0):
         kept.pop("skipped", None)
     return {name: value for name, value in kept.items() if value not in (None, "", {})}

@@ -29,7 +29,7 @@ Numbers = NDArray[np.float64]
 Values = Mapping[str, Sequence[float]]
 """Setting -> one number per seed."""
 DRAWS = 2000
-LEAST = 1e-12
+MIN_VALUE = 1e-12
 """Collapsed attention never shifts: its logarithm is taken of this."""
 
 
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
 def ratio(technique: Values, vanilla: Values) -> Estimate:
     def statistic(ours: Numbers, plain: Numbers) -> Numbers:
-        return np.log(np.maximum(ours, LEAST)) - np.log(np.maximum(plain, LEAST))
+        return np.log(np.maximum(ours, MIN_VALUE)) - np.log(np.maximum(plain, MIN_VALUE))
 
     return Estimate(*np.exp(_estimate(technique, vanilla, statistic)))
 
@@ -52,7 +52,9 @@ def difference(technique: Values, vanilla: Values) -> Estimate:
 
 def paired(technique: Values, vanilla: Values) -> Estimate:
     """The values of both are of the same seeds, in the same order; two seeds or more in every setting."""
-    logs = {s: np.log(np.maximum(technique[s], LEAST)) - np.log(np.maximum(vanilla[s], LEAST)) for s in technique}
+    logs = {
+        s: np.log(np.maximum(technique[s], MIN_VALUE)) - np.log(np.maximum(vanilla[s], MIN_VALUE)) for s in technique
+    }
     return Estimate(*np.exp(t_interval(logs)))
 
 

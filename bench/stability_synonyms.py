@@ -24,7 +24,7 @@ ENDINGS = (
     *(("ing", ""), ("ing", "e"), ("er", ""), ("er", "e"), ("est", ""), ("est", "e")),
 )
 """Regular inflections, after WordNet's own rules of detachment."""
-INFLECTED = ("noun", "verb")
+INFLECTED_PARTS = ("noun", "verb")
 Table = dict[str, list[str]]
 HELD_OUT = 3
 """One pair in so many is held out."""
@@ -84,7 +84,7 @@ def wordnet(folder: Path) -> Table:
         synset = senses[common]
         others = [other for other in dict.fromkeys(members[common, synset]) if other != word]
         others.sort(key=lambda other: first.get(other, {}).get(common) != synset)  # stable
-        if others and not (common in INFLECTED and _is_inflected(word, first, exceptions)):
+        if others and not (common in INFLECTED_PARTS and _is_inflected(word, first, exceptions)):
             table[word] = others
     return table
 

@@ -45,7 +45,7 @@ from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
 
 LIMIT = 1.2
-TIMED = 4
+TIMED_TEXTS = 4
 """Texts of a timing."""
 ATTACK_SAMPLES = 50
 """Random samples of each rewrite in an attack on the smoothed model."""
@@ -146,7 +146,7 @@ def attack(text: Target, probabilities: Callable[[Choices], Floats], column: int
     return False
 
 
-def attacked(adapter: ModelAdapter, certificates: SubstitutionCertificates, network: Substitutions) -> int:
+def count_broken(adapter: ModelAdapter, certificates: SubstitutionCertificates, network: Substitutions) -> int:
     """Number of certified texts that an attack breaks; also prints how many others it breaks."""
 
     def predict(texts: list[str]) -> Floats:
@@ -183,7 +183,9 @@ def time_ratio(adapter: ModelAdapter, texts: Sequence[str], table: Table, sample
     """Median time of sampled certificates relative to forward passes of the same rewrites."""
     config = SubstitutionConfig(samples=samples)
     network = model_substitutions(adapter.tokens, table, config.set_size)
-    sampled = [plan for plan in plans(adapter.tokens, texts, network, config) if plan.method == "sampling"][:TIMED]
+    sampled = [plan for plan in plans(adapter.tokens, texts, network, config) if plan.method == "sampling"][
+        :TIMED_TEXTS
+    ]
     if not sampled:
         print("time: no text is sampled")
         return 0.0
@@ -222,7 +224,7 @@ def main() -> int:
     certificates = sg.certify(adapter, chosen, k=arguments.k, substitutions=table, samples=arguments.samples)
     print(f"{certificates}\n{time.perf_counter() - start:.1f} s for {len(chosen)} texts")
     network = model_substitutions(adapter.tokens, table, 100)
-    broken = attacked(adapter, certificates, network)
+    broken = count_broken(adapter, certificates, network)
     ratio = time_ratio(adapter, texts, table, arguments.samples, arguments.rounds) if arguments.rounds else 0.0
     return int(broken > 0 or ratio > LIMIT)
 

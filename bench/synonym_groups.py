@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--unmeasured", default="", help="techniques of teachers that are not measured: a prefix")
     parser.add_argument("--coverage", action="store_true", help="print which substitutions are in groups or trained")
     parser.add_argument("--cheaper", action="store_true", help="compare cheaper forms of consensus")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.cut:
         prepare_tables(options)

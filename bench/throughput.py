@@ -75,7 +75,7 @@ def stacked_steps(stack: StackedLoop) -> Iterator[None]:
             loop.state.step += len(stack.rows)
 
 
-def timed(steps: Iterator[None], block: int) -> float:
+def seconds_per_step(steps: Iterator[None], block: int) -> float:
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(block):
@@ -84,15 +84,15 @@ def timed(steps: Iterator[None], block: int) -> float:
     return (time.perf_counter() - start) / block
 
 
-def in_turn(variants: dict[str, Callable[[], Iterator[None]]], rounds: int, block: int) -> dict[str, list[float]]:
+def alternate(variants: dict[str, Callable[[], Iterator[None]]], rounds: int, block: int) -> dict[str, list[float]]:
     """Seconds per step of each variant, in each round; graphs are captured before."""
     running = {name: make() for name, make in variants.items()}
     for name, steps in running.items():
-        timed(steps, 20 if name == "eager" else 500)
+        seconds_per_step(steps, 20 if name == "eager" else 500)
     seconds: dict[str, list[float]] = {name: [] for name in running}
     for _ in range(rounds):
         for name, steps in running.items():
-            seconds[name].append(timed(steps, block))
+            seconds[name].append(seconds_per_step(steps, block))
     return seconds
 
 
@@ -103,7 +103,7 @@ def measure_steps(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
     variants: dict[str, Callable[[], Iterator[None]]] = {"eager": lambda: ordinary_steps(loops(1)[0])}
     for number in map(int, arguments.stacks.split(",")):
         variants[f"stack {number}"] = lambda number=number: stacked_steps(StackedLoop(loops(number)))  # type: ignore[misc]
-    seconds = in_turn(variants, arguments.rounds, arguments.block)
+    seconds = alternate(variants, arguments.rounds, arguments.block)
     graph = seconds.get("stack 1", seconds["eager"])
     print("variant      ms/step  per model   × eager   × graph of one model")
     for name, times in seconds.items():
@@ -129,7 +129,7 @@ def measure_techniques(job: TrainingJob, size: int, arguments: argparse.Namespac
                 StackedLoop([loop_of(technique, job, size, 0, arguments.encoder)])
             ),  # type: ignore[misc]
         }
-        seconds = in_turn(variants, arguments.rounds, arguments.block)
+        seconds = alternate(variants, arguments.rounds, arguments.block)
         rows[name] = eager, graph = tuple(1000 * statistics.median(times) for times in seconds.values())  # type: ignore[assignment]
         ratios = (value / vanilla for value, vanilla in zip((eager, graph), rows["vanilla"], strict=True))
         print(
@@ -190,30 +190,30 @@ def measure_seeds(job: TrainingJob, size: int, arguments: argparse.Namespace) ->
         own = replace(job, stacks=stacks)
         return [loop_of(Vanilla(), own, tokenizer.size, seed, arguments.encoder) for seed in seeds]
 
-    def trained(groups: list[list[TechniqueLoop]]) -> tuple[list[Classifier], int]:
+    def train(groups: list[list[TechniqueLoop]]) -> tuple[list[Classifier], int]:
         for group in groups:
             train_loops(group)
         states = [loop.state for group in groups for loop in group]
         return [state.model for state in states], sum(state.epoch for state in states)
 
-    def executed(consensus: TrainingRun) -> tuple[list[Classifier], int]:
+    def execute(consensus: TrainingRun) -> tuple[list[Classifier], int]:
         return [consensus.execute()], len(consensus.history)
 
     seeds = range(arguments.seeds)
-    run("one step of each kind", lambda: trained([loops(True, range(2)), loops(False, range(1))]))
+    run("one step of each kind", lambda: train([loops(True, range(2)), loops(False, range(1))]))
     if not arguments.without_eager:
-        run("vanilla, eager", lambda: trained([loops(False, range(1))]))
-    run(f"{len(seeds)} seeds as a stack", lambda: trained([loops(True, seeds)]))
-    run(f"{len(seeds)} seeds one by one, graph", lambda: trained([[loop] for loop in loops(True, seeds)]))
+        run("vanilla, eager", lambda: train([loops(False, range(1))]))
+    run(f"{len(seeds)} seeds as a stack", lambda: train([loops(True, seeds)]))
+    run(f"{len(seeds)} seeds one by one, graph", lambda: train([[loop] for loop in loops(True, seeds)]))
     if not arguments.without_eager:
-        run("3 seeds one by one, eager", lambda: trained([[loop] for loop in loops(False, range(3))]))
+        run("3 seeds one by one, eager", lambda: train([[loop] for loop in loops(False, range(3))]))
     for name, stacks in (("consensus, stacked teachers", True), ("consensus, eager", False)):
         if not stacks and arguments.without_eager:
             continue
         technique = TECHNIQUES["consensus"]()
         make = partial(word_model, arguments.encoder, tokenizer.size)
         consensus = TrainingRun(technique, make, replace(job, stacks=stacks))
-        run(name, partial(executed, consensus))  # type: ignore[arg-type]
+        run(name, partial(execute, consensus))  # type: ignore[arg-type]
 
 
 def main() -> None:

@@ -166,7 +166,7 @@ class HuggingFace:
         return (time.perf_counter() - times[0]) / steps
 
 
-def in_turn(variants: dict[str, Any], rounds: int, steps: int, files: Sequence[Path] = ()) -> dict[str, list[float]]:
+def alternate(variants: dict[str, Any], rounds: int, steps: int, files: Sequence[Path] = ()) -> dict[str, list[float]]:
     """Milliseconds per step of each variant, in each round, when all files exist."""
     for name, variant in variants.items():  # graphs are captured, kernels are compiled
         start = time.perf_counter()
@@ -217,9 +217,9 @@ def main() -> None:
         variants: dict[str, Any]
         if arguments.techniques:
             variants = {name: Ours(name, own, folder, False) for name in TECHNIQUE_NAMES}
-            show(in_turn(variants, arguments.rounds, arguments.steps), "vanilla", tokens)
+            show(alternate(variants, arguments.rounds, arguments.steps), "vanilla", tokens)
             variants = {name: Ours(name, job, folder, True) for name in TECHNIQUE_NAMES}
-            show(in_turn(variants, arguments.rounds, arguments.steps), "vanilla", tokens)
+            show(alternate(variants, arguments.rounds, arguments.steps), "vanilla", tokens)
             return
         ordinary = Ours("vanilla", own, folder, False)
         variants = {
@@ -230,7 +230,7 @@ def main() -> None:
         if arguments.compiled:
             variants["ordinary, compiled"] = Ours("vanilla", own, folder, False, True)
             variants["CUDA graph, compiled"] = Ours("vanilla", job, folder, True, True)
-        seconds = in_turn(variants, arguments.rounds, arguments.steps, arguments.wait_for)
+        seconds = alternate(variants, arguments.rounds, arguments.steps, arguments.wait_for)
         show(seconds, "Trainer", tokens)
         if arguments.compiled:
             show(seconds, "CUDA graph", tokens)

@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--table", type=Path, help="print the table of these records")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.table:
         print(table(options.table))

@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", help="print the table of these records")
     parser.add_argument("--limit", type=int, help="largest number of training texts, for a trial")
     parser.add_argument("--epochs", type=int, help="epochs; default: ROWS")
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     options = parser.parse_args()
     if options.table:
         print(table(options.table))

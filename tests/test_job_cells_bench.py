@@ -112,7 +112,7 @@ class Study:
 
 def main():
     parser = argparse.ArgumentParser()
-    job_cells.add_options(parser)
+    job_cells.options(parser)
     job_cells.run(parser.parse_args(), lambda: [Job(n) for n in range(6)], Study().do)
 
 if __name__ == "__main__":

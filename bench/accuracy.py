@@ -1,9 +1,9 @@
-"""What vanilla training reaches on real and planted data: test accuracy and, where the truth is known, rationale mass.
+"""Test accuracy of vanilla training on published and planted corpora, and rationale mass where rationales are known.
 
     python bench/accuracy.py sst2 --seeds 3 --vectors glove.6B.100d.txt.gz
     python bench/accuracy.py planted-reviews planted-reviews:aspect=palate planted-pairs
 
-The epoch is chosen on validation; the test split is read once, at the end.
+Validation texts select the epoch.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 
 
 def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, float]:
-    """(test accuracy, rationale mass) of one model; the mass is over texts that have rationales, NaN where none has."""
+    """Test accuracy and rationale mass of one model; the mass is a mean over texts with rationales, NaN without any."""
     corpus = load_corpus(name, data_dir=data_folder(name) if name in PUBLISHED_CORPORA else None)
     clf = TextClassifier(
         arguments.encoder, seed=seed, epochs=arguments.epochs, vectors=arguments.vectors, device=arguments.device

@@ -1,4 +1,4 @@
-"""Which settings make vanilla attention learn bAbI: validation macro-F1 of every epoch.
+"""Validation macro-F1 of vanilla attention on bAbI in every epoch, by settings.
 
     python bench/babi_settings.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--epochs 50]
     python bench/job_cells.py DIR/records > bench/records/babi_settings.jsonl

@@ -1,4 +1,4 @@
-"""How reliably the independent reader detects label leakage of selectors, on four data sets.
+"""Detection of label leakage of selectors by the independent reader, on four data sets.
 
     python bench/independent_reader.py --prepare --out DIR --data DATA     write the texts, once
     python bench/independent_reader.py --out DIR [--device cuda] [--workers 14] [--seeds 5] [--only REGEX]

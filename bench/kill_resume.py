@@ -1,4 +1,4 @@
-"""Whether training that is killed at random moments and resumed gives the same files as training without a kill.
+"""Comparison of models from training that is killed at random moments and resumed with undisturbed training.
 
     python bench/kill_resume.py [--kills 20] [--inside 5] [--ending 5] [--seed 0]
 

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of the stability tables cover the truth with five seeds, by simulation.
+"""Coverage of the 95 % intervals of the stability tables with five seeds, by simulation.
 
     python bench/stability_coverage.py [TRIALS]
 

@@ -37,7 +37,7 @@ def compact(record: Record) -> Record:
 
 
 def header(records: Iterable[Record]) -> Record:
-    """What all records share; refused where two runs of different code are mixed."""
+    """The fields that all records share; an error if the records are from different code."""
     records = list(records)
     shared = {name: sorted({str(record.get(name, "unknown")) for record in records}) for name in ORIGIN}
     if mixed := {name: values for name, values in shared.items() if len(values) > 1}:

@@ -1,4 +1,4 @@
-"""How a technique compares with vanilla over several settings: one denominator per setting, bootstrap over seeds.
+"""Comparison of a technique with vanilla over several settings: one denominator per setting, bootstrap over seeds.
 
     ratio        exp( 1/S Σ_s ln( mean_i t_si / mean_j v_sj ) )      geometric mean over settings s
     difference   1/S Σ_s ( mean_i t_si − mean_j v_sj )

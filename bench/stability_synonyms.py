@@ -90,7 +90,7 @@ def wordnet(folder: Path) -> Table:
 
 
 def _is_inflected(word: str, lemmas: Mapping[str, object], exceptions: set[str]) -> bool:
-    """Whether a word is also a form of another lemma ("works", "making"), of which the table would know nothing."""
+    """Whether a word is also a form of another lemma ("works", "making"), which the table does not have."""
     bases = (word.removesuffix(end) + new for end, new in ENDINGS if word.endswith(end))
     return word in exceptions or any(base in lemmas for base in bases)
 

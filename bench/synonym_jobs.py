@@ -15,7 +15,7 @@ from steadygaze.training.optimizers import EPOCHS
 from word_rewrites import WORD, Table, delete, misspell, substitute, without
 
 TEMPERATURES = (1.5, 2.0, 3.0, 5.0)
-"""Of vanilla without groups on short texts with a word encoder: the control at equal entropy."""
+"""Temperatures of the control at equal entropy: vanilla without groups, short texts, word encoders."""
 VALIDATION_PROBES = ("cf3", "wn3")
 
 

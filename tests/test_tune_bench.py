@@ -65,5 +65,5 @@ def test_the_page_has_the_numbers_of_the_records():
     runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     trials = [trial for run in runs if run["kind"] == "search" for trial in run["trials"]]
     pruned = [trial for trial in trials if not trial["score"]]
-    assert f"Of {len(trials)} trials, {len(pruned)} were pruned." in page
+    assert f"The searches pruned {len(pruned)} of {len(trials)} trials." in page
     assert all(trial["epochs"] == 1 for trial in pruned if trial["epsilon"] >= 1)

@@ -1,8 +1,8 @@
 """Macro-F1 on 200, 500 and 1,000 training texts: the default classifier beside TF-IDF and logistic regression.
 
-    python bench/small_data.py                     the table of docs/results/small-data.md
-    python bench/small_data.py --split held-out    without the test split, for choosing settings
-    python bench/small_data.py --table bench/records/small_data.jsonl    the table of finished fits
+    python bench/small_data.py --out DIR                       all rows of docs/results/small-data.md
+    python bench/small_data.py --out DIR --split held-out      without the test split, for choosing settings
+    python bench/small_data.py --table bench/records/small_data.jsonl    the tables of finished fits
 
 Rows:
 
@@ -21,21 +21,22 @@ texts, where 1 is uniform.
 """
 
 import argparse
-import json
-import os
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from scipy.stats import t as student
 
-CORPORA = ("sst2", "rotten_tomatoes", "yelp_polarity")
+import job_cells
+from data_folder import data_folder
+from tables import markdown, mean_and_interval, minus_signs, read_records
+
+CORPORA = {"sst2": "SST-2", "rotten_tomatoes": "Rotten Tomatoes", "yelp_polarity": "Yelp polarity"}
 SIZES = (200, 500, 1000)
 BASELINES: dict[str, dict[str, Any]] = {
     "tfidf-lr": {},
@@ -49,12 +50,37 @@ OURS: dict[str, dict[str, Any]] = {
     "glove": {"vectors": "glove-50d"},
     "minilm": {"encoder": "transformer:minilm"},
 }
+NAMES = {
+    "tfidf-lr": "TF-IDF",
+    "tfidf-lr-balanced": "TF-IDF, balanced",
+    "tfidf-lr-10": "C = 10",
+    "tfidf-lr-10-balanced": "C = 10, balanced",
+    "standard": "usual defaults",
+    "default": "default, no extra",
+    "glove": "default, extra `glove`",
+    "minilm": "MiniLM",
+}
+"""Columns of the page."""
+DIFFERENCES = {"tfidf-lr": "TF-IDF", "tfidf-lr-10-balanced": "C = 10, balanced"}
 HELD_OUT = 1000
 EXPLAINED = 200
 
 
+@dataclass(frozen=True)
+class Fit:
+    row: str
+    corpus: str
+    size: int
+    seed: int
+    split: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.row}.{self.corpus}.{self.size}.{self.split}.s{self.seed}"
+
+
 def read(corpus: str, split: str) -> tuple[list[str], list[int]]:
-    file = Path(os.environ["STEADYGAZE_DATA"]) / corpus / f"{split}.parquet"
+    file = data_folder(corpus) / corpus / f"{split}.parquet"
     table = pq.read_table(file, columns=["text", "label"]).to_pydict()
     kept = [(text, label) for text, label in zip(table["text"], table["label"], strict=True) if text.strip()]
     return [text for text, _ in kept], [int(label) for _, label in kept]
@@ -64,7 +90,7 @@ def cell(corpus: str, size: int, seed: int, split: str) -> tuple[list[str], list
     """Training texts and labels, test texts and labels."""
     texts, labels = read(corpus, "train")
     order = np.random.default_rng(1234).permutation(len(texts))
-    folder = Path(os.environ["STEADYGAZE_DATA"]) / corpus
+    folder = data_folder(corpus) / corpus
     if split == "test":
         test = read(corpus, "test")
     elif (folder / "validation.parquet").exists():
@@ -75,7 +101,7 @@ def cell(corpus: str, size: int, seed: int, split: str) -> tuple[list[str], list
     return [texts[i] for i in rows], [labels[i] for i in rows], *test
 
 
-def run(row: str, corpus: str, size: int, seed: int, split: str, device: str) -> dict[str, Any]:
+def measure(fit: Fit, device: str) -> dict[str, Any]:
     """One fit and its scores."""
     import torch
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -88,13 +114,13 @@ def run(row: str, corpus: str, size: int, seed: int, split: str, device: str) ->
 
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
-    texts, labels, test_texts, test_labels = cell(corpus, size, seed, split)
-    record: dict[str, Any] = {"row": row, "corpus": corpus, "size": size, "seed": seed, "split": split}
-    if row in BASELINES:
-        model: Any = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000, **BASELINES[row]))
+    texts, labels, test_texts, test_labels = cell(fit.corpus, fit.size, fit.seed, fit.split)
+    record: dict[str, Any] = {}
+    if fit.row in BASELINES:
+        model: Any = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000, **BASELINES[fit.row]))
         model.fit(texts, labels)
     else:
-        model = TextClassifier(seed=seed, device=device, verbose=False, **OURS[row]).fit(texts, labels)
+        model = TextClassifier(seed=fit.seed, device=device, verbose=False, **OURS[fit.row]).fit(texts, labels)
         record["entropy"] = float(np.mean([entropy(e.weights) for e in model.explain(test_texts[:EXPLAINED])]))
         description = model.stored_.description
         record["validation"] = description.best_epoch["macro-f1"]
@@ -112,67 +138,71 @@ def entropy(weights: Sequence[float]) -> float:
     return float(-(positive * np.log(positive)).sum() / np.log(len(values))) if len(values) > 1 else 1.0
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and half the width of its 95 % interval."""
-    n = len(values)
-    half = student.ppf(0.975, n - 1) * np.std(values, ddof=1) / n**0.5 if n > 1 else np.nan
-    return float(np.mean(values)), float(half)
-
-
 def table(records: list[dict[str, Any]]) -> str:
-    """Markdown: mean macro-F1 of every row and cell, and the paired difference to TF-IDF."""
+    """Markdown: mean macro-F1 of every row and cell, and the paired differences of our models from two regressions."""
     scores: dict[tuple[str, int], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    entropies: dict[str, list[float]] = defaultdict(list)
     for record in records:
         scores[record["corpus"], record["size"]][record["row"]][record["seed"]] = record["macro-f1"]
-        if "entropy" in record:
-            entropies[record["row"]].append(record["entropy"])
-    rows = [row for row in (*BASELINES, *OURS) if any(row in values for values in scores.values())]
-    lines = ["| corpus | texts | " + " | ".join(rows) + " | default − tfidf-lr |", "|---" * (len(rows) + 3) + "|"]
+    rows = [row for row in NAMES if any(row in values for values in scores.values())]
+    pairs = [(row, base) for base in DIFFERENCES for row in ("default", "glove") if row in rows]
+    means, differences = [], []
     for corpus, size in sorted(scores, key=lambda key: ([*CORPORA, key[0]].index(key[0]), *key)):
-        values = scores[corpus, size]
-        numbers = [
-            "{:.3f} ± {:.3f}".format(*interval(list(values[row].values()))) if values[row] else "–" for row in rows
-        ]
-        base, ours = values["tfidf-lr"], values["default"]
-        gains = [ours[seed] - base[seed] for seed in ours if seed in base]
-        gain = "{:+.3f} ± {:.3f}".format(*interval(gains)) if gains else "–"
-        lines.append(f"| {corpus} | {size:,} | " + " | ".join(numbers) + f" | {gain} |")
-    lines += [f"normalized entropy of the attention, {row}: {np.mean(v):.2f}" for row, v in entropies.items()]
-    return "\n".join(lines)
+        values, cell = scores[corpus, size], [CORPORA.get(corpus, corpus), f"{size:,}"]
+        means.append(cell + [mean_and_interval([*values[row].values()]) for row in rows])
+        differences.append(cell + [mean_and_interval(paired(values, *pair), "+") for pair in pairs])
+    tables = [markdown([["corpus", "texts", *(NAMES[row] for row in rows)], *means])]
+    if pairs:
+        heading = [f"{NAMES[row]} − {DIFFERENCES[base]}" for row, base in pairs]
+        tables.append(minus_signs(markdown([["corpus", "texts", *heading], *differences])))
+    return "\n\n".join(tables)
+
+
+def paired(values: Mapping[str, Mapping[int, float]], row: str, base: str) -> list[float]:
+    """By seed, what this row is above the other."""
+    return [values[row][seed] - values[base][seed] for seed in values[row] if seed in values[base]]
+
+
+def entropies(records: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Mean normalized entropy of the attention of each row."""
+    by_row: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        if "entropy" in record:
+            by_row[record["row"]].append(record["entropy"])
+    return {row: float(np.mean(values)) for row, values in by_row.items()}
+
+
+def report(records: list[dict[str, Any]]) -> str:
+    """The tables, and the entropies below them."""
+    lines = [f"normalized entropy of the attention, {NAMES[row]}: {v:.2f}" for row, v in entropies(records).items()]
+    return "\n".join([table(records), "", *lines])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", nargs="+", default=["tfidf-lr", "tfidf-lr-balanced", "default", "standard", "glove"])
+    job_cells.options(parser)
+    parser.add_argument("--rows", nargs="+", choices=NAMES, default=[row for row in NAMES if row != "minilm"])
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--split", choices=["test", "held-out"], default="test")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="JSON lines, one fit each.")
-    parser.add_argument("--table", type=Path, nargs="+", help="Files of --out: print their table, fit nothing.")
+    parser.add_argument("--table", type=Path, nargs="+", help="records: print their tables, fit nothing")
     options = parser.parse_args()
-    if options.table:
-        print(table([json.loads(line) for file in options.table for line in file.read_text().splitlines()]))
-        return
-    jobs = [
-        (row, corpus, size, seed, options.split, options.device)
+    if not options.table:
+        job_cells.run(options, partial(plan, options), partial(measure, device=options.device))
+    print(report(read_records(options.table or [options.out / "records"])))
+
+
+def plan(options: argparse.Namespace) -> list[Fit]:
+    return [
+        Fit(row, corpus, size, seed, options.split)
         for seed in range(options.seeds)
         for corpus in options.corpora
         for size in options.sizes
         for row in options.rows
     ]
-    records = []
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(run, *job) for job in jobs]):
-            records.append(done.result())
-            if options.out:
-                with options.out.open("a") as file:
-                    file.write(json.dumps(records[-1]) + "\n")
-    print(table(records))
 
 
 if __name__ == "__main__":
-    main()
+    import small_data  # workers import the jobs from this module, not from the script
+
+    small_data.main()

@@ -20,6 +20,8 @@ REGRESSIONS = {
 }
 REPEATED = {"TF-IDF": "tfidf-lr", "default, no extra": "default", "default, extra `glove`": "glove"}
 
+REPEATED_CASES = [(corpus, texts) for corpus in CORPORA for texts in ("200", "500", "1,000")][:-1]
+
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Any]:
@@ -40,7 +42,7 @@ def rows(header: str) -> list[dict[str, str]]:
 
 def score(bench: Any, corpus: str, texts: str, row: str) -> str:
     """Mean ± half of the interval over the five seeds of the records."""
-    return "{:.3f} ± {:.3f}".format(*bench.interval(scores_by_seed(corpus, texts, row)))
+    return str(bench.mean_and_interval(scores_by_seed(corpus, texts, row)))
 
 
 def scores_by_seed(corpus: str, texts: str, row: str) -> list[float]:
@@ -66,13 +68,10 @@ def test_the_regressions_of_the_first_table_are_those_of_the_records(bench: Any)
             )
 
 
-def test_the_fits_with_fewer_units_are_those_of_the_records(bench: Any) -> None:
+def test_the_repeated_fits_are_those_of_the_records(bench: Any) -> None:
     table = rows("| corpus | texts | TF-IDF | default, no extra | default, extra `glove` |")
-    recorded = [line for line in table if "±" in line["TF-IDF"]]
-    assert [(line["corpus"], line["texts"]) for line in recorded] == [
-        (corpus, texts) for corpus in ("SST-2", "Rotten Tomatoes") for texts in ("200", "500")
-    ]
-    for line in recorded:
+    assert [(line["corpus"], line["texts"]) for line in table] == REPEATED_CASES
+    for line in table:
         for column, row in REPEATED.items():
             assert line[column] == score(bench, line["corpus"], line["texts"], row), (
                 line["corpus"],
@@ -83,10 +82,10 @@ def test_the_fits_with_fewer_units_are_those_of_the_records(bench: Any) -> None:
 
 def test_the_paired_differences_from_the_regression_are_those_of_the_records(bench: Any) -> None:
     table = rows("| corpus | texts | no extra | extra `glove` |")
-    assert len(table) == 4
+    assert [(line["corpus"], line["texts"]) for line in table] == REPEATED_CASES
     for line in table:
         regression = scores_by_seed(line["corpus"], line["texts"], "tfidf-lr-10-balanced")
         for column, row in {"no extra": "default", "extra `glove`": "glove"}.items():
             ours = scores_by_seed(line["corpus"], line["texts"], row)
-            paired = bench.interval([a - b for a, b in zip(ours, regression, strict=True)])
-            assert line[column] == "{:+.3f} ± {:.3f}".format(*paired).replace("-", "−"), (line["corpus"], row)
+            paired = bench.mean_and_interval([a - b for a, b in zip(ours, regression, strict=True)], "+")
+            assert line[column] == paired.replace("-", "−"), (line["corpus"], row)

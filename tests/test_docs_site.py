@@ -1,6 +1,7 @@
 """The documentation site: generated pages are complete, links resolve, and nothing is loaded from a network."""
 
 import html
+import json
 import os
 import re
 import subprocess
@@ -78,6 +79,38 @@ def test_every_measure_has_a_card() -> None:
 def test_every_public_name_has_a_page() -> None:
     pages = api_pages.pages(ROOT)
     assert {f"api/{name}.md" for name in steadygaze.__all__ if name != "__version__"} <= set(pages)
+
+
+IMPORT = re.compile(r"^(?:from (steadygaze[\w.]*) import ([\w, ]+)|import (steadygaze\.[\w.]+))", re.MULTILINE)
+
+
+def imports(text: str) -> set[str]:
+    """The paths of the names that a page imports from steadygaze."""
+    matches = IMPORT.findall(text)
+    named = {f"{module}.{name.strip()}" for module, names, _ in matches for name in names.split(",") if module}
+    return named | {module for _, _, module in matches if module}
+
+
+def test_every_name_that_a_page_imports_is_in_the_api_reference() -> None:
+    reference = {f"steadygaze.{name}" for name in api_pages.public_names()} | set(api_pages.IMPORTED)
+    reference |= {*api_pages.RETURNED.values(), *api_pages.EXTENSIONS.values()}
+    texts = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
+    for path in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts[path] = "\n".join("".join(cell["source"]) for cell in cells)
+    found = {path: imports(text) for path, text in texts.items()}
+    assert "steadygaze.techniques.technique.Stage" in found[ROOT / "docs" / "how-to" / "own-technique.md"]
+    assert {path.name: names - reference for path, names in found.items() if names - reference} == {}
+
+
+def test_names_for_extensions_are_listed_with_their_module() -> None:
+    pages = api_pages.pages(ROOT)
+    assert (
+        "| [`Stage`](Stage.md) | `steadygaze.techniques.technique` | One run of the training loop. |"
+        in (pages["api/index.md"])
+    )
+    assert all("(../how-to/own-technique.md)" in pages[f"api/{name}.md"] for name in ("index", "TextClassifier"))
+    assert "heading: steadygaze.techniques.technique.Stage" in pages["api/Stage.md"]
 
 
 def test_docstrings_become_markdown() -> None:

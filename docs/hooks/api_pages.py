@@ -18,6 +18,46 @@ RETURNED = {
     "Corpus": "steadygaze.data.corpus.Corpus",
 }
 """Classes of results, which no user constructs."""
+EXTENSIONS = {
+    "TECHNIQUES": "steadygaze.techniques.TECHNIQUES",
+    "Technique": "steadygaze.techniques.technique.Technique",
+    "LossContext": "steadygaze.techniques.technique.LossContext",
+    "Stage": "steadygaze.techniques.technique.Stage",
+    "Player": "steadygaze.techniques.technique.Player",
+    "CachedTargets": "steadygaze.techniques.technique.CachedTargets",
+    "Vanilla": "steadygaze.techniques.vanilla.Vanilla",
+    "EXPLAINERS": "steadygaze.explainers.EXPLAINERS",
+    "Explainer": "steadygaze.explainers.explainer.Explainer",
+    "Saliency": "steadygaze.explainers.explainer.Saliency",
+    "inference": "steadygaze.models.inference.inference",
+    "with_gradients": "steadygaze.models.inference.with_gradients",
+    "settings": "steadygaze.core.settings.settings",
+    "SearchRange": "steadygaze.core.search_space.SearchRange",
+    "SearchChoice": "steadygaze.core.search_space.SearchChoice",
+    "RandomKey": "steadygaze.core.random_key.RandomKey",
+    "SYNONYMS": "steadygaze.data.planted.SYNONYMS",
+}
+"""Names for techniques and explainers of a user's own -> path of the object."""
+OWN_TECHNIQUES = """
+## Techniques of your own
+
+Pass a name that your module registers, or an instance of your class, as `technique=`:
+[Write your own technique](../how-to/own-technique.md).
+The [names for it](index.md#for-techniques-and-explainers-of-your-own) are part of this reference.
+"""
+DATA = {
+    "TECHNIQUES": 'Techniques by name; `TECHNIQUES["name"] = Class` registers your own.',
+    "EXPLAINERS": 'Explainers by name; `EXPLAINERS["name"] = Class` registers your own.',
+    "SYNONYMS": "Synonyms of the words of the generated corpora, for examples.",
+}
+"""Purpose of the extension names that are values, which have no docstring at run time."""
+IMPORTED = {
+    "steadygaze.core.settings.Field": (
+        "[`Field`](https://docs.pydantic.dev/latest/concepts/fields/)",
+        "Limits of a setting, such as `Field(ge=0)`; it is that of pydantic.",
+    )
+}
+"""Names for extensions that another package documents: link and purpose."""
 
 
 def public_names() -> dict[str, str]:
@@ -33,11 +73,14 @@ def pages(_: Path) -> dict[str, str]:
         "api/index.md": _index(public),
         **{f"api/{name}.md": _page(f"sg.{name}", path) for name, path in public.items()},
         **{f"api/{name}.md": _page(name, path) for name, path in RETURNED.items()},
+        **{f"api/{name}.md": _page(path, path, name) for name, path in EXTENSIONS.items()},
+        "api/TextClassifier.md": _page("sg.TextClassifier", public["TextClassifier"]) + OWN_TECHNIQUES,
     }
 
 
-def _page(title: str, path: str) -> str:
-    options = ["heading_level: 1", f"heading: {title}", f"toc_label: {title}"]
+def _page(heading: str, path: str, title: str = "") -> str:
+    title = title or heading
+    options = ["heading_level: 1", f"heading: {heading}", f"toc_label: {title}"]
     return "\n".join(
         [f"---\ntitle: {title}\n---\n", f"::: {path}", "    options:", *(f"      {o}" for o in options), ""]
     )
@@ -49,13 +92,28 @@ def _index(public: dict[str, str]) -> str:
     return "\n".join(
         [
             "# Python API\n",
-            "`import steadygaze as sg` imports no torch. Only the names of this page are public.\n",
+            "`import steadygaze as sg` imports no torch. Only the names of this page are public: others can change in "
+            "any version.\n",
             table(("name", "purpose"), rows),
             "## Results\n",
             "Functions and methods return objects of these classes. Do not construct them yourself.\n",
             table(("class", "contents"), results),
+            "## For techniques and explainers of your own\n",
+            "These names are supported for extensions: the changelog lists every change of them. Import them from "
+            "their module. [Write your own technique](../how-to/own-technique.md) and "
+            "[Write your own explainer or measure](../how-to/own-explainer.md) use them.\n",
+            table(("name", "module", "purpose"), _extension_rows()),
         ]
     )
+
+
+def _extension_rows() -> list[tuple[str, str, str]]:
+    own = [
+        (f"[`{name}`]({name}.md)", f"`{path.rpartition('.')[0]}`", DATA.get(name) or _summary(path))
+        for name, path in EXTENSIONS.items()
+    ]
+    others = [(link, f"`{path.rpartition('.')[0]}`", purpose) for path, (link, purpose) in IMPORTED.items()]
+    return own + others
 
 
 def _summary(path: str) -> str:

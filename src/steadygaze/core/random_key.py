@@ -34,24 +34,76 @@ _GOLDEN, _FIRST, _SECOND = (_signed(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1
 
 @dataclass(frozen=True)
 class RandomKey:
+    """Random numbers that depend on the key and the row of a text, not on its batch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows = torch.tensor([3, 7])
+    >>> numbers = RandomKey(0).child(1).uniform(rows, 4)  # 4 numbers for each of the texts 3 and 7
+    >>> bool((numbers[1] == RandomKey(0).child(1).uniform(rows[1:], 4)[0]).all())
+    True
+    """
+
     key: Any = 0
     """An integer, or a tensor (B,): one key for each row."""
 
     def child(self, *parts: int) -> "RandomKey":
-        """Return a separate key for a purpose, step or probe."""
+        """Return a separate key for a purpose, step or probe.
+
+        Parameters
+        ----------
+        *parts : int
+            Numbers that identify the purpose.
+
+        Returns
+        -------
+        RandomKey
+            A key whose numbers are independent of this one's.
+        """
         key = self.key
         for part in parts:
             key = _mixed((_mixed(key + _GOLDEN) ^ part) + _GOLDEN)
         return RandomKey(key)
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Sample from [0, 1); half precision can round to 1.  Only the first entry of `shape` may depend on padding."""
+        """Sample from [0, 1); half precision can round to 1.
+
+        Parameters
+        ----------
+        rows : Tensor
+            Row of each text, (B,), such as `batch.index`.
+        *shape : int
+            Numbers per text.  Only the first entry may depend on padding.
+        dtype : torch.dtype, default=torch.float32
+            Type of the numbers.
+
+        Returns
+        -------
+        Tensor
+            Random numbers, (B,…).
+        """
         digits = 53 if dtype == torch.float64 else 24
         bits = _shift_right(self._bits(rows, math.prod(shape)), 64 - digits)
         return _fraction(bits, digits, dtype).view(len(rows), *shape).to(dtype)
 
     def normal(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Sample from N(0, 1), by Box and Muller 1958."""
+        """Sample from N(0, 1), by Box and Muller 1958.
+
+        Parameters
+        ----------
+        rows : Tensor
+            Row of each text, (B,), such as `batch.index`.
+        *shape : int
+            Numbers per text.  Only the first entry may depend on padding.
+        dtype : torch.dtype, default=torch.float32
+            Type of the numbers.
+
+        Returns
+        -------
+        Tensor
+            Random numbers, (B,…).
+        """
         digits = 32 if dtype == torch.float64 else 24  # high bits: radius; low bits: angle
         bits = self._bits(rows, math.prod(shape)).view(len(rows), *shape)
         radius, angle = _shift_right(bits, 64 - digits), bits & ((1 << digits) - 1)
@@ -59,7 +111,18 @@ class RandomKey:
         return (length * _fraction(angle, digits, dtype).mul_(2 * math.pi).cos_()).to(dtype)
 
     def scramble(self, numbers: Tensor) -> Tensor:
-        """Hash integers with the key.  (…) -> (…)"""
+        """Hash integers with the key.
+
+        Parameters
+        ----------
+        numbers : Tensor
+            Integers of any shape.
+
+        Returns
+        -------
+        Tensor
+            64-bit integers of the same shape.
+        """
         # The key is mixed first: otherwise row 1 of key 0 would equal row 0 of key 1.
         return _mix((numbers.long() ^ _mixed(self.key + _GOLDEN)) + _GOLDEN)
 

@@ -19,7 +19,9 @@ class SearchRange:
     """Numbers between two bounds, both included; whole numbers if both bounds are."""
 
     low: float
+    """Lower bound."""
     high: float
+    """Upper bound."""
     log: bool = False
     """Uniform in the logarithm."""
 
@@ -38,6 +40,7 @@ class SearchChoice:
     """One of several values."""
 
     values: tuple[Any, ...]
+    """The values."""
 
     def __init__(self, *values: Any) -> None:
         object.__setattr__(self, "values", values)

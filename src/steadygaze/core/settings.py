@@ -28,7 +28,28 @@ LARGEST = (1 << 31) - 1
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def settings(cls: type[S]) -> type[S]:
-    """Make a frozen, keyword-only dataclass with validated fields; the docstring of a field is its help."""
+    """Make a frozen, keyword-only dataclass with validated fields.
+
+    Parameters
+    ----------
+    cls : type
+        A class with annotated fields.  The docstring below a field is its help; `Annotated[float, Field(ge=0)]` sets
+        its limits.
+
+    Returns
+    -------
+    type
+        The class as a dataclass.  Its constructor raises a `UserError` for an unknown field and for an invalid value.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> @settings
+    ... class Noise:
+    ...     scale: Annotated[float, Field(ge=0)] = 0.1
+    >>> Noise(scale=2)
+    Noise(scale=2.0)
+    """
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     for name, kind in vars(cls).get("__annotations__", {}).items():
         own, *limits = get_args(kind) if get_origin(kind) is Annotated else (kind,)

@@ -47,7 +47,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     encoder : str, default="bilstm"
         rnn, gru, bigru, lstm, bilstm, cnn, average, or `transformer:NAME`; NAME is a hub id, a folder or minilm.
     technique : str or Technique, default="vanilla"
-        Training technique; `steadygaze list techniques` lists them all.
+        Training technique; `steadygaze list techniques` lists them all.  A `Technique` of your own works too.
     seed : int, default=0
         Random seed.
     epochs : int, default=None

@@ -24,6 +24,7 @@ EXPLAINERS: "Registry[type[Explainer]]" = Registry.of(
         "random": "steadygaze.explainers.random:Random",
     }
 )
+"""Explainers by name.  `EXPLAINERS["name"] = Class` registers your own."""
 
 
 def own_explainers(names: Iterable[str]) -> "dict[str, type[Explainer]]":

@@ -62,14 +62,20 @@ def class_balanced(measures: dict[str, Tensor]) -> dict[str, Tensor]:
 
 @dataclass(frozen=True, slots=True)
 class Saliency:
-    weights: (
-        Tensor  # (B,T), exactly 0 outside the mask; signed if the explainer separates positive and negative evidence
-    )
-    logits: Tensor  # (B,C)
-    bounds: tuple[Tensor, Tensor] | None = None  # (B,T), (B,T): lower and upper bound of each weight, if known
-    chances: Tensor | None = None  # (B,T) selection probability of each token, if known
-    sentences: Tensor | None = None  # (B,) number of sentences, if one of them is selected
-    question: Tensor | None = None  # (B,Q) weights of the question's words, if the explainer covers them
+    """Weights of the tokens of a batch, with the explained prediction."""
+
+    weights: Tensor
+    """(B,T), exactly 0 outside the mask; signed if the explainer separates positive and negative evidence."""
+    logits: Tensor
+    """(B,C) the prediction."""
+    bounds: tuple[Tensor, Tensor] | None = None
+    """(B,T), (B,T): lower and upper bound of each weight, if known."""
+    chances: Tensor | None = None
+    """(B,T) selection probability of each token, if known."""
+    sentences: Tensor | None = None
+    """(B,) number of sentences, if one of them is selected."""
+    question: Tensor | None = None
+    """(B,Q) weights of the question's words, if the explainer covers them."""
 
 
 def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:
@@ -79,7 +85,11 @@ def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:
 
 
 class Explainer(ABC):
-    """Does not change the model's mode, parameters, gradients or hooks.  Random draws depend on the text alone."""
+    """Base class of explainers: a subclass defines `explain` and is registered in `EXPLAINERS`.
+
+    An explainer does not change the model's mode, parameters, gradients or hooks.  Its random draws depend on the text
+    alone.
+    """
 
     class_specific: ClassVar[bool] = True
     """Whether the weights depend on the explained class."""
@@ -98,17 +108,58 @@ class Explainer(ABC):
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        """Weights for the class `target` (B,), or the predicted one.
+        """Return the weights of the tokens of a batch.
 
-        `embedded` (B,T,E) replaces the word vectors of the batch; only explainers that need vectors or weights get it.
+        Parameters
+        ----------
+        model : Model
+            The model; it has the capabilities in `requires`.
+        batch : Batch
+            Texts, as padded ids.
+        target : Tensor, default=None
+            Index of the explained class of each text, (B,); None: the predicted class.
+        embedded : Tensor, default=None
+            Word vectors (B,T,E) that replace those of the batch.  Only explainers that need vectors or weights get
+            them.
+
+        Returns
+        -------
+        Saliency
+            Weights and logits.
         """
 
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
-        """Predictions of the independent reader from the selected words; None: no reader was trained."""
+        """Return predictions of the independent reader from the selected words.
+
+        Parameters
+        ----------
+        model : Model
+            The explained model.
+        batch : Batch
+            Texts, as padded ids.
+        saliency : Saliency
+            Their weights.
+
+        Returns
+        -------
+        SelectionPredictions or None
+            None: no reader was trained.
+        """
         return None
 
     def reader_accuracy(self, model: Model) -> float | None:
-        """Accuracy of the independent reader on held-out selections; None: not known."""
+        """Return the accuracy of the independent reader on held-out selections.
+
+        Parameters
+        ----------
+        model : Model
+            The explained model.
+
+        Returns
+        -------
+        float or None
+            None: not known.
+        """
         return None
 
 

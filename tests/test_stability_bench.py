@@ -393,8 +393,8 @@ PASSAGES = {
         "(3 synonyms) | two vanilla runs | no effect under PGD ({change synonym-augmentation pgd-attention})",
         "JSD between seeds {seeds ensemble} lower | five models at prediction time | "
         "3 synonyms only {change ensemble 3-synonyms}",
-        "raises macro-F1 by {gain consensus macro-f1}. Flatter attention could explain "
-        "{explained consensus 3-synonyms} of its gain",
+        "raises macro-F1 by {gain consensus macro-f1}. Under three synonyms it shifts {less consensus 3-synonyms} less "
+        "than vanilla; vanilla flattened to the same degree already shifts {flat_less consensus 3-synonyms} less",
         "do not lower the shift under three synonyms by more than {own_less seat-joint-kl 3-synonyms}.",
     ),
     "docs/index.md": HEADLINE,

@@ -110,7 +110,7 @@ def test_names_for_extensions_are_listed_with_their_module() -> None:
         in (pages["api/index.md"])
     )
     assert all("(../how-to/own-technique.md)" in pages[f"api/{name}.md"] for name in ("index", "TextClassifier"))
-    assert "heading: steadygaze.techniques.technique.Stage" in pages["api/Stage.md"]
+    assert "from steadygaze.techniques.technique import Stage\n" in pages["api/Stage.md"]
 
 
 def test_docstrings_become_markdown() -> None:

@@ -73,17 +73,21 @@ def pages(_: Path) -> dict[str, str]:
         "api/index.md": _index(public),
         **{f"api/{name}.md": _page(f"sg.{name}", path) for name, path in public.items()},
         **{f"api/{name}.md": _page(name, path) for name, path in RETURNED.items()},
-        **{f"api/{name}.md": _page(path, path, name) for name, path in EXTENSIONS.items()},
+        **{f"api/{name}.md": _page(name, path) + _import(path) for name, path in EXTENSIONS.items()},
         "api/TextClassifier.md": _page("sg.TextClassifier", public["TextClassifier"]) + OWN_TECHNIQUES,
     }
 
 
-def _page(heading: str, path: str, title: str = "") -> str:
-    title = title or heading
-    options = ["heading_level: 1", f"heading: {heading}", f"toc_label: {title}"]
+def _page(title: str, path: str) -> str:
+    options = ["heading_level: 1", f"heading: {title}", f"toc_label: {title}"]
     return "\n".join(
         [f"---\ntitle: {title}\n---\n", f"::: {path}", "    options:", *(f"      {o}" for o in options), ""]
     )
+
+
+def _import(path: str) -> str:
+    module, _, name = path.rpartition(".")
+    return f"\n## Import of {name}\n\n```python\nfrom {module} import {name}\n```\n"
 
 
 def _index(public: dict[str, str]) -> str:

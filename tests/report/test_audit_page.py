@@ -101,6 +101,10 @@ def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1 text"}).to_html())
 
 
+def test_a_link_leads_back_to_the_top(html):
+    assert (html.count('href="#top"'), html.count('id="top"')) == (1, 1)
+
+
 def test_every_answer_leads_to_its_card(html):
     links = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
     cards = re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+) <span', html)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from report.browser import Outline, browse
-from steadygaze.report.page import _panels, render, ticks, write
+from steadygaze.report.page import _panels, render, ticks, write, write_explanations
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import number as _number
 from steadygaze.results.row import Row
@@ -117,7 +117,14 @@ def test_nothing_breaks_out_of_an_attribute_or_a_drawing(quote):
 def test_the_page_forbids_itself_to_load_or_run_anything():
     page = full_page()
     assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
-    assert re.search(r"(src|href|srcset)\s*=|url\(|@import|https?:", page) is None
+    assert re.search(r"(src|srcset)\s*=|href\s*=(?!\"#)|url\(|@import|https?:", page) is None
+
+
+def test_the_page_of_explanations_names_the_model_in_code_and_links_to_its_top(tmp_path: Path):
+    write_explanations(tmp_path / "page.html", iter([]), "model <b>")
+    html = (tmp_path / "page.html").read_text()
+    assert 'Predictions of the model <code class="inline">model &lt;b&gt;</code>, and' in html
+    assert (html.count('href="#top"'), html.count('id="top"')) == (1, 1)
 
 
 def test_a_lone_surrogate_does_not_stop_the_writing(tmp_path: Path):

@@ -245,7 +245,7 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
     expected = sg.audit(cheerful, texts, labels, classes=["no", "yes"], synonyms=SYNONYMS)
     assert [row.to_dict() for row in Report.from_dict(report).rows] == [row.to_dict() for row in expected.rows]
     assert [row["value"] for row in view["rows"]] == [row["value"] for row in report["rows"]]
-    assert job["formats"] == ["html", "json"]
+    assert (job["formats"], job["texts"]) == (["html", "json"], 4)
     assert [row["row"] for row in sorted_texts[0]["texts"]] == [0, 1, 2, 3]
     assert [row["wrong"] for row in sorted_texts[1]["texts"]] == [True, True, False, False]
     values = [row["values"]["comprehensiveness"] for row in sorted_texts[2]["texts"]]

@@ -231,6 +231,40 @@ def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
 
 
 @pytest.mark.slow
+def test_an_audit_on_a_phone_shows_labels_of_verdicts_the_number_of_texts_and_every_column(open_page, address):
+    page = open_page(address, viewport={"width": 390, "height": 844})
+    page.get_by_role("button", name="Audit", exact=True).click()
+    page.get_by_role("button", name="Start the audit").click()
+    expect(page.locator("#report")).to_be_visible(timeout=30_000)
+    expect(page.locator("#audit-jobs li").first).to_contain_text("(cheerful, 4 texts, ")
+    labels = page.locator("#verdicts .answer")
+    assert len(set(labels.evaluate_all("all => all.map(one => getComputedStyle(one).color)"))) == len(
+        set(labels.all_text_contents())
+    ), "a color for each answer"
+    assert page.locator("#audit-texts").evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
+    expect(page.locator("#audit-texts thead th").last).to_have_text("probability")
+
+
+@pytest.mark.slow
+def test_tables_of_a_phone_break_no_word_and_show_that_they_scroll(open_page, address):
+    page = open_page(address, viewport={"width": 390, "height": 844})
+    explain(page, "a good unremarkable film")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator("#comparison table")).to_have_count(2)
+    heights = (
+        page.locator("#comparison table")
+        .nth(1)
+        .locator("tbody th")
+        .evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().height)")
+    )
+    assert len(heights) == 4
+    assert len(set(heights)) == 1
+    summary = page.locator("#comparison .scroll").first
+    assert summary.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert summary.evaluate("box => getComputedStyle(box).backgroundAttachment") == "local, local, scroll, scroll"
+
+
+@pytest.mark.slow
 def test_a_file_is_explained_in_the_background_and_downloaded(page):
     name = "<img src=x onerror=alert(1)>.csv"
     content = f'text,note\na good film,"{SCRIPT.replace(chr(34), chr(34) * 2)}"\na dull film,x\n'.encode()

@@ -316,7 +316,7 @@ def write_explanations(
     others = {explanation.explainer for explanation in drawn if explanation.explainer != "attention"}
     weights = f"the {others.pop()} score of each word" if others else "the attention weight of each word"
     weights = "the selected words" if drawn and drawn[0].rationale is not None else weights
-    lead = "  ".join([f"Predictions of the model {model}, and {weights}.", *notes])
+    lead = "  ".join([f"Predictions of the model `{model}`, and {weights}.", *notes])
     remarks = [f"{total - len(drawn):,} more texts were explained and are not shown."] if total > len(drawn) else []
     if any(explanation.true_label is not None for explanation in drawn):
         wrong = sum(explanation.is_wrong for explanation in drawn)

@@ -120,6 +120,7 @@ def run_audit_job(job: Job, model: ServedModel, examples: Sequence[Example], con
     runtime = Runtime(batch_size=model.batch_size or Runtime.batch_size, on_progress=job.on_progress)
     adapter, synonyms = own_copy(model.adapter), model.table or None
     request = compose_request([adapter], examples, config, runtime, explainers=config.explainers, synonyms=synonyms)
+    job.texts = len(request.examples)
     findings = run_audit(request)
     job.on_progress("writing the report", job.total, job.total)
     report = replace(findings.report(), date=now())

@@ -62,6 +62,8 @@ class Job:
     activity: str = ""
     done: int = 0
     total: int = 0
+    texts: int | None = None
+    """Number of audited texts; None: not known yet, or not an audit."""
     message: str = ""
     """Why it failed."""
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
@@ -77,7 +79,7 @@ class Job:
 
     @property
     def facts(self) -> dict[str, Any]:
-        names = "id", "kind", "name", "model", "state", "activity", "done", "total", "message", "created"
+        names = "id", "kind", "name", "model", "state", "activity", "done", "total", "texts", "message", "created"
         files = sorted(path.suffix[1:] for path in self.folder.glob("result.*")) if self.state == "done" else []
         return {**{name: getattr(self, name) for name in names}, "formats": files}
 

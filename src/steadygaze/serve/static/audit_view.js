@@ -24,7 +24,7 @@ async function showReport(job) {
   element("report").hidden = false;
   element("report-title").textContent = `${report.facts.model}: ${report.facts.explanation}, ${report.facts.texts}`;
   element("verdicts").replaceChildren(...report.verdicts.map(({ title, answer, why }) =>
-    make("li", {}, make("strong", { textContent: `${title}: ${answer}. ` }), why)));
+    make("li", {}, make("strong", { textContent: title }), " ", drawAnswer(answer), ` ${why}`)));
   element("report-notes").replaceChildren(...report.notes.map((note) => make("li", { textContent: note })));
   drawNumbers(report.rows);
   drawOrders(report.rows.filter((row) => row.sortable));
@@ -32,6 +32,14 @@ async function showReport(job) {
   element("filter-wrong").value = state.audit.wrong ?? "";
   element("filter-word").value = state.audit.word ?? "";
   await drawTexts();
+}
+
+const ICONS = { yes: "✓", undecided: "~", no: "✗", "not measured": "–" }; // as in the report
+
+function drawAnswer(answer) {
+  const icon = make("span", { textContent: `${ICONS[answer] ?? ""} ` });
+  icon.setAttribute("aria-hidden", "true");
+  return make("span", { className: `answer ${answer.replace(" ", "-")}` }, icon, answer);
 }
 
 const MAIN = [ // the first measure that the audit has

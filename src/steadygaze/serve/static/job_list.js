@@ -49,9 +49,10 @@ function draw({ id, open }, jobs) {
 
 function drawJob(job, open) {
   const percent = job.total ? `${Math.floor((100 * job.done) / job.total)} %` : "";
+  const texts = job.texts === null ? "" : `, ${job.texts} texts`;
   const detail = job.message || (job.state === "done" && job.kind === "explain" ? `${job.total} texts` : "");
   const what = job.state === "running" ? `${job.activity} ${percent}` : `${WORDS[job.state]}${detail ? `: ${detail}` : ""}`;
-  const item = make("li", {}, make("strong", { textContent: job.name }), ` (${job.model}, ${new Date(job.created).toLocaleTimeString()}) `,
+  const item = make("li", {}, make("strong", { textContent: job.name }), ` (${job.model}${texts}, ${new Date(job.created).toLocaleTimeString()}) `,
     make("span", { textContent: what, className: job.state === "failed" ? "flip" : "" }));
   if (job.state === "running") {
     const bar = make("progress", job.total ? { max: job.total, value: job.done } : {});

@@ -2,7 +2,7 @@
 
     python bench/small_data.py --out DIR                       all rows of docs/results/small-data.md
     python bench/small_data.py --out DIR --split held-out      without the test split, for choosing settings
-    python bench/small_data.py --table bench/records/small_data.jsonl    the tables of finished fits
+    python bench/small_data.py --table bench/records/small_data.jsonl    the tables of finished fits; or DIR/records
 
 Rows:
 
@@ -187,9 +187,10 @@ def main() -> None:
     parser.add_argument("--split", choices=["test", "held-out"], default="test")
     parser.add_argument("--table", type=Path, nargs="+", help="records: print their tables, fit nothing")
     options = parser.parse_args()
-    if not options.table:
+    if options.table:
+        print(report(read_records(options.table)))
+    else:
         job_cells.run(options, partial(plan, options), partial(measure, device=options.device))
-    print(report(read_records(options.table or [options.out / "records"])))
 
 
 def plan(options: argparse.Namespace) -> list[Fit]:

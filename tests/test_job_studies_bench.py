@@ -23,6 +23,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "long_texts": [],
     "movies": ["--cut", "cut"],
     "rationales": ["--cut", "cut"],
+    "small_data": [],
     "synonym_groups": ["--tables", "tables"],
     "tune_epsilon": [],
     "xor_rationalizer": [],

@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import io
+import shlex
 import shutil
 import stat
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pandas as pd
@@ -53,6 +55,26 @@ def test_a_file_is_explained_and_downloaded_in_every_format():
     assert pd.read_csv(io.BytesIO(results["csv"].content))["predicted_label"].tolist() == ["yes", "no", "yes"]
     assert "<script" not in results["html"].text
     assert all("attachment" in result.headers["content-disposition"] for result in results.values())
+
+
+def test_the_requests_of_the_page_about_the_workbench_are_accepted():
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "workbench.md").read_text(encoding="utf-8")
+    requests = [shlex.split(line) for line in page.splitlines() if line.startswith("curl ")]
+    file = b"review\na good film\n"
+
+    async def work():
+        async with client_of(served()) as client:
+            answers = []
+            for _, header, content_type, option, body, url in requests:
+                assert (header, option) in (("-H", "-d"), ("-H", "--data-binary"))
+                content = file if body == "@reviews.csv" else body.encode()
+                headers = dict([content_type.split(": ")])
+                answers.append(await client.post(url, headers=headers, content=content))
+            return answers, await finished(client, answers[1].json())
+
+    answers, job = run(work())
+    assert [answer.status_code for answer in answers] == [200, 202]
+    assert job["done"] == 1
 
 
 def test_a_jsonl_file_with_cells_of_several_types_has_no_parquet_result():

@@ -155,6 +155,35 @@ def test_a_student_with_synonym_groups_is_not_advised_to_train_it_again():
     assert advise_after_no(SHIFT, "attention", context).startswith("Audit another explainer of this model: ")
 
 
+LEAK, GAP = "position-leak/shuffled", "leakage-gap"
+
+
+@pytest.mark.parametrize(
+    ("measure", "explainer", "technique"),
+    [(LEAK, "attention", "random-pretraining"), (GAP, "rationale", "fresh"), (LEAK, "rationale", "a2r")],
+)
+def test_a_technique_that_did_not_suffice_is_not_advised_again(measure, explainer, technique):
+    first = advise_after_no(measure, explainer, AdviceContext(technique="vanilla"))
+    assert f"--technique {technique}" in first
+    second = advise_after_no(measure, explainer, AdviceContext(technique=technique))
+    assert "steadygaze train" not in second
+    assert second.startswith(f"The technique {technique} did not suffice: audit another explainer of this model: `")
+
+
+def test_a_mitigation_that_did_not_suffice_or_does_not_exist_is_not_advised():
+    assert "--mitigation random-pretraining" in advise_after_no(GAP, "l2x", AdviceContext(mitigation="none"))
+    for explainer, mitigation in (("l2x", "random-pretraining"), ("ail", "none"), ("ail", "")):
+        advice = advise_after_no(GAP, explainer, AdviceContext(mitigation=mitigation))
+        assert advice.startswith("Audit another explainer of this model: "), explainer
+
+
+@pytest.mark.parametrize(("measure", "explainer"), [(LEAK, "attention"), (GAP, "l2x")])
+def test_advice_of_random_pretraining_states_the_number_of_texts_of_the_results(measure, explainer):
+    assert "which may not help with fewer than about 4,000 training texts: `" in advise_after_no(measure, explainer)
+    results = (Path(__file__).parents[2] / "docs/results/shortcuts.md").read_text(encoding="utf-8")
+    assert "Random pretraining worked with 4,010 training texts or more" in results
+
+
 @pytest.mark.parametrize("page", ["results/synonym-groups", "results/stability", "how-to/train-stable-classifier"])
 def test_the_pages_recommend_word_at_with_groups_before_the_long_student(page):
     """As the advice does; a new recommendation must change both."""
@@ -269,6 +298,7 @@ def test_of_commands_that_differ_in_the_number_of_texts_the_one_with_most_is_lis
     ]
 
 
+@pytest.mark.filterwarnings("ignore:The black box predicts the same label")
 @pytest.mark.usefixtures("fewer_protocols")
 def test_the_advice_of_an_audit_knows_how_the_model_was_trained(monkeypatch):
     seen = []
@@ -277,7 +307,11 @@ def test_the_advice_of_an_audit_knows_how_the_model_was_trained(monkeypatch):
     model = tiny("average", synonym_groups=groups).fit(TEXTS, LABELS)
     sg.audit(model, TEXTS[:4], LABELS[:4], sample=1)
     sg.audit(lambda texts: [[0.4, 0.6] for _ in texts], TEXTS[:4], LABELS[:4], classes=["neg", "pos"], sample=1)
-    assert [(c.trained, c.encoder, c.technique, c.has_groups) for c in seen] == [
-        (True, "average", "vanilla", True),
-        (False, "", "", False),
+    settings = {"epochs": 1, "pretraining_epochs": 1}
+    fitted = sg.fit_explainer(model, TEXTS, k=1, mitigation="random-pretraining", settings=settings)
+    sg.audit(model, TEXTS[:4], LABELS[:4], explainers=[fitted], sample=1)
+    assert [(c.trained, c.encoder, c.technique, c.has_groups, c.mitigation) for c in seen] == [
+        (True, "average", "vanilla", True, ""),
+        (False, "", "", False, ""),
+        (True, "average", "vanilla", True, "random-pretraining"),
     ]

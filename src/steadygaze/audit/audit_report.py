@@ -135,7 +135,9 @@ def _advice_context(audited: AuditFindings) -> AdviceContext:
     available = None if request.draw is None else request.draw.total
     commands = AuditCommands(request.settings)
     adapter = audited.prepared.adapter
-    context = AdviceContext(available, tuple(counts), adapter.is_classifier, commands=commands)
+    fitted = getattr(case.explainers[audited.explainer], "config", None)  # of a selector that was fitted to the model
+    mitigation = getattr(fitted, "mitigation", "")
+    context = AdviceContext(available, tuple(counts), adapter.is_classifier, mitigation=mitigation, commands=commands)
     if adapter.saved is None:
         return context
     trained = adapter.saved.description

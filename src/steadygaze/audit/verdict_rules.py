@@ -28,6 +28,7 @@ from steadygaze.audit.commands import AuditCommands
 from steadygaze.audit.measures import check_name
 from steadygaze.audit.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
 from steadygaze.core.errors import unknown
+from steadygaze.explainers.learned import METHODS
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.results.formatting import (
     explainer_name,
@@ -65,6 +66,8 @@ OTHER_EXPLAINERS = {
 }
 """Explainer -> the one to audit next, which a black box has as well; all others: integrated-gradients."""
 RATIONALE, ATTENTION = "rationale", "attention"
+FEW_TEXTS = "which may not help with fewer than about 4,000 training texts"
+"""Of random pretraining, as docs/results/shortcuts.md says; attention was measured on IMDB alone, which has more."""
 LONG_STUDENT = (
     "swaps=4", "target_temperature=0.5", "teacher=word-at", "teachers=2", "teacher_epochs=0.5", "teacher_rate=4",
 )  # fmt: skip
@@ -86,6 +89,8 @@ class AdviceContext:
     """Encoder and technique of a model that steadygaze has trained; empty: unknown."""
     has_groups: bool = False
     """Whether the model has synonym groups."""
+    mitigation: str = ""
+    """Mitigation of a fitted explainer; empty: unknown, or not fitted."""
     commands: AuditCommands = field(default_factory=AuditCommands)
 
 
@@ -99,14 +104,25 @@ def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNO
     'Audit another explainer of this model: `steadygaze audit MODEL --data DATA --explainer integrated-gradients`.'
     """
     commands = context.commands
-    if measure == GAP and explainer != RATIONALE:
+    if measure == GAP and explainer in METHODS and not _has_mitigation(explainer, context):
         fit = commands.fit_explainer("--explainer", explainer, "--mitigation", MITIGATION, "--out", "DIR")
-        return f"Fit the explainer again with a mitigation: {fit}."
+        return f"Fit the explainer again with a mitigation, {FEW_TEXTS}: {fit}."
     goal, *options = _technique(measure, explainer, context)
-    if options:
+    if options and not _has_technique(options, context):
         return f"Train a classifier with {goal}: {commands.train(*options, '--out', 'DIR')}."
     other = OTHER_EXPLAINERS.get(explainer, "integrated-gradients")
-    return f"Audit another explainer of this model: {commands.audit(explainers=(other,))}."
+    used = f"The technique {context.technique} did not suffice: audit" if options else "Audit"
+    return f"{used} another explainer of this model: {commands.audit(explainers=(other,))}."
+
+
+def _has_mitigation(explainer: str, context: AdviceContext) -> bool:
+    """Whether the explainer was fitted with the mitigation, or cannot be."""
+    return context.mitigation == MITIGATION or MITIGATION not in getattr(METHODS[explainer], "mitigations", ())
+
+
+def _has_technique(options: Sequence[str], context: AdviceContext) -> bool:
+    """Whether the model was trained with these options already."""
+    return list(options) == ["--technique", context.technique]
 
 
 def _technique(measure: str, explainer: str, context: AdviceContext) -> tuple[str, ...]:
@@ -118,7 +134,7 @@ def _technique(measure: str, explainer: str, context: AdviceContext) -> tuple[st
     if measure.startswith("jensen-shannon/"):
         return "stable attention", *_stable_attention(context)
     if measure in ("position-leak/shuffled", "default-mass/above-share"):
-        return "a technique against shortcuts", "--technique", "random-pretraining"
+        return f"a technique against shortcuts, {FEW_TEXTS}", "--technique", "random-pretraining"
     return ("",)
 
 

@@ -110,6 +110,22 @@ def test_the_next_audit_of_train_is_a_complete_command(
     assert "none of the 6 audited texts" in (tmp_path / "audit.html").read_text()
 
 
+def test_the_next_audit_reads_the_data_as_train_did(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"a {word} film {i},{word}" for i in range(15) for word in ("bad", "good")]
+    (tmp_path / "films.csv").write_text("\n".join(["text,label", *rows[:9], ",good", "a film,", *rows[9:], ""]))
+    advice = "that audit reads training texts, so its scores are optimistic: add {}--test-out held-out.csv to train"
+    for out, share, missing in (("a", (), "--test-share 0.2 "), ("b", ("--test-share", "0.2"), "")):
+        ended = run("train", "films.csv", "--out", out, "--drop-empty", *share, *QUICK)
+        assert "empty text: 1 left out; no label: 1 left out\n" in ended.err
+        assert advice.format(missing) in ended.err.splitlines()
+    (command,) = [line for line in ended.err.splitlines() if line.startswith("next:  steadygaze audit ")]
+    assert command == "next:  steadygaze audit b --data films.csv --drop-empty --html audit.html"
+    audited = run(*shlex.split(command)[2:], "--sample", "1", "--device", "cpu")
+    assert audited.code == 0, audited.err
+    assert "films.csv: empty text: 1 left out; no label: 1 left out\n" in audited.err
+
+
 def test_train_checks_human_rationales_and_does_not_use_them(run: Run, tmp_path: Path) -> None:
     rows = [f"a {word} film {i},{word},{word}" for i in range(15) for word in ("bad", "good")]
     (tmp_path / "films.csv").write_text("\n".join(["text,label,why", *rows]))

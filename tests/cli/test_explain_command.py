@@ -173,6 +173,36 @@ def test_labels_need_a_file_and_classes_of_the_model(explained, tmp_path):
     assert "the data have the label 'lukewarm', which is not a class of" in ended.err
 
 
+def test_rows_without_a_label_are_left_out_only_if_labels_are_read(explained, bert, tmp_path):
+    file, (first, second, *_) = tmp_path / "some.csv", steadygaze.load(bert).classes
+    file.write_text(f"text,rating\na good film,{first}\na dull film,\n,{first}\na bad film,{second}\n")
+    ended = explained("--file", file, "--label", "rating", "--drop-empty", "--json")
+    assert [json.loads(line)["text"] for line in ended.out.splitlines()] == ["a good film", "a bad film"]
+    assert "some.csv: empty text: 1 left out; no label: 1 left out" in ended.err
+    ended = explained("--file", file, "--drop-empty", "--json")
+    assert len(ended.out.splitlines()) == 3
+    assert "some.csv: empty text: 1 left out\n" in ended.err
+    assert "no label" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "expected"),
+    [
+        (["rating"], ["{0}"], " --label rating"),
+        (["id", "rating"], ["3", "{0}"], " --label rating"),
+        (["rating", "other"], ["{0}", "{0}"], ""),  # both may be the label
+        (["stars"], ["3"], ""),
+        (["label"], ["{0}"], ""),  # the default of audit
+    ],
+)
+def test_the_next_audit_has_the_column_whose_cells_are_classes(explained, bert, tmp_path, columns, values, expected):
+    file = tmp_path / "some.csv"
+    rows = [",".join(["a film", *values]).format(name) for name in steadygaze.load(bert).classes]
+    file.write_text("\n".join([",".join(["text", *columns]), *rows, ""]))
+    audit = f"next:  steadygaze audit {bert} --data {file}{expected} --drop-empty --html audit.html"
+    assert audit in explained("--file", file, "--drop-empty").err.splitlines()
+
+
 def test_lists_of_labels_give_the_class_of_one_output(tmp_path):
     def predict(texts):
         return np.full((len(texts), 2), 0.5)

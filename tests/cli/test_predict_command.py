@@ -97,9 +97,16 @@ def test_one_text_per_line_becomes_a_table(run, model, tmp_path):
 
 
 def test_dropped_rows_are_not_in_the_output(run, model, tmp_path):
-    (tmp_path / "in.csv").write_text("n,text\n1,good\n2,\n3,bad\n")
+    (tmp_path / "in.csv").write_text("n,text,label\n1,good,\n2,,x\n3,bad,\n")
     assert run("predict", *model, "--file", "in.csv", "--out", "out.csv", "--drop-empty").code == 0
     assert pd.read_csv(tmp_path / "out.csv")[["n", "predicted_label"]].values.tolist() == [[1, "good"], [3, "bad"]]
+
+
+def test_rows_without_text_are_counted_and_labels_are_not_read(run, model, tmp_path):
+    (tmp_path / "in.csv").write_text("text,label\ngood,\n,x\nbad,\n")
+    ended = run("predict", *model, "--file", "in.csv", "--drop-empty")
+    assert [line.split("\t")[-1] for line in ended.out.splitlines()] == ["good", "bad"]
+    assert ended.err.splitlines() == ["in.csv: empty text: 1 left out"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +114,7 @@ def test_dropped_rows_are_not_in_the_output(run, model, tmp_path):
     [
         ("text,probability_bad\ngood,1\n", [], "a column 'probability_bad', which --out would add; rename it"),
         ("text,a,a\ngood,1,2\n", [], "2 columns called 'a'"),
-        ("text\ngood\n\nbad\n", [], "row 3, column 'text' is empty"),
+        ("text\ngood\n\nbad\n", [], "row 3 (the header is row 1), column 'text' is empty"),
         ("text\ngood\n", ["a text"], "without other texts"),
         ("text\ngood\n", ["--out", "out.xlsx"], "unknown format '.xlsx'; known: .csv, .tsv, .jsonl, .parquet"),
         ("text\ngood\n", ["--out", "in.csv", "--replace"], "is an input of this command"),

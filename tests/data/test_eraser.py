@@ -145,6 +145,15 @@ def test_a_row_that_does_not_align_is_named_with_the_reason(tmp_path: Path, case
 def test_labels_and_queries_that_are_missing_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"train\.jsonl, annotation 'bad\.txt': classification is empty"):
         load_corpus(write(tmp_path, [ROWS[0], {**ROWS[1], "classification": None}]))
+    corpus = load_corpus(tmp_path, drop_empty=True)
+    assert (corpus.sizes, corpus.dropped) == ({"train": 1}, {"no label": 1})
+    streamed = {
+        label: [
+            example.text for part in stream(tmp_path / "train.jsonl", label=label, drop_empty=True) for example in part
+        ]
+        for label in (None, "classification")
+    }
+    assert list(map(len, streamed.values())) == [2, 1]
     with pytest.raises(UserError, match=r"train\.jsonl, line 2: there is no query, though other annotations have one"):
         load_corpus(write(tmp_path, [ROWS[0], {**ROWS[1], "query": None}]))
 

@@ -85,7 +85,7 @@ def test_a_byte_order_mark_is_not_part_of_the_first_name(write, name):
 
 def test_blank_rows_are_skipped_and_still_counted(write):
     assert train(write("a.csv", "text,label\nfine,x\n\ndull,y\n,\n\n")) == [Example("fine", "x"), Example("dull", "y")]
-    with pytest.raises(UserError, match=r"a.csv, row 4, column 'text' is empty"):
+    with pytest.raises(UserError, match=r"a.csv, row 4 .the header is row 1., column 'text' is empty"):
         load_corpus(write("a.csv", "text,label\nfine,x\n\n,y\n"))
 
 
@@ -184,7 +184,7 @@ def test_a_repeated_phrase_is_found_again(write):
 )
 def test_a_rationale_that_does_not_fit_is_refused_with_its_row(write, cell, why):
     path = write("a.tsv", f"text\tlabel\twhy\nfine\tx\t\nfine\ty\t{_quoted(cell)}\n")
-    with pytest.raises(UserError, match=rf"^a.tsv, row 3, column 'why': .*{why}"):
+    with pytest.raises(UserError, match=rf"^a.tsv, row 3 .the header is row 1., column 'why': .*{why}"):
         load_corpus(path, rationales="why")
 
 
@@ -194,11 +194,47 @@ def _quoted(cell):
 
 def test_empty_texts_are_left_out_and_counted_on_request(write):
     path = write("a.csv", "text,label\nfine,x\n  ,y\n,x\ndull,y\n")
-    with pytest.raises(UserError, match=r"a.csv, row 3, column 'text' is empty \(2 such rows in all\).*--drop-empty"):
+    with pytest.raises(
+        UserError,
+        match=r"a.csv, row 3 .the header is row 1., column 'text' is empty \(2 such rows in all\).*--drop-empty",
+    ):
         load_corpus(path)
     corpus = load_corpus(path, drop_empty=True)
     assert corpus.splits["train"] == [Example("fine", "x"), Example("dull", "y")]
     assert corpus.dropped == {"empty text": 2}
+
+
+def test_one_empty_text_is_not_counted_in_the_plural(write):
+    with pytest.raises(UserError, match=r"row 3 \(the header is row 1\), column 'text' is empty; fill it in, or"):
+        load_corpus(write("a.csv", "text,label\nfine,x\n,y\n"))
+
+
+def test_rows_without_a_label_are_left_out_and_counted_apart_on_request(write, tmp_path):
+    table = {"text": ["fine", "good", None, "dull", None], "label": [1, None, 0, 0, None]}
+    parquet.write_table(pa.table(table), tmp_path / "a.parquet")
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    write("a.csv", "text,label\nfine,1\ngood,\n,0\ndull,0\n ,NaN\n")
+    write("a.jsonl", "\n".join(map(json.dumps, rows)))
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        path = tmp_path / f"a{suffix}"
+        corpus = load_corpus(path, drop_empty=True)
+        assert corpus.splits["train"] == [Example("fine", 1), Example("dull", 0)], suffix
+        assert corpus.dropped == {"empty text": 2, "no label": 1}
+        texts = [example.text for chunk in stream(path, drop_empty=True) for example in chunk]
+        assert texts == ["fine", "good", "dull"], "without labels, no row is left out because of them"
+
+
+def test_the_labels_of_a_multi_label_file_may_be_empty_lists(write):
+    rows = [{"text": "a", "label": []}, {"text": "b", "label": None}, {"text": "c", "label": ["x"]}]
+    path = write("a.jsonl", "\n".join(map(json.dumps, rows)))
+    corpus = load_corpus(path, drop_empty=True, task="multi-label")
+    assert [example.label for example in corpus.splits["train"]] == [(), ("x",)]
+    assert corpus.dropped == {"no label": 1}
+
+
+def test_a_file_without_any_label_is_refused_even_when_rows_are_dropped(write):
+    with pytest.raises(UserError, match=r"a.csv has no rows with a text and a label"):
+        load_corpus(write("a.csv", "text,label\na,\nb,\n"), drop_empty=True)
 
 
 def test_an_empty_question_counts_as_an_empty_text(write):
@@ -223,12 +259,20 @@ BAD = {
     "column": ("a.csv", "txt,label\na,b\n", r"a.csv: unknown column 'text': did you mean 'txt'\?  Known: label, txt"),
     "column, jsonl": ("a.jsonl", '{"text": "a", "lable": 1}', r"unknown column 'label': did you mean 'lable'"),
     "twice": ("a.csv", "text,label,text\na,b,c\n", "a.csv has 2 columns called 'text'"),
-    "label": ("a.csv", "text,label\na,x\nb,\n", "a.csv, row 3, column 'label' is empty"),
-    "label, nan": ("a.csv", "text,label\na,1\nb,NaN\n", "a.csv, row 3, column 'label' is empty"),
+    "label": (
+        "a.csv",
+        "text,label\na,x\nb,\n",
+        "a.csv, row 3 .the header is row 1., column 'label' is empty.*--drop-empty",
+    ),
+    "label, nan": ("a.csv", "text,label\na,1\nb,NaN\n", "a.csv, row 3 .the header is row 1., column 'label' is empty"),
     "label, null": ("a.jsonl", '{"text":"a","label":1}\n{"text":"b"}', "a.jsonl, line 2, column 'label' is empty"),
     "label, NaN": ("a.jsonl", '{"text": "a", "label": NaN}', "a.jsonl, line 1, column 'label' is empty"),
     "multi-label": ("a.jsonl", '{"text": "a", "label": ["x", "y"]}', "line 1, column 'label'.*single-label"),
-    "regression": ("a.csv", "text,label\na,1\nb,0.25\n", "a.csv, row 3, column 'label' is 0.25.*not regressions"),
+    "regression": (
+        "a.csv",
+        "text,label\na,1\nb,0.25\n",
+        "a.csv, row 3 .the header is row 1., column 'label' is 0.25.*not regressions",
+    ),
     "mixture": (
         "a.jsonl",
         '{"text":"a","label":1}\n{"text":"b","label":"x"}',
@@ -347,7 +391,7 @@ def test_rows_are_counted_across_blocks(write):
     rows = "".join(f'"text\n{i}",x\n' for i in range(5000))
     with pytest.raises(UserError, match=r"a.csv, row 5002 has 3 cells"):
         load_corpus(write("a.csv", f"text,label\n{rows}a,b,c\n"))
-    with pytest.raises(UserError, match=r"a.csv, row 5003, column 'text' is empty"):
+    with pytest.raises(UserError, match=r"a.csv, row 5003 .the header is row 1., column 'text' is empty"):
         load_corpus(write("a.csv", f"text,label\n{rows}\n,y\n"))
     with pytest.raises(UserError, match=r"a.csv has a row longer than .*check for an unclosed double quote"):
         load_corpus(write("a.csv", f'text,label\n"a,x\n{rows.replace(chr(34), "")}'))

@@ -109,7 +109,8 @@ def test_the_test_part_is_written_with_all_columns_and_has_no_training_texts(cap
     rows = [
         {"id": str(i), "text": text, "label": label} for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
     ]
-    rows = [*rows[:5], *([{"id": "empty", "text": "", "label": "good"}] if drop else []), *rows[5:]]
+    absent = [{"id": "empty", "text": "", "label": "good"}, {"id": "unlabeled", "text": "a film", "label": None}]
+    rows = [*rows[:5], *(absent if drop else []), *rows[5:]]
     file, out = tmp_path / "films.jsonl", tmp_path / f"test{suffix}"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = ["train", file, "--out", tmp_path / "model", *OPTIONS, *drop, "--test-out", out]
@@ -118,6 +119,7 @@ def test_the_test_part_is_written_with_all_columns_and_has_no_training_texts(cap
     ended = commands.run(capsys, *command, "--test-share", "0.2")
     assert ended.code == 0, ended.err
     assert f"steadygaze audit {tmp_path / 'model'} --data {out} --html audit.html" in ended.err
+    assert ("; empty text: 1 left out; no label: 1 left out" in ended.err) == bool(drop)
     lines = out.read_text().splitlines()
     written = list(csv.DictReader(lines)) if suffix == ".csv" else list(map(json.loads, lines))
     expected = set(texts(hold_out_test(corpus(), 0.2).splits["test"]))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from report.audited import full_report
 from steadygaze.results.formatting import code
-from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card
+from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card, write_card
 from steadygaze.results.row import Verdict
 
 CONFIG = {
@@ -111,6 +111,20 @@ def test_the_next_audit_replaces_it_and_keeps_the_rest():
     assert second.count(BEGIN) == second.count(END) == 1
     assert second.partition(BEGIN)[0] == mine.partition(BEGIN)[0]
     assert second.partition(END)[2] == mine.partition(END)[2]
+
+
+def test_an_audit_without_labels_does_not_replace_one_with_labels(tmp_path):
+    unlabeled = full_report(rows=tuple(row for row in full_report().rows if row.measure != "accuracy"))
+    file = tmp_path / "README.md"
+    file.write_text(card(CONFIG), encoding="utf-8")
+    assert write_card(tmp_path, unlabeled).startswith("written: "), "there was no audit"
+    assert write_card(tmp_path, full_report()).startswith("written: ")
+    labeled = file.read_text(encoding="utf-8")
+    assert "| `accuracy` |" in labeled
+    assert write_card(tmp_path, unlabeled) == (
+        f"the model card {file} keeps its audit, which has labels: this audit has none (--label COL)"
+    )
+    assert file.read_text(encoding="utf-8") == labeled
 
 
 @pytest.mark.parametrize("page", ["", "My own card.\n", f"Half of one: {BEGIN}\n", f"{END} before {BEGIN}\n"])

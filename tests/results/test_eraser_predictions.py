@@ -89,6 +89,9 @@ def test_texts_have_their_annotations_names_those_of_a_column_or_numbers(tmp_pat
     ]
     (tmp_path / "own.csv").write_text("text,annotation_id\na,x\n ,y\nb,z\n")
     assert [name for name, _ in names(tmp_path / "own.csv", drop_empty=True)] == ["x", "z"]
+    (tmp_path / "own.csv").write_text("text,annotation_id\na,x\nb,\n")
+    with pytest.raises(UserError, match=r"own.csv, annotation_id of text 2 is empty"):
+        list(names(tmp_path / "own.csv", drop_empty=True))
     for name, content in (("plain.csv", "text\na\nb\n"), ("plain.txt", "a\nb\n")):
         (tmp_path / name).write_text(content)
         result = names(tmp_path / name)

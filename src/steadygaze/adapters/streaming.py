@@ -6,7 +6,7 @@ Each thread processes a whole chunk on one core.  A small network would leave co
 import os
 import sys
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ import torch
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Example, Label, inputs_of, texts_of
+from steadygaze.core.types import Example, Label, Task, inputs_of, texts_of
 from steadygaze.data.token_alignment import Coverage, truncation
 from steadygaze.data.token_alignment import coverage as token_coverage
 from steadygaze.models import inference
@@ -97,10 +97,14 @@ def read(
     drop_empty: bool,
     both: tuple[str, str] | None = None,
     sentences: str | None = None,
+    label: str | None = None,
+    task: Task = "classification",
+    dropped: Counter[str] | None = None,
 ) -> Iterator[list[Any]]:
     """Yield chunks: texts of the command line, or the pair `both`, then the texts of a file.
 
-    `sentences`: the column of the file with given sentences.
+    `sentences`: the column of the file with given sentences.  `label`: the column whose empty cells `drop_empty` leaves
+    out, as `labels` does; None: labels are not read.  `dropped` counts the rows that are left out.
     """
     if not quoted and file is None and both is None:
         raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
@@ -117,7 +121,16 @@ def read(
     if file is not None:
         from steadygaze.data.user_files import stream  # imports pyarrow
 
-        for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK, sentences=sentences):
+        for examples in stream(
+            file,
+            text=text,
+            label=label,
+            drop_empty=drop_empty,
+            chunk=CHUNK,
+            task=task,
+            sentences=sentences,
+            dropped=dropped,
+        ):
             yield inputs_of(examples)
 
 

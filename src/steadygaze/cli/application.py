@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from steadygaze.cli import EXIT_CODES, FAILED_CHECK
 from steadygaze.cli.command_options import ConfigCommand, F, check_outputs, config_option, option_group, with_options
+from steadygaze.cli.output_streams import print_line
 from steadygaze.data.splits import DataConfig
 from steadygaze.results.audit_config import AuditConfig
 
@@ -229,6 +230,14 @@ class CorpusOptions:
             drop_empty=self.drop_empty,
             task=task,
         )
+
+
+def print_omissions(data: "str | Path | None", dropped: Mapping[str, int], common: Common) -> None:
+    """Print how many items of the data were left out, by reason."""
+    if data is not None and any(dropped.values()):
+        from steadygaze.data.corpus import omissions  # imports pyarrow
+
+        print_line(stderr_console(common), f"{Path(data).name}: {omissions(dropped)}")
 
 
 class HelpPanelCommand(ConfigCommand):

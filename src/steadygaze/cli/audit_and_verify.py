@@ -24,7 +24,7 @@ from steadygaze.audit.loaded_audit import (
 )
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
 from steadygaze.audit.verdict_rules import check_policy
-from steadygaze.cli.application import Common, stderr_console, stdout_console
+from steadygaze.cli.application import Common, print_omissions, stderr_console, stdout_console
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
 from steadygaze.core.atomic_files import exclusive_output
 from steadygaze.core.errors import RequirementNotMet, UserError
@@ -83,6 +83,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
             settings = portable_settings(asdict(loaded.config), outputs.base)
             if not loaded.labeled:
                 print_line(console, NO_LABELS)
+            print_omissions(loaded.corpus.name, loaded.corpus.dropped, common)
             if outputs.out is not None:
                 bundle.check_same(outputs.out, loaded.model, loaded.data, outputs.replace)
             try:

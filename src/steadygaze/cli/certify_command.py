@@ -23,6 +23,7 @@ from steadygaze.cli.application import (
     common_options,
     load_adapter,
     load_model,
+    print_omissions,
     stdout_console,
 )
 from steadygaze.cli.command_options import config_options
@@ -90,6 +91,7 @@ def certify(
     corpus = load_corpus(
         data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
     )
+    print_omissions(corpus.name, corpus.dropped, common)
     from steadygaze.audit.certify import certify
     from steadygaze.core.types import texts_of
     from steadygaze.models.inference import BATCH

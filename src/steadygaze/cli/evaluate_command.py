@@ -22,6 +22,7 @@ from steadygaze.cli.application import (
     load_adapter,
     output_file,
     output_option,
+    print_omissions,
     stderr_console,
     stdout_console,
 )
@@ -78,6 +79,7 @@ def evaluate(
 
     adapter = load_adapter(model, common, classes, prompt, label_words)
     loaded = corpus.load(common, task=adapter.task, sentences=sentences)
+    print_omissions(loaded.name, loaded.dropped, common)
     examples = loaded.splits[loaded.choose(split)]
     labels = [example.label for example in examples if example.label is not None]
     if len(labels) < len(examples):

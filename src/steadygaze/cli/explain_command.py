@@ -18,6 +18,7 @@ from steadygaze.cli.application import (
     model_option,
     output_file,
     output_option,
+    print_omissions,
     stderr_console,
     stdout_console,
 )
@@ -106,9 +107,9 @@ def explain(
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
     note = partial(_print_note, common)
-    explanations = streaming.explain(
-        subject, inputs.read(subject), batch_size=common.batch_size, note=note, **arguments
-    )
+    dropped: Counter[str] = Counter()
+    texts = inputs.read(subject, dropped, label)
+    explanations = streaming.explain(subject, texts, batch_size=common.batch_size, note=note, **arguments)
     counts: Counter[str] = Counter()
     if label is not None and file is not None:
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
@@ -120,10 +121,13 @@ def explain(
     else:
         _print_explanations(explanations, common)
     _print_counts(counts, common)
+    print_omissions(file, dropped, common)
     if not common.json:
-        classes = [] if inputs.classes is None else ["--classes", inputs.classes]
-        rollout = [] if attention == "last" else ["--attention", attention]
-        _print_next([model, *classes, *rollout], file, inputs.columns, label, common)
+        named = [("--classes", inputs.classes), ("--prompt", inputs.prompt)]
+        named += [("--label-words", words) for words in inputs.label_words or []]
+        named += [("--attention", None if attention == "last" else attention)]
+        words = [word for name, value in named if value is not None for word in (name, value)]
+        _print_next([model, *words], inputs, label, [str(name) for name in adapter.classes], common)
 
 
 def _print_note(common: Common, sentence: str) -> None:
@@ -175,17 +179,38 @@ def _print_counts(counts: "Counter[str]", common: Common) -> None:
 
 
 def _print_next(
-    model: "Sequence[str]", file: Path | None, columns: "Sequence[str]", label: str | None, common: Common
+    model: "Sequence[str]", inputs: TextOptions, label: str | None, classes: "Sequence[str]", common: Common
 ) -> None:
-    """Print the commands to try next."""
+    """Print the commands to try next.  `model`: its name and the options that belong to it."""
     import shlex
 
-    names = ["COLUMN"] if file is None else [name for name in columns if list(columns) != ["text"]]
-    texts = [word for name in names for word in ("--text", name)]
-    labels = ["--label", label or "COLUMN"] if file is None or label is not None else []
-    words = ["audit", *model, "--data", "FILE" if file is None else str(file), *texts, *labels, "--html", "audit.html"]
+    file, columns = inputs.file, inputs.columns
+    names = ["COLUMN"] if file is None else [name for name in columns if columns != ["text"]]
+    words = [word for name in names for word in ("--text", name)]
+    known = "COLUMN" if file is None else label or _label_column(file, columns, classes)
+    words += [] if known is None else ["--label", known]
+    words += [] if inputs.sentences is None else ["--sentences", inputs.sentences]
+    words += ["--drop-empty"] if inputs.drop_empty else []
+    words = ["audit", *model, "--data", "FILE" if file is None else str(file), *words, "--html", "audit.html"]
     for command in (shlex.join(words), "list explainers"):
         print_line(stderr_console(common), f"next:  steadygaze {command}")
+
+
+def _label_column(file: Path, texts: "Sequence[str]", classes: "Sequence[str]") -> str | None:
+    """The only column whose first cells are classes of the model; None: `label`, or not known."""
+    from steadygaze.core.errors import UserError
+    from steadygaze.data.tables import column_types, json_rows, read_columns
+    from steadygaze.data.user_files import CHUNK
+
+    try:
+        first = next(json_rows(file))[1] if file.suffix.lower() == ".jsonl" else column_types(file, CHUNK)
+        names = [name for name in first if name not in texts]
+        cells = {} if "label" in names or not names else next(read_columns(file, names, CHUNK)).columns
+    except UserError:  # a folder, or a name of two columns
+        return None
+    values = {name: {str(cell) for cell in column if cell not in (None, "")} for name, column in cells.items()}
+    labels = [name for name in values if values[name] and values[name] <= set(classes)]
+    return labels[0] if len(labels) == 1 else None
 
 
 def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:

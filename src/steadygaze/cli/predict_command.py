@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from steadygaze.cli.application import (
     load_adapter,
     output_file,
     output_option,
+    print_omissions,
     runtime_option,
     stderr_console,
 )
@@ -99,13 +101,13 @@ class TextOptions:
     def load(self, model: str, common: Common, attention: str = "last") -> "ModelAdapter":
         return load_adapter(model, common, **self.names, attention=attention)
 
-    def read(self, adapter: "ModelAdapter") -> Iterator[Any]:
-        """The texts, in chunks; refuse single texts for a model of pairs."""
+    def read(self, adapter: "ModelAdapter", dropped: Counter[str], label: str | None = None) -> Iterator[Any]:
+        """The texts, in chunks; refuse single texts for a model of pairs.  `dropped` counts what --drop-empty omits."""
         from steadygaze.adapters import streaming
 
         check_pairs(adapter, self.texts or [])
-        texts, columns = self.texts or [], self.columns
-        return streaming.read(bool(adapter.pair), texts, self.file, columns, self.drop_empty, self.pair, self.sentences)
+        source = bool(adapter.pair), self.texts or [], self.file, self.columns, self.drop_empty, self.pair
+        return streaming.read(*source, self.sentences, label, adapter.task, dropped)
 
     def check(self, label: str | None = None) -> None:
         """Refuse a table without a file, and a missing file or column, before a model is loaded."""
@@ -141,14 +143,16 @@ def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
     from steadygaze.adapters import streaming
 
     adapter, console = load(), stderr_console(common)
+    dropped: Counter[str] = Counter()
     records = streaming.predict(
-        adapter, inputs.read(adapter), common.batch_size, lambda warning: print_line(console, f"! {warning}.")
+        adapter, inputs.read(adapter, dropped), common.batch_size, lambda warning: print_line(console, f"! {warning}.")
     )
     if common.json:
         print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
     else:
         for record in until_closed(records):
             print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
+    print_omissions(inputs.file, dropped, common)
 
 
 def check_file(file: Path, text: Sequence[str] | None, label: str | None = None, sentences: str | None = None) -> None:

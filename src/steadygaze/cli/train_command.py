@@ -1,7 +1,7 @@
 """The command `train`."""
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,9 +84,7 @@ TeacherCacheFolder = Annotated[
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
 ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]
-TRAINING_TEXTS = (
-    "that audit reads training texts, so its scores are optimistic: add --test-share 0.2 --test-out held-out.csv"
-)
+TRAINING_TEXTS = "that audit reads training texts, so its scores are optimistic: "
 
 
 @app.command(
@@ -147,7 +145,7 @@ def train(
         track=track,
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
-    test_file = _test_file(test_out, data, test_share, text, drop_empty)
+    test_file = _test_file(test_out, data, test_share, (text or ["text"], label, drop_empty))
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
     whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
@@ -157,7 +155,7 @@ def train(
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     _write_test_part(test_file, whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
-    _show_next(out, data, test_out, columns, "test" in whole_corpus.splits, common)
+    _show_next(out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
 
 
 def _write_test_part(file: "TestPartFile | None", corpus: "Corpus") -> None:
@@ -172,8 +170,9 @@ def _how_to_resume(out: Path) -> str:
 
 
 def _test_file(
-    out: Path | None, data: str, share: float | None, text: list[str] | None, drop_empty: bool
+    out: Path | None, data: str, share: float | None, rows: tuple[list[str], str, bool]
 ) -> "TestPartFile | None":
+    """`rows`: the columns of text and label, and --drop-empty."""
     from steadygaze.core.errors import UserError
     from steadygaze.estimator.held_out_test import TestPartFile
 
@@ -181,26 +180,51 @@ def _test_file(
         return None
     if share is None:
         raise UserError("--test-out writes the texts that --test-share holds out: add --test-share 0.2")
-    return TestPartFile(out, Path(data), share, text or ["text"], drop_empty)
+    return TestPartFile(out, Path(data), share, *rows)
 
 
-def _show_next(
-    out: Path, data: str, test_out: Path | None, columns: Columns, has_test_split: bool, common: Common
-) -> None:
+@dataclass(frozen=True)
+class NextAudit:
+    """What the command of the next audit depends on."""
+
+    data: str
+    columns: Columns
+    drop_empty: bool
+    imports: list[str] | None
+    test_share: float | None
+    test_out: Path | None
+
+    @property
+    def words(self) -> list[str]:
+        """The options that read the same data, or the test part, which has no empty rows."""
+        words = ["--data", self.data if self.test_out is None else str(self.test_out)]
+        texts = self.columns["text"]
+        words += [word for name in texts if texts != ["text"] for word in ("--text", name)]
+        words += ["--label", self.columns["label"]] if self.columns["label"] != "label" else []
+        for name in ("rationales", "sentences"):
+            words += [f"--{name}", self.columns[name]] if self.columns[name] is not None else []
+        words += ["--drop-empty"] if self.drop_empty and self.test_out is None else []
+        return words + [word for name in self.imports or () for word in ("--import", name)]
+
+    @property
+    def advice(self) -> str:
+        """How to audit other texts than those of the training."""
+        if not Path(self.data).is_file():  # --test-out copies rows of one file
+            return "name other texts with --data"
+        return f"add {'' if self.test_share else '--test-share 0.2 '}--test-out held-out.csv to train"
+
+
+def _show_next(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
     """Print the commands to try next."""
     if common.json:
         return
     console = stderr_console(common)
     print_line(console, f'next:  steadygaze explain {shlex.quote(str(out))} "a text of your own"')
-    words = ["audit", str(out), "--data", data if test_out is None else str(test_out)]
-    words += [word for name in columns["text"] if columns["text"] != ["text"] for word in ("--text", name)]
-    words += ["--label", columns["label"]] if columns["label"] != "label" else []
-    for name in ("rationales", "sentences"):
-        words += [f"--{name}", columns[name]] if columns[name] is not None else []
+    words = ["audit", str(out), *next_audit.words]
     words += ["--data-dir", str(common.data_dir)] if common.data_dir is not None else []
     print_line(console, f"next:  steadygaze {shlex.join([*words, '--html', 'audit.html'])}")
-    if test_out is None and not has_test_split:
-        print_line(console, TRAINING_TEXTS)
+    if next_audit.test_out is None and "test" not in corpus.splits:
+        print_line(console, f"{TRAINING_TEXTS}{next_audit.advice}")
 
 
 def _saved_epoch(result: dict[str, Any], description: "ModelConfig") -> str:

@@ -201,7 +201,7 @@ def load_corpus(
     seed : int, default=0
         Random seed of generated corpora.
     drop_empty : bool, default=False
-        Skip rows without text instead of raising an error.
+        Skip rows without text or label instead of raising an error; `dropped` of the result counts them.
     task : str, default="classification"
         That of the model.  Labels are lists for "multi-label", and numbers, as strings, for "regression".
 

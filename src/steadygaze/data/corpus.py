@@ -25,6 +25,14 @@ from steadygaze.data.row_layouts import Layout
 from steadygaze.data.tables import require
 
 
+def omissions(dropped: Mapping[str, int]) -> str:
+    """
+    >>> omissions({"empty text": 2, "no label": 0, "no rationales": 1000})
+    'empty text: 2 left out; no rationales: 1,000 left out'
+    """
+    return "; ".join(f"{reason}: {count:,} left out" for reason, count in dropped.items() if count)
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Texts for training or evaluation."""
@@ -37,6 +45,11 @@ class Corpus:
     """Reason -> number of dropped items, over all splits."""
     source: str = "file"
     """Source: "generated", "disk", "hub" or "file"."""
+
+    @property
+    def omissions(self) -> str:
+        """The dropped items, counted by reason; empty if there are none."""
+        return omissions(self.dropped)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -14,7 +14,7 @@ Several documents of an annotation are joined to one text.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -26,9 +26,9 @@ from steadygaze.core.types import Example, Span
 from steadygaze.core.untrusted_files import read_bytes, resolve
 from steadygaze.data import rationale_spans
 from steadygaze.data.corpus import Corpus
-from steadygaze.data.row_layouts import EMPTY, EMPTY_SPAN
+from steadygaze.data.row_layouts import EMPTY, EMPTY_SPAN, NO_LABEL
 from steadygaze.data.tables import json_rows
-from steadygaze.data.text_checks import check_labels, is_empty
+from steadygaze.data.text_checks import check_labels, is_empty, is_missing
 
 BETWEEN = "\n"
 """Separator of two documents."""
@@ -160,27 +160,40 @@ def annotations(file: Path, drop_empty: bool = False) -> Iterator[Annotation]:
     return (item for item in _read(file, _has_questions([file]), drop_empty) if not is_empty(item.example.text))
 
 
-def stream_eraser(file: Path, drop_empty: bool, chunk: int) -> Iterator[list[Example]]:
-    """At most `chunk` examples at a time."""
-    examples = (item.example for item in annotations(file, drop_empty))
+def stream_eraser(
+    file: Path, drop_empty: bool, chunk: int, labeled: bool, dropped: Counter[str]
+) -> Iterator[list[Example]]:
+    """At most `chunk` examples at a time.  `labeled`: `drop_empty` leaves out annotations without a label, too."""
+    items = _read(file, _has_questions([file]), drop_empty)
+    examples = (item.example for item in _complete(items, labeled and drop_empty, dropped))
     while part := list(islice(examples, chunk)):
         yield part
 
 
 def _labeled(file: Path, has_question: bool, drop_empty: bool, dropped: Counter[str]) -> list[Example]:
     items = list(_read(file, has_question, drop_empty))
-    nonempty = [item for item in items if not is_empty(item.example.text)]
+    nonempty = list(_complete(items, drop_empty, dropped))
     if not nonempty:
-        raise UserError(f"{file.name} has no rows with a text.")
+        raise UserError(f"{file.name} has no rows with a text{' and a label' if dropped[NO_LABEL] else ''}.")
     labels = check_labels(
         [item.example.label for item in nonempty],
         minimum_classes=1,
         location=lambda i: f"{file.name}, annotation {nonempty[i].name!r}: classification",
     )
-    for reason, count in ((EMPTY, len(items) - len(nonempty)), (EMPTY_SPAN, sum(item.empty for item in items))):
-        if count:
-            dropped[reason] += count
+    if spans := sum(item.empty for item in items):
+        dropped[EMPTY_SPAN] += spans
     return [replace(item.example, label=label) for item, label in zip(nonempty, labels, strict=True)]
+
+
+def _complete(items: Iterable[Annotation], labeled: bool, dropped: Counter[str]) -> Iterator[Annotation]:
+    """The annotations with a text and, if `labeled`, a label; the others are counted."""
+    for item in items:
+        if is_empty(item.example.text):
+            dropped[EMPTY] += 1
+        elif labeled and is_missing(item.example.label):
+            dropped[NO_LABEL] += 1
+        else:
+            yield item
 
 
 def _has_questions(files: Sequence[Path]) -> bool:

@@ -77,7 +77,7 @@ class DataConfig:
     label: Annotated[str | None, Option("Data", "Label column.", "COL", "label, if there is one")] = None
     rationales: Annotated[str | None, Option("Data", "Column of human rationales.", "COL")] = None
     sentences: Annotated[str | None, Option("Data", "Column of sentences; else a splitter finds them.", "COL")] = None
-    drop_empty: Annotated[bool, Option("Data", "Skip rows without text instead of stopping.")] = False
+    drop_empty: Annotated[bool, Option("Data", "Skip rows without text or label instead of stopping.")] = False
 
     @property
     def columns(self) -> dict[str, Any]:

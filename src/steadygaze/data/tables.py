@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -44,20 +44,23 @@ class Table:
     file: str
     columns: dict[str, list[Any]]
     rows: Sequence[int]
-    """As a spreadsheet counts: the header of a csv is row 1.  In jsonl and txt: the line."""
+    """As a spreadsheet counts: the header of a csv is row 1, and a row may have several lines.  In jsonl and txt: the
+    line.  In parquet: from 1."""
     unit: str = "row"
+    has_header: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def where(self, column: str) -> Callable[[int], str]:
         """The location of the i-th cell of a column, for error messages."""
-        return lambda i: f"{self.file}, {self.unit} {self.rows[i]}, column {column!r}"
+        header = " (the header is row 1)" if self.has_header else ""
+        return lambda i: f"{self.file}, {self.unit} {self.rows[i]}{header}, column {column!r}"
 
     def take(self, indices: Sequence[int]) -> "Table":
         """Only these rows."""
         columns = {name: [cells[i] for i in indices] for name, cells in self.columns.items()}
-        return Table(self.file, columns, [self.rows[i] for i in indices], self.unit)
+        return replace(self, columns=columns, rows=[self.rows[i] for i in indices])
 
 
 def concatenate(tables: Iterable[Table]) -> Table:
@@ -69,7 +72,7 @@ def concatenate(tables: Iterable[Table]) -> Table:
         rows.extend(table.rows)
         for name, cells in columns.items():
             cells.extend(table.columns[name])
-    return Table(first.file, columns, rows, first.unit)
+    return replace(first, columns=columns, rows=rows)
 
 
 def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
@@ -150,7 +153,8 @@ def _malformed(path: Path, delimiter: str) -> list[Any]:
 
 
 def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
-    table = Table(file, {name: part.column(name).to_pylist() for name in names}, range(first, first + len(part)))
+    columns = {name: part.column(name).to_pylist() for name in names}
+    table = Table(file, columns, range(first, first + len(part)), has_header=True)
     if part.num_columns == 1:
         return table  # an empty line is an empty cell
     bare = [i for i, cells in enumerate(zip(*table.columns.values(), strict=True)) if not any(cells)]

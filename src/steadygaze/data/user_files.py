@@ -7,7 +7,8 @@ and offsets of the user's file.
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from steadygaze.core.types import Example, Label, Task
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
 from steadygaze.data.rationale_spans import annotate, with_sentences
+from steadygaze.data.row_layouts import EMPTY, NO_LABEL
 from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
 from steadygaze.data.text_checks import check_labels, check_texts, is_empty, is_missing
 
 SPLITS = ("train", "validation", "test")
 UNTYPED = {".csv", ".tsv"}
 CHUNK = 1024  # rows per chunk while streaming
+FILL_IN = "fill it in, or leave such rows out with --drop-empty (drop_empty=True)."
 
 
 @dataclass(frozen=True)
@@ -80,17 +83,17 @@ def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Co
         message = f"{path.name} has no labels; use a {_formats()} file with a text and a label column."
         raise NoColumn(columns.label, message)
     complete = {name: concatenate(_read(file, columns, CHUNK)) for name, file in paths.items()}
-    tables = {name: _readable(table, columns, drop_empty) for name, table in complete.items()}
+    dropped = Counter[str]()
+    tables = {name: _readable(table, columns, drop_empty, dropped) for name, table in complete.items()}
     for table in tables.values():
         if not len(table):
-            raise UserError(f"{table.file} has no rows with a text.")
+            raise UserError(f"{table.file} has no rows with a text{' and a label' if dropped[NO_LABEL] else ''}.")
     if columns.label is not None:
         tables |= _typed(
             tables, columns.label, [name for name, file in paths.items() if file.suffix.lower() in UNTYPED]
         )
     splits = {name: _examples(table, columns) for name, table in tables.items()}
-    empty = sum(len(complete[name]) - len(tables[name]) for name in complete)
-    return Corpus(path.name, splits, {"empty text": empty} if empty else {}, "file")
+    return Corpus(path.name, splits, dict(+dropped), "file")
 
 
 def stream(
@@ -103,24 +106,32 @@ def stream(
     chunk: int = CHUNK,
     task: Task = "classification",
     sentences: str | None = None,
+    dropped: Counter[str] | None = None,
 ) -> Iterator[list[Example]]:
     """Yield at most `chunk` examples at a time; also from a .txt file with one text per line.
 
     Labels are read only if their column is named.  Labels of a csv stay strings: a later row may not be a number.
+    `dropped` counts the rows that `drop_empty` leaves out, by reason.
     """
+    dropped = Counter() if dropped is None else dropped
     columns = ColumnNames(text, label, rationales, task, sentences)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
-        return stream_eraser(Path(path), drop_empty, chunk)
-    return _streamed(_read(Path(path), columns, chunk), columns, drop_empty)
+        return stream_eraser(Path(path), drop_empty, chunk, label is not None, dropped)
+    return _streamed(_read(Path(path), columns, chunk), columns, drop_empty, dropped)
 
 
 def stream_chunks(
-    path: Path, names: Sequence[str], text: Sequence[str], drop_empty: bool = False, sentences: str | None = None
+    path: Path,
+    names: Sequence[str],
+    text: Sequence[str],
+    drop_empty: bool = False,
+    sentences: str | None = None,
+    label: str | None = None,
 ) -> Iterator[tuple[list[Example], list[dict[str, Any]]]]:
     """Yield the examples that `stream` reads, and all cells of their rows by column name."""
-    columns = ColumnNames(text, sentences=sentences)
+    columns = ColumnNames(text, label, sentences=sentences)
     for complete in read_columns(path, names, CHUNK):
-        table = _readable(complete, columns, drop_empty)
+        table = _readable(complete, columns, drop_empty, Counter())
         if len(table):
             cells = zip(*table.columns.values(), strict=True)
             yield _examples(table, columns), [dict(zip(table.columns, row, strict=True)) for row in cells]
@@ -164,26 +175,47 @@ def _longest(path: Path, names: Sequence[str]) -> str:
     return max(names, key=lambda name: sum(len(str(cell)) for cell in table.columns[name]))
 
 
-def _streamed(tables: Iterator[Table], columns: ColumnNames, drop_empty: bool) -> Iterator[list[Example]]:
+def _streamed(
+    tables: Iterator[Table], columns: ColumnNames, drop_empty: bool, dropped: Counter[str]
+) -> Iterator[list[Example]]:
     for complete in tables:
-        table = _readable(complete, columns, drop_empty)
+        table = _readable(complete, columns, drop_empty, dropped)
         if len(table):
             yield _examples(table, columns)
 
 
-def _readable(table: Table, columns: ColumnNames, drop_empty: bool) -> Table:
-    """The rows without an empty text; without `drop_empty`, an empty text is an error."""
+def _readable(table: Table, columns: ColumnNames, drop_empty: bool, dropped: Counter[str]) -> Table:
+    """The rows with a text and, if its column is named, a label; without `drop_empty`, an empty one is an error.
+
+    `dropped` counts the other rows; a row without text and label counts as one without text.
+    """
     empty = {i for name in columns.text for i, cell in enumerate(table.columns[name]) if is_empty(cell)}
-    if not empty:
-        return table
+    unlabeled = _unlabeled(table, columns.label) - empty
     if drop_empty:
-        return table.take([i for i in range(len(table)) if i not in empty])
-    first = min(empty)
-    column = next(name for name in columns.text if is_empty(table.columns[name][first]))
-    raise UserError(
-        f"{table.where(column)(first)} is empty ({len(empty)} such {table.unit}s in all); "
-        "fill it in, or leave such rows out with --drop-empty (drop_empty=True)."
-    )
+        dropped.update({EMPTY: len(empty), NO_LABEL: len(unlabeled)})
+        absent = empty | unlabeled
+        return table.take([i for i in range(len(table)) if i not in absent]) if absent else table
+    if empty:
+        first = min(empty)
+        column = next(name for name in columns.text if is_empty(table.columns[name][first]))
+        raise UserError(f"{table.where(column)(first)} is empty{_in_all(empty, table.unit)}; {FILL_IN}")
+    if unlabeled and columns.label is not None and columns.task == "classification":
+        problem = f"is empty: every text needs a label{_in_all(unlabeled, table.unit)}"
+        raise UserError(f"{table.where(columns.label)(min(unlabeled))} {problem}; {FILL_IN}")
+    return table
+
+
+def _unlabeled(table: Table, label: str | None) -> set[int]:
+    """Positions of the rows whose label is missing; `nan` is missing in a format without types."""
+    if label is None:
+        return set()
+    missing = {"nan"} if Path(table.file).suffix.lower() in UNTYPED else set()
+    cells = enumerate(table.columns[label])
+    return {i for i, cell in cells if is_missing(cell) or (missing and str(cell).strip().lower() in missing)}
+
+
+def _in_all(rows: Collection[int], unit: str) -> str:
+    return f" ({len(rows):,} such {unit}s in all)" if len(rows) > 1 else ""
 
 
 def _examples(table: Table, columns: ColumnNames) -> list[Example]:

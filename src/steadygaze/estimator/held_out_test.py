@@ -56,6 +56,7 @@ class TestPartFile:
     file: Path
     share: float
     text: Sequence[str]
+    label: str
     drop_empty: bool
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ class TestPartFile:
     def write(self, corpus: Corpus) -> int:
         """Write the rows that `hold_out_test` moves from this corpus to the test split; return their number."""
         types, test = column_types(self.file, CHUNK), set(_part_rows(corpus, self.share)["test"])
-        chunks = stream_chunks(self.file, list(types), self.text, self.drop_empty)
+        chunks = stream_chunks(self.file, list(types), self.text, self.drop_empty, label=self.label)
         rows = (row for _, rows in chunks for row in rows)
         return write_rows(self.out, types, (row for position, row in enumerate(rows) if position in test))
 

@@ -88,9 +88,7 @@ def describe(corpus: Corpus, *, training: bool = False) -> str:
         held_out = " (a tenth of the training texts)" if sizes["validation"] else " (too few texts)"
     order = sorted(sizes, key=lambda name: (*SPLITS, name).index(name))
     parts = [f"{sizes[name]:,} {name}{held_out if name == 'validation' else ''}" for name in order]
-    return f"{corpus.name}: {', '.join(parts)}" + "".join(
-        f"; {reason}: {count:,} left out" for reason, count in corpus.dropped.items()
-    )
+    return "; ".join(filter(None, [f"{corpus.name}: {', '.join(parts)}", corpus.omissions]))
 
 
 def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:

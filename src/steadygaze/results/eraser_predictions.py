@@ -25,7 +25,8 @@ from steadygaze.core.types import Span
 from steadygaze.data.eraser import annotations, is_eraser
 from steadygaze.data.rationale_spans import words
 from steadygaze.data.tables import NoColumn
-from steadygaze.data.user_files import stream
+from steadygaze.data.text_checks import check_labels
+from steadygaze.data.user_files import stream_chunks
 from steadygaze.results.explanation import Explanation
 
 SHARE = 0.2
@@ -57,12 +58,20 @@ def names(file: Path, text: Sequence[str] = ("text",), drop_empty: bool = False)
     try:
         if file.suffix.lower() == ".txt":
             raise NoColumn("annotation_id", "one text a line has no names")
-        for part in stream(file, text=text, label="annotation_id", drop_empty=drop_empty):
-            yield from ((str(example.label), {}) for example in part)
+        before = 0
+        for _, rows in stream_chunks(file, [*text, "annotation_id"], text, drop_empty):
+            yield from ((name, {}) for name in _annotation_ids(rows, f"{file.name}, annotation_id of text", before))
+            before += len(rows)
     except NoColumn as error:
         if error.column != "annotation_id":
             raise
         yield from ((str(number), {}) for number in count(1))
+
+
+def _annotation_ids(rows: Sequence[Mapping[str, Any]], column: str, before: int) -> list[str]:
+    """`before`: number of texts before these rows, for the error of a missing name."""
+    cells = [row["annotation_id"] for row in rows]
+    return list(map(str, check_labels(cells, minimum_classes=1, location=lambda i: f"{column} {before + i + 1}")))
 
 
 def prediction(

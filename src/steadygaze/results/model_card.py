@@ -164,13 +164,23 @@ def _line(text: str) -> str:
 CARD = "README.md"
 
 
+LABELED = "| `accuracy` |"
+"""Row in the card of an audit with labels."""
+
+
 def write_card(folder: Path, report: Report) -> str:
-    """Write the card; return what was done.  An error does not stop the audit."""
+    """Write the card; return what was done.  An error does not stop the audit.
+
+    An audit without labels does not replace one with labels.
+    """
     file = folder / CARD
     if file.is_symlink() or (file.exists() and not file.is_file()):
         return f"the model card {file} is unchanged: it is not a regular file"
     try:
         page = read_text(file) if file.exists() else ""
+        row = report.find("accuracy")
+        if LABELED in page.partition(BEGIN)[2].partition(END)[0] and (row is None or not row.n):
+            return f"the model card {file} keeps its audit, which has labels: this audit has none (--label COL)"
         write_text(
             file,
             add_audit_to_card(

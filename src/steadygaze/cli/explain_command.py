@@ -124,7 +124,7 @@ def explain(
     print_omissions(file, dropped, common)
     if not common.json:
         named = [("--classes", inputs.classes), ("--prompt", inputs.prompt)]
-        named += [("--label-words", words) for words in inputs.label_words or []]
+        named += [("--label-word", word) for word in inputs.label_words or []]
         named += [("--attention", None if attention == "last" else attention)]
         words = [word for name, value in named if value is not None for word in (name, value)]
         _print_next([model, *words], inputs, label, [str(name) for name in adapter.classes], common)

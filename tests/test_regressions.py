@@ -3,6 +3,7 @@
 A copy of this file beside the sources of 0.1.0 fails in every test, and no import of it is missing there.
 """
 
+import html
 import json
 import shutil
 import warnings
@@ -155,4 +156,8 @@ def test_the_demonstration_ends_with_the_gate_of_the_model_it_recommends(
     assert "requirements" in Path(result["report"]).read_text()
     printed = ended.err.splitlines()
     assert "  steadygaze audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html" in printed
+    page = " ".join(html.unescape((tmp_path / "demo" / demo.PAGES["consensus"]).read_text()).split())
+    assert "This command made it:" in page
+    assert "steadygaze demo --out demo --seed 0</pre>" in page
+    assert "made in Python" not in page
     assert all(any(line.startswith(f"{measure} ") for line in printed) for measure in demo.MEANINGS)

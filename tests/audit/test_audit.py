@@ -118,9 +118,9 @@ def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
     outside = run_audit(AuditRequest(as_adapter(counted, classes=CLASSES), here.examples, CONFIG)).report()
     assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be retrained")
     assert outside.verdicts[0].answer == "not measured"
-    assert outside.verdicts[0].why == (
-        "Not applicable, because there is no synonym table: pass a synonym table as synonyms= (--synonyms)."
-    ), "which can be given, where vectors cannot"
+    assert outside.verdicts[0].why == ("There is no synonym table: pass a synonym table as synonyms= (--synonyms)."), (
+        "which can be given, where vectors cannot"
+    )
     own = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG)).report()
     for report in (outside, own):
         without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]

@@ -74,9 +74,9 @@ def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
     assert "seeds" in alike.plots
     assert alike.find("jensen-shannon/others") is None
     verdict = {candidate.title: candidate for candidate in unlike.verdicts}[RETRAINED]
-    why = "ot applicable, because model-1 was trained differently (technique: seat, here vanilla)"
-    assert (verdict.answer, verdict.why) == ("not measured", f"N{why}.")
-    assert unlike.find("jensen-shannon/seeds").note == f"n{why}"
+    why = "odel-1 was trained differently (technique: seat, here vanilla)"
+    assert (verdict.answer, verdict.why) == ("not measured", f"M{why}.")
+    assert unlike.find("jensen-shannon/seeds").note == f"not applicable, because m{why}"
     assert unlike.find("jensen-shannon/others").value == alike.find("jensen-shannon/seeds").value > 0.1
     assert unlike.sections["jensen-shannon/others"] == RETRAINED
     assert "seeds" not in unlike.plots

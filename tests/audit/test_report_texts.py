@@ -1,11 +1,15 @@
 """The explanations of a report: those of `sg.explain`, as a table, and back from a file."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 import steadygaze as sg
 from steadygaze.audit import report_texts
+from steadygaze.audit.audit_case import Finding
+from steadygaze.audit.audit_report import _row
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.report import Report
 
@@ -72,3 +76,11 @@ def test_the_shifts_of_a_report_are_the_largest_and_the_smallest():
     assert report_texts.extreme_rows(shifts, 2).tolist() == [2, 4, 1]
     assert report_texts.extreme_rows(shifts, 4).tolist() == [2, 4, 5, 1]
     assert report_texts.extreme_rows(torch.zeros(3), 2).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "note"), [([1.0, 2.0, math.nan], "1 other text"), ([1.0, math.nan, math.nan], "2 other texts")]
+)
+def test_texts_without_a_value_are_counted_in_a_note(values, note):
+    row = _row(Finding("normalized-entropy", torch.tensor(values, dtype=torch.float64), "attention"), {})
+    assert row.note == f"of {3 - int(note[0])} text{'s' * (note[0] == '1')}: {note} not sampled, or without a value"

@@ -99,7 +99,7 @@ def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
     assert still.startswith(
         f"Small noise shifts the {noun} by 0.005 (0: the same words, 0.69: entirely different words); "
     )
-    assert f"the positions of the {noun} predict" in shortcut
+    assert f"the positions of the {noun} reveal the predicted label" in shortcut
     assert f"more of the {noun} than under uniform weights" in shortcut
 
 

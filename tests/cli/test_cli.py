@@ -82,7 +82,7 @@ def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [({"small_data": True}, "so few validation texts do not show which epoch is best"), ({}, "because select=last")],
+    [({"small_data": True}, "the validation texts are too few to select an epoch"), ({}, "because select=last")],
 )
 def test_train_names_the_saved_epoch_and_why_it_is_the_last(text: dict[str, bool], reason: str) -> None:
     history = [{"stage": "teacher"}] * 4 + [{"stage": "student"}] * 9

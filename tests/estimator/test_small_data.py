@@ -1,5 +1,7 @@
 """Defaults below 2,000 texts."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -86,6 +88,23 @@ def test_installed_vectors_are_used_if_they_have_the_words(monkeypatch):
     assert small_data.resolve(classifier_of(settings={"small_data": False}), split).vectors is None
 
 
+@pytest.mark.parametrize("share", [0.79, 0.8])
+def test_vectors_that_the_user_did_not_name_are_announced(monkeypatch, share):
+    split, lines = read_split(*corpus(140)), []
+    monkeypatch.setattr(small_data, "packaged_coverage", lambda frequency: share)
+    watcher = SimpleNamespace(say=lines.append, detail=lambda line: None)
+    small_data.announce(small_data.resolve(classifier_of(), split), split, watcher)
+    announced = (
+        "word vectors: glove-50d, because the extra glove is installed (--set small_data=true trains without them)"
+    )
+    assert (announced in lines) == (share == 0.8)
+    named = small_data.resolve(classifier_of(vectors="glove-50d"), split)
+    lines.clear()
+    small_data.announce(named, split, watcher)
+    assert lines
+    assert announced not in lines
+
+
 @pytest.mark.slow
 def test_a_small_dataset_is_learned_reported_saved_and_reproduced(tmp_path, capsys):
     texts, labels = corpus(120)
@@ -94,7 +113,7 @@ def test_a_small_dataset_is_learned_reported_saved_and_reproduced(tmp_path, caps
     fitted = TextClassifier("average", settings=settings, epochs=12, device="cpu", verbose=True).fit(texts, labels)
     shown = " ".join(capsys.readouterr().err.split())
     assert "fewer than 2,000 texts: training uses the settings for small datasets (-v lists them" in shown
-    assert "saved after the last epoch: so few validation texts do not show which epoch is best" in shown
+    assert "the model of the last epoch is saved: the validation texts are too few to select an epoch" in shown
     assert "select=last" not in shown, "only -v lists the settings"
     assert fitted.score(*corpus(60, seed=1)) > 0.9
     description = fitted.stored_.description
@@ -114,7 +133,10 @@ def test_a_score_near_a_guess_brings_the_commands_of_pretrained_models():
     split = read_split(*corpus(140))
     assert "--encoder transformer:minilm" in small_data.advice(classifier_of(), split, 0.55)
     assert small_data.advice(classifier_of(), split, 0.65) is None
-    assert "--vectors glove-50d" in small_data.advice(classifier_of(), split, 0.55)
+    advice = small_data.advice(classifier_of(), split, 0.55)
+    assert "macro-F1 of 0.55 is near that of a guess: random labels have about 0.50, always the most" in advice
+    assert "always the most frequent label 0.33." in advice
+    assert "training with 100 to 1,999 texts then uses them by default, other trainings with --vectors" in advice
     assert "--vectors" not in small_data.advice(classifier_of(vectors="own.txt"), split, 0.4)
     assert small_data.advice(classifier_of(encoder="transformer:minilm"), split, 0.4) is None
     skewed = Split(["a"] * 10, None, [0] * 9 + [1])

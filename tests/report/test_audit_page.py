@@ -95,7 +95,9 @@ def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|undecided|no|not measured)</span>', first) == ANSWERS
     message = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in message
-    assert "~ undecided Is it stable? Some small perturbations may shift the attention to other words." in message
+    assert (
+        "~ undecided Is it stable? Some small perturbations may shift the attention to other words, with an" in message
+    )
     assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in message
     assert "– not measured Do people agree? Nobody marked words in these texts." in message
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1 text"}).to_html())
@@ -188,7 +190,7 @@ def test_a_collapse_comes_before_any_verdict():
     report = full_report(
         plots={}, rows=(row("collapsed", 1.0, note="The weights are nearly the same for every word."),)
     )
-    text = Outline(report.to_html()).text
+    text = Outline(report.to_html()).text.replace("Stability is undecided.", "")
     assert "The weights are nearly the same for every word." in text
     assert text.index("Collapsed attention.") < text.index(STABILITY_TITLE)
 
@@ -246,7 +248,7 @@ def test_measures_that_do_not_apply_are_listed_together_with_the_reason(html, te
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
     text = Outline(full_report(plots={}, sections={}).to_html()).text.rpartition("Glossary")[0]
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
-    assert text.count(STABILITY_TITLE) == 2  # a card, a heading
+    assert text.count(STABILITY_TITLE) == 3  # the summary, a card, a heading
 
 
 def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
@@ -370,7 +372,7 @@ def test_the_page_begins_with_a_summary_in_words(html):
     first = plain_text(html[html.index("<body>") : html.index("<main>")])
     assert (
         "This audit tested the attention of the model reviews-model on 400 texts. The answer is yes for faithfulness. "
-        "The answer is no for freedom from shortcuts. The texts do not decide stability. "
+        "The answer is no for “no shortcut leakage”. Stability is undecided. "
         "Not measured: seed consistency and plausibility. "
         "The model predicts the right label for 91.3 % of the texts (95 % interval 88.5 to 94.1 %). "
         "The most frequent label, negative, has 50.0 % of the texts; "
@@ -385,6 +387,15 @@ def test_the_summary_quotes_the_model_and_keeps_numbers_with_their_percent_sign(
     first = html[html.index("<body>") : html.index("<main>")]
     assert "91.3\N{NO-BREAK SPACE}% of the texts (95\N{NO-BREAK SPACE}% interval" in first
     assert not re.search(r"\d %", first)
+
+
+def test_the_summary_names_generated_rationales(html):
+    sentence = "planted-reviews is a generated corpus: where this page says human rationales, they are generated."
+    rows = (*full_report().rows, row("average-precision/above-random", 0.3, 0.1))
+    assert sentence not in plain_text(html), "no rationales were measured"
+    assert sentence in plain_text(full_report(plots={}, rows=rows).to_html())
+    other = {**full_report().facts, "corpus": "reviews.csv"}
+    assert "generated" not in plain_text(full_report(plots={}, rows=rows, facts=other).to_html())
 
 
 def test_shares_are_rounded_by_one_rule():
@@ -406,7 +417,9 @@ def test_stability_names_the_missing_synonyms_if_all_measured_shifts_are_small()
     synonym = row("jensen-shannon/1-synonym", 0.03, 0.001)
     missing = "The measured perturbations shift the attention little; substitutions by synonyms were not measured."
     assert missing in answer(small)
-    assert all("may shift the attention to other words" in answer(*rows) for rows in ((between,), (small, synonym)))
+    beyond = "may shift the attention to other words, with an interval beyond the threshold of yes: {}."
+    assert beyond.format("shift under small random noise") in answer(between)
+    assert beyond.format("shift when one word is substituted by a synonym") in answer(small, synonym)
 
 
 def test_fingerprints_and_perturbations_of_vectors_are_named(html):
@@ -424,7 +437,7 @@ def test_the_summary_names_the_gate_and_points_to_the_advice():
     page = full_report(plots={}, verdicts=(advised,)).with_gate(as_policy(["accuracy>=0.99"])).to_html()
     first = plain_text(page[: page.index("<main>")])
     assert "The gate failed: 1 of 1 requirement not met. Read the advice at the open questions." in first
-    assert "shift the attention to other words. Advice: Audit more texts." in first
+    assert "substituted by synonyms. Advice: Audit more texts." in first
 
 
 def test_the_least_and_the_most_stable_text_stand_side_by_side(html):
@@ -452,6 +465,7 @@ def test_wrong_predictions_can_be_shown_by_class_and_the_least_confident_first()
     error = base.evaluation.errors[0]
     errors = tuple(replace(error, row=i, predicted=("a", "b")[i % 2], explanation=None) for i in range(7))
     page = full_report(plots={}, evaluation=replace(base.evaluation, errors=errors)).to_html()
+    assert "the most confident first; the first 5 are open." in page
     assert re.findall(r"> (first 5|all 7|predicted \w|\w+ confident first)</label>", page) == [
         "first 5",
         "all 7",

@@ -116,6 +116,12 @@ def test_the_dict_survives_json_unchanged():
     }
 
 
+def test_a_weight_that_rounds_to_zero_has_no_sign():
+    assert "good 0.000" in printed(explain(weights=(-0.0004, 0, 0, 0, 0)))
+    bounds = ((-0.0004, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1))
+    assert "good 0.600 [0.000, 0.700]" in printed(explain(bounds=bounds))
+
+
 def test_an_explainer_with_bounds_shows_them():
     e = explain(bounds=((0.5, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1)))
     assert "good 0.600 [0.500, 0.700] · bad 0.200 [0.100, 0.300]" in printed(e)

@@ -10,9 +10,11 @@ import pytest
 from rich.console import Console
 
 from report.audited import FAITHFULNESS_TITLE, KNOWN, ROWS, STABILITY_TITLE, full_report, row
+from report.browser import plain_text
 from steadygaze.core.errors import UserError
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.formatting import SCALES
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
 
@@ -173,7 +175,7 @@ def test_the_terminal_shows_the_summary_first_then_every_answer_in_words_with_it
     ]
     assert " ".join(table[4].split()) == "comprehensiveness/above-random 0.301 0.271 to 0.331 400 ↑"
     assert table[6] == "9 more numbers: -v, the page or the JSON; 3 not applicable."
-    assert table[7].startswith("jensen-shannon: shift of the weights (0: the same words, 0.69: all others)")
+    assert table[7].startswith("jensen-shannon: shift (0: the same words, 0.69: entirely different words)")
     assert lines[-1] == "all names: steadygaze list measures"
 
 
@@ -195,6 +197,13 @@ def test_the_table_of_one_explainer_fits_80_columns():
     assert lines[start].split() == ["measure", "value", "95", "%", "interval", "n", "better"]
     assert all(line[0].strip() for line in lines[start : start + 12]), "no cell is wrapped"
     assert "−2.4e-05 to −1.7e-05" in lines[start + 1]
+
+
+def test_the_range_of_a_shift_is_described_in_one_way():
+    page, lines = full_report().to_html(), printed(full_report())
+    described = re.findall(r"0: [^()<>]*?0\.69: [^()<>,;]+", " ".join([*plain_text(page).split(), *lines]))
+    assert len(described) > 3
+    assert set(described) == {SCALES["jensen-shannon"]}
 
 
 def test_technical_names_have_a_legend():

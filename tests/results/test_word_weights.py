@@ -10,7 +10,7 @@ import steadygaze as sg
 from commands import run
 from steadygaze.results import word_weights
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.word_weights import word_weights_of
+from steadygaze.results.word_weights import WordWeight, WordWeights, word_weights_of
 
 TEXTS = ["a good film", "a dull film", "good good cast", "Good and dull", "the cast", "a film"] * 3
 CLASSES = ["bad", "good"]
@@ -179,3 +179,9 @@ def test_memory_of_the_intervals_does_not_grow_with_the_texts():
     assert peak < 120e6
     deviation = 1.96 * np.sqrt(np.mean([(3 - 0.7 * 4) ** 2, (4 - 0.7 * 6) ** 2]) / len(items)) / 5  # of a ratio
     assert (weight.low, weight.high) == pytest.approx((0.7 - deviation, 0.7 + deviation), abs=deviation / 5)
+
+
+@pytest.mark.parametrize(("word", "shown"), [("-", "“-” 4.3 %"), ("well-made", "well-made 4.3 %")])
+def test_a_word_of_punctuation_is_quoted(word, shown):
+    weight = WordWeight(word, "good", "lime", 0.043, 0.01, 0.07, 0.1, 30)
+    assert str(WordWeights("m", (weight,), {"good": 30})).count(shown) == 1

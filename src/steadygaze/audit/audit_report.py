@@ -23,7 +23,7 @@ from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
-from steadygaze.audit.verdict_rules import AdviceContext, interrupted_verdicts, verdicts
+from steadygaze.audit.verdict_rules import ABSENT, AdviceContext, interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
@@ -169,18 +169,20 @@ def _row(finding: Finding, common_settings: Settings) -> Row:
         **({"explainer": finding.explainer} if finding.explainer else {}),
     }
     if finding.absent:
-        return Row(finding.measure, float("nan"), 0, None, settings, f"not applicable, because {finding.absent}")
+        return Row(finding.measure, float("nan"), 0, None, settings, f"{ABSENT}{finding.absent}")
     if finding.value is not None:
         n = int(settings.pop("n", finding.n))
         return Row(finding.measure, finding.value, n, finding.interval, settings, _note(finding.note, finding.chance))
     assert finding.values is not None
     values = finding.values[finding.values.isfinite()]
     if not len(values):
-        note = f"not applicable, because the measure is not defined for any text{finding.note and f' ({finding.note})'}"
+        note = f"{ABSENT}the measure is not defined for any text{finding.note and f' ({finding.note})'}"
         return Row(finding.measure, float("nan"), 0, None, settings, note)
     left = len(finding.values) - len(values)
     note = finding.note or (
-        f"of {count_text(len(values), 'text')}: the other {left:,} were not sampled, or have no value" if left else ""
+        f"of {count_text(len(values), 'text')}: {count_text(left, 'other text')} not sampled, or without a value"
+        if left
+        else ""
     )
     note = _note(note, None if finding.chance is None else finding.chance[finding.values.isfinite()])
     proportion = measure_of(finding.measure).proportion

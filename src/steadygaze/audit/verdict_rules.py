@@ -262,6 +262,8 @@ def _rounded_up(value: float) -> int:
 
 
 COLLAPSED = "collapsed"
+ABSENT = "not applicable, because "
+"""Notes of measures without a value begin with it."""
 INTERRUPTED = "The audit was interrupted."
 LARGEST_DROP = "largest-drop"
 """The measure that bounds the scores of faithfulness."""
@@ -385,7 +387,8 @@ VERDICT_RULES = (
             "position-leak/shuffled": Threshold(
                 0.05,
                 0.10,
-                "with shuffled words, the positions of the {noun} predict the label {size} {better} than the length",
+                "with shuffled words, the positions of the {noun} reveal the predicted label {size} {better} than the "
+                "length",
             ),
             "leakage-gap": LEAKAGE,
             "default-mass/above-share": Threshold(
@@ -432,7 +435,7 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
     answers |= dict.fromkeys(out_of_reach, "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         notes = [rows[name].note for name in (*rule.required, *rule.thresholds) if name in rows and rows[name].note]
-        reason = _sentence([*notes, "no deciding measure is available"][:1])
+        reason = _sentence([note.removeprefix(ABSENT) for note in (*notes, "no deciding measure is available")][:1])
         return Verdict(rule.title, "not measured", reason, (), rule.key, limits)
     incomplete = answers.keys().isdisjoint(rule.required)
     answer: Answer = "no" if "no" in answers.values() else "undecided"

@@ -92,7 +92,8 @@ def run_demo(out: Path, device: str, seed: int, console: Console, replace: bool 
     _print(console, "[bold]2. Training[/bold] of three bidirectional LSTMs with attention.")
     models = train(corpus, out, device, seed, console, replace)
     _print(console, f"[bold]3. Audit[/bold] of vanilla and consensus on {TEXTS} held-out texts.")
-    reports = {name: audit_model(models[name], corpus, name) for name in PAGES}
+    command = ("steadygaze", "demo", "--out", out.name if out.is_absolute() else str(out), "--seed", str(seed))
+    reports = {name: replace_fields(audit_model(models[name], corpus, name), command=command) for name in PAGES}
     _print_results(reports, console)
     pages = {name: out / page for name, page in PAGES.items()}
     for name, page in pages.items():

@@ -229,13 +229,14 @@ def _show_next(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Commo
 
 def _saved_epoch(result: dict[str, Any], description: "ModelConfig") -> str:
     """Which epoch of the last stage was saved, and why."""
+    from steadygaze.estimator.small_data import TOO_FEW_TO_SELECT
     from steadygaze.results.formatting import number
 
     stage = description.history[-1]["stage"]
     epoch, epochs = result["best_epoch"], sum(record["stage"] == stage for record in description.history)
     if description.training.get("select") == "last":
         few = description.text.get("small_data")
-        reason = "so few validation texts do not show which epoch is best" if few else "because select=last"
+        reason = TOO_FEW_TO_SELECT if few else "because select=last"
         return f"epoch {epoch} of {epochs}, the last one: {reason}"
     return f"epoch {epoch} of {epochs}, the one with the highest validation macro-F1, {number(result['macro-f1'])}"
 

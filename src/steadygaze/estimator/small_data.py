@@ -50,7 +50,8 @@ FEW_SETTINGS: Mapping[str, Mapping[str, Any]] = {"architecture": {"hidden": 64},
 NAMES = frozenset(name for part in (SETTINGS, FEW_SETTINGS) for values in part.values() for name in values)
 """Of these settings; a saved model has explicit values of them, so that a loaded one repeats its training."""
 NEAR = 0.1
-"""Macro-F1 above a constant guess that counts as near it."""
+"""Macro-F1 above a guess that counts as near it."""
+TOO_FEW_TO_SELECT = "the validation texts are too few to select an epoch"
 
 
 def resolve(config: TrainConfig, train: Split) -> TrainConfig:
@@ -64,7 +65,8 @@ def resolve(config: TrainConfig, train: Split) -> TrainConfig:
         for part, values in _settings(len(train.texts)).items()
     }
     parts["text"] = dataclasses.replace(parts["text"], small_data=True)
-    return dataclasses.replace(config, **parts, vectors=_vectors(config, train))
+    vectors = _vectors(config, train)
+    return dataclasses.replace(config, **parts, vectors=vectors, default_vectors=vectors != config.vectors)
 
 
 def _settings(texts: int) -> dict[str, dict[str, Any]]:
@@ -106,7 +108,12 @@ def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
         f"{few}training uses the settings for small datasets (-v lists them; --set small_data=false turns them off)"
     )
     if config.training.select == "last":
-        watcher.say("the model is saved after the last epoch: so few validation texts do not show which epoch is best")
+        watcher.say(f"the model of the last epoch is saved: {TOO_FEW_TO_SELECT}")
+    if config.vectors == PACKAGED and config.default_vectors:
+        watcher.say(
+            f"word vectors: {PACKAGED}, because the extra glove is installed "
+            "(--set small_data=true trains without them)"
+        )
     names = [f"vectors={config.vectors}"]
     settings = _settings(len(train.texts))
     names += [f"{name}={getattr(getattr(config, part), name)}" for part, values in settings.items() for name in values]
@@ -114,17 +121,22 @@ def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
 
 
 def advice(config: TrainConfig, validation: Split, score: float) -> str | None:
-    """The command that trains a pre-trained encoder, if macro-F1 is near that of a constant guess; else None."""
+    """The command that trains a pre-trained encoder, if macro-F1 is near that of a guess; else None."""
     if len(validation.texts) < LEAST // 10:  # too few for a score
         return None
     labels, counts = np.unique(np.asarray(validation.labels), return_counts=True)
-    share = counts.max() / counts.sum()
-    guess = 2 * share / (1 + share) / len(labels)  # macro-F1 of the most frequent label
-    if score >= max(guess, 1 / len(labels)) + NEAR or config.encoder.startswith(TRANSFORMER):
+    shares = counts / counts.sum()
+    constant = 2 * shares.max() / (1 + shares.max()) / len(labels)  # macro-F1 of the most frequent label
+    random = float(np.mean(2 * shares / (1 + shares * len(labels))))  # about that of labels drawn at random
+    if score >= max(constant, 1 / len(labels)) + NEAR or config.encoder.startswith(TRANSFORMER):
         return None
-    vectors = "  Or use word vectors: pip install 'steadygaze[glove]', then add --vectors glove-50d."
+    vectors = (
+        f"  Or use word vectors: pip install 'steadygaze[glove]'; training with {LEAST} to {SMALL - 1:,} texts then "
+        f"uses them by default, other trainings with --vectors {PACKAGED}."
+    )
     return (
-        f"the validation macro-F1 of {score:.2f} is near that of a constant guess.  For English texts, train a "
-        "pre-trained encoder: pip install 'steadygaze[minilm]', then add --encoder transformer:minilm."
+        f"the validation macro-F1 of {score:.2f} is near that of a guess: random labels have about {random:.2f}, "
+        f"always the most frequent label {constant:.2f}.  For English texts, train a pre-trained encoder: pip install "
+        "'steadygaze[minilm]', then add --encoder transformer:minilm."
         f"{vectors if config.vectors is None else ''}"
     )

@@ -67,6 +67,8 @@ class TrainConfig:
     """Synonym groups, or a synonym table from which they are built; None: every word has its own id."""
     chosen: frozenset[str] = frozenset()
     """Names of the settings that the user set."""
+    default_vectors: bool = False
+    """Whether the vectors are those of an installed package that the user did not name."""
 
 
 def train_config(parameters: Mapping[str, Any]) -> TrainConfig:

@@ -47,7 +47,7 @@ QUESTIONS = {
     "stability": "Does the explanation stay the same under small changes of the text?",
     "faithfulness": "Do the highlighted words matter to the prediction?",
     "seed-consistency": "Is the explanation the same after retraining with another seed?",
-    "shortcut-leakage": "Is the explanation free of shortcuts, such as word positions and punctuation?",
+    "shortcut-leakage": "Is there no shortcut leakage, such as through word positions or punctuation?",
     "plausibility": "Does the explanation agree with human rationales?",
 }
 """Key of a verdict -> the question that it answers."""
@@ -55,7 +55,7 @@ SHORT_QUESTIONS = {
     "stability": "Is it stable?",
     "faithfulness": "Do the words matter?",
     "seed-consistency": "Is it the same after retraining?",
-    "shortcut-leakage": "Is it free of shortcuts?",
+    "shortcut-leakage": "No shortcut leakage?",
     "plausibility": "Do people agree?",
 }
 """The same in the list at the top, where all answers fit on the first screen of a phone."""
@@ -69,7 +69,7 @@ WIDE = 40
 MEANS: Mapping[str, Mapping[Answer, str]] = {
     "stability": {
         "yes": "Small perturbations leave the highlighted words unchanged.",
-        "undecided": "Some small perturbations may shift the {noun} to other words.",
+        "undecided": "Some small perturbations may shift the {noun} to other words{shifts}.",
         "no": "A small perturbation shifts the {noun} to other words: do not rely on single words.",
     },
     "faithfulness": {
@@ -83,9 +83,11 @@ MEANS: Mapping[str, Mapping[Answer, str]] = {
         "no": "A model retrained with another seed highlights other words: they depend on chance.",
     },
     "shortcut-leakage": {
-        "yes": "The positions of the {noun} do not reveal the label, and little of it lies on uninformative tokens.",
-        "undecided": "These scores do not show whether the positions of the {noun} reveal the label.",
-        "no": "The positions of the {noun} reveal the label, or much of it lies on uninformative tokens or sentences.",
+        "yes": "The positions of the {noun} do not reveal the predicted label, and little of it lies on uninformative "
+        "tokens.",
+        "undecided": "These scores do not show whether the positions of the {noun} reveal the predicted label.",
+        "no": "The positions of the {noun} reveal the predicted label, or much of it lies on uninformative tokens or "
+        "sentences.",
     },
     "plausibility": {
         "yes": "It ranks the words of human rationales above the others.",
@@ -105,14 +107,26 @@ def meaning(verdict: Verdict, collapsed: bool, noun: str, rows: Sequence[Row] = 
         return SILENT.format(noun=noun)
     if verdict.key == "stability" and verdict.answer == "undecided" and _lacks_only_synonyms(verdict, rows):
         return NO_SYNONYMS.format(noun=noun)
-    return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun)
+    labels = [plain_label(row.measure) for row in _large_shifts(verdict, rows)]
+    shifts = f", with an interval beyond the threshold of yes: {'; '.join(map(_uncapital, labels))}" if labels else ""
+    return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun, shifts=shifts)
 
 
 def _lacks_only_synonyms(verdict: Verdict, rows: Sequence[Row]) -> bool:
     """Whether every measured shift lies within the threshold of yes, with its whole interval."""
-    shifts = [row for row in rows if row.measure != COLLAPSED and row.measure in verdict.thresholds]
-    within = [row.interval is not None and row.interval[1] <= verdict.thresholds[row.measure][0] for row in shifts]
-    return bool(shifts) and all(within) and not any(row.measure in SYNONYM_SHIFTS for row in shifts)
+    shifts = _shifts(verdict, rows)
+    has_synonyms = any(row.measure in SYNONYM_SHIFTS for row in shifts)
+    return bool(shifts) and not has_synonyms and not _large_shifts(verdict, rows)
+
+
+def _shifts(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.measure != COLLAPSED and row.measure in verdict.thresholds]
+
+
+def _large_shifts(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
+    """The shifts that do not lie within the threshold of yes, with their whole interval."""
+    limits = verdict.thresholds
+    return [row for row in _shifts(verdict, rows) if row.interval is None or row.interval[1] > limits[row.measure][0]]
 
 
 LONG = 80
@@ -474,6 +488,10 @@ def _absent(report: Report) -> list[tuple[str, list[str]]]:
                 f"{row.measure} ({explainer_name(row)})"
             ] = None
     return [(why, list(measures)) for why, measures in reasons.items()]
+
+
+def _uncapital(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _capital(text: str) -> str:

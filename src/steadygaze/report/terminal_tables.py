@@ -24,6 +24,7 @@ from steadygaze.results.formatting import (
     flag_text,
     interval,
     number,
+    scale,
 )
 from steadygaze.results.leakage_warnings import (
     BLACK_BOX_GAP,
@@ -51,7 +52,7 @@ HUES: dict[Answer, str] = {"yes": "#1a7f50", "undecided": "#a86400", "no": "#c03
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 EXPLAINS = COLUMNS.index("explains")
 LEGEND = {
-    "jensen-shannon": "jensen-shannon: shift of the weights (0: the same words, 0.69: all others)",
+    "jensen-shannon": f"jensen-shannon: shift ({scale('jensen-shannon')})",
     "fgm-label": "fgm-label, pgd-attention: under the worst small change that a gradient finds",
     "kendall": "kendall: similarity of two rankings of the words (1: the same, 0: none)",
 }
@@ -263,7 +264,8 @@ MEANING = {
     GAP: "fidelity minus the independent reader's accuracy, with equal class weights; near 0 if the words "
     "carry the label.  A warning needs both gaps above 0.05",
     BLACK_BOX_GAP: "fidelity minus post-hoc accuracy, with equal class weights",
-    MASK: "loss of a classifier that sees only the selected positions, in nats; near 0: positions reveal the label",
+    MASK: "loss of a classifier that sees only the selected positions, in nats; near 0: positions reveal the "
+    "predicted label",
 }
 
 

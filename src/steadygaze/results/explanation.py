@@ -312,7 +312,7 @@ class Explanation:
         return self.__rich__().plain
 
     def __repr__(self) -> str:
-        top = ", ".join(f"{one_line(token, LABEL)} {weight:.3f}" for token, weight in self.top(3))
+        top = ", ".join(f"{one_line(token, LABEL)} {_three_decimals(weight)}" for token, weight in self.top(3))
         top = top if self.rationale is None else shorten(" · ".join(self._pieces()), 60, placeholder="…")
         text = shorten(self.text, 40, placeholder="…")
         return f"<Explanation {text!r}: {one_line(self.label, LABEL)} {self._confidence()}; {self.explainer}: {top}>"
@@ -330,8 +330,9 @@ class Explanation:
     def _token_text(self, i: int) -> str:
         """A word and its weight; selected words have no weight, only an order."""
         if self.bounds is not None:
-            return f"{self.tokens[i]} {self.weights[i]:.3f} [{self.bounds[i][0]:.3f}, {self.bounds[i][1]:.3f}]"
-        return self.tokens[i] if self.selected else f"{self.tokens[i]} {self.weights[i]:.3f}"
+            low, high = map(_three_decimals, self.bounds[i])
+            return f"{self.tokens[i]} {_three_decimals(self.weights[i])} [{low}, {high}]"
+        return self.tokens[i] if self.selected else f"{self.tokens[i]} {_three_decimals(self.weights[i])}"
 
     def _pieces(self) -> list[str]:
         """The selected spans."""
@@ -358,6 +359,14 @@ class Explanation:
         if is_truncated(self):
             lines.append(f"{UNREAD} (from character {self.read_to} of {len(self.text)})")
         return lines
+
+
+def _three_decimals(value: float) -> str:
+    """
+    >>> _three_decimals(-0.0004), _three_decimals(-0.0006)
+    ('0.000', '-0.001')
+    """
+    return f"{value:z.3f}"
 
 
 class Explanations(list[Explanation]):

@@ -192,12 +192,12 @@ def write_card(folder: Path, report: Report) -> str:
     return f"written: {file}, the part about the audit"
 
 
-PROPERTIES = {"shortcut-leakage": "freedom from shortcuts"}
-"""Key of a verdict -> its property, where the title is not one."""
+PROPERTIES = {"shortcut-leakage": "“no shortcut leakage”"}
+"""Key of a verdict -> its name in a sentence, where the title is not a noun."""
 SENTENCES: dict[Answer, str] = {
     "yes": "The answer is yes for {}.",
     "no": "The answer is no for {}.",
-    "undecided": "The texts do not decide {}.",
+    "undecided": "{} undecided.",
     "not measured": "Not measured: {}.",
 }
 
@@ -212,9 +212,18 @@ def summary_paragraph(report: Report) -> str:
     row = report.find("accuracy")
     if row is not None and row.n:
         sentences += [_accuracy(row), _baseline(report.evaluation)]
+    sentences.append(_generated(report))
     if report.gate is not None:
         sentences.append(f"The gate {report.gate.summary}.")
     return " ".join(filter(None, [*sentences, _consequence(report)]))
+
+
+def _generated(report: Report) -> str:
+    """That the rationales of a generated corpus are not human; empty if there are none."""
+    row, corpus = report.find("average-precision/above-random"), report.facts.get("corpus", "")
+    if row is None or not row.n or not corpus.startswith("planted-"):
+        return ""
+    return f"{code(corpus)} is a generated corpus: where this page says human rationales, they are generated."
 
 
 def _subject(report: Report) -> str:
@@ -230,7 +239,11 @@ def _answers(report: Report) -> list[str]:
     for verdict in report.verdicts:
         title = verdict.title[:1].lower() + verdict.title[1:]
         named.setdefault(verdict.answer, []).append(PROPERTIES.get(verdict.key, title))
-    return [sentence.format(listed(named[answer])) for answer, sentence in SENTENCES.items() if answer in named]
+    names = {answer: listed(titles) for answer, titles in named.items()}
+    if "undecided" in names:
+        subject, verb = names["undecided"], "is" if len(named["undecided"]) == 1 else "are"
+        names["undecided"] = f"{subject[:1].upper()}{subject[1:]} {verb}"
+    return [sentence.format(names[answer]) for answer, sentence in SENTENCES.items() if answer in names]
 
 
 def listed(names: Sequence[str]) -> str:

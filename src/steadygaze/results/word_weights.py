@@ -199,7 +199,10 @@ def render(weights: WordWeights) -> str:
 
 def _line(weight: WordWeight) -> str:
     share, low, high = (percent(value, 1) for value in (weight.share, weight.low, weight.high))
-    return f"{one_line(weight.word, WORD)} {share} [{low}, {high}]{weight.mark}"
+    word = one_line(weight.word, WORD)
+    if not any(character.isalnum() for character in word):
+        word = f"“{word}”"  # a dash would read as a sign
+    return f"{word} {share} [{low}, {high}]{weight.mark}"
 
 
 def _table(explainer: str, weights: Sequence[WordWeight]) -> str:

@@ -81,7 +81,7 @@ FEWEST = 20
 
 
 def position_leak(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> float:
-    """How much better the label can be predicted from the positions of the weight than from the text length.
+    """How much better the predicted label can be inferred from the positions of the weight than from the text length.
 
     Pass the whole set.  (N,T), (N,), (N,T), (N,) -> one number
     """

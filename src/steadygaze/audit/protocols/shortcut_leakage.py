@@ -1,6 +1,6 @@
 """Shortcut leakage: dependence of the explanation on positions, default tokens and the first sentence.
 
-    position-leak             how well attention positions alone predict the label
+    position-leak             how well attention positions alone reveal the predicted label
     position-leak/shuffled    the same for shuffled words: it stays if the weights depend on positions, not on words
     default-mass              share of the weight on tokens without content
     default-mass/above-share  the same minus the share of such tokens among the words

@@ -107,8 +107,8 @@ def meaning(verdict: Verdict, collapsed: bool, noun: str, rows: Sequence[Row] = 
         return SILENT.format(noun=noun)
     if verdict.key == "stability" and verdict.answer == "undecided" and _lacks_only_synonyms(verdict, rows):
         return NO_SYNONYMS.format(noun=noun)
-    labels = [plain_label(row.measure) for row in _large_shifts(verdict, rows)]
-    shifts = f", with an interval beyond the threshold of yes: {'; '.join(map(_uncapital, labels))}" if labels else ""
+    probes = [row.key.probe for row in _large_shifts(verdict, rows)]  # a short line: all answers fit on one screen
+    shifts = f" ({', '.join(probes)})" if probes else ""
     return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun, shifts=shifts)
 
 
@@ -488,10 +488,6 @@ def _absent(report: Report) -> list[tuple[str, list[str]]]:
                 f"{row.measure} ({explainer_name(row)})"
             ] = None
     return [(why, list(measures)) for why, measures in reasons.items()]
-
-
-def _uncapital(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _capital(text: str) -> str:

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,15 +22,11 @@ class Job:
 
 
 @pytest.fixture
-def benches(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
-    monkeypatch.syspath_prepend(str(BENCH))
-    before = set(sys.modules)
+def benches(bench: None) -> tuple[ModuleType, ModuleType]:
     import job_cells
     import rationales
 
-    yield job_cells, rationales
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    return job_cells, rationales
 
 
 def options_of(out: Path, **more: Any) -> argparse.Namespace:

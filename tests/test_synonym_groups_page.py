@@ -105,10 +105,9 @@ def test_the_opening_has_the_numbers_of_the_records(records: Any, three: Any, fo
         "`word-at` ({:.1f} times vanilla's training time; {} and {} flips)".format(
             float(times("word-at").split()[0]), *rates(("word-at", "both"))
         ),
-        f"top-weighted words of `word-at` [matter {100 - word_at[1]:.0f} % less](#imdb-and-minilm), and the long "
-        "student loses more macro-F1.",
         f"removing them changes the prediction {' and '.join(less)} less than with vanilla",
-        f"macro-F1 falls by {student[0]:.3f} (long student) and {word_at[0]:.3f} (`word-at`).",
+        f"top-weighted words of `word-at` matter {100 - word_at[1]:.0f} % less, and macro-F1 falls by "
+        f"{student[0]:.3f} (long student) and {word_at[0]:.3f} (`word-at`).",
         f"The {' and '.join(less)} are of the long student and of `word-at`",
         f"the long student keeps {student[1]:.0f} % of vanilla's comprehensiveness, the effect of removing "
         f"top-weighted words; `word-at` with groups keeps only {word_at[1]:.0f} %.",

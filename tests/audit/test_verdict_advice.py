@@ -298,6 +298,7 @@ def test_of_commands_that_differ_in_the_number_of_texts_the_one_with_most_is_lis
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The black box predicts the same label")
 @pytest.mark.usefixtures("fewer_protocols")
 def test_the_advice_of_an_audit_knows_how_the_model_was_trained(monkeypatch):

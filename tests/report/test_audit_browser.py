@@ -49,7 +49,9 @@ PAGE_QUERY = """
   };"""
 
 
-@pytest.fixture(scope="module", params=[LIGHT, DARK], ids=["light", "dark"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(LIGHT, id="light"), pytest.param(DARK, id="dark", marks=pytest.mark.slow)]
+)
 def seen(request, page) -> tuple[bool, dict[int, dict]]:
     """Whether it is dark, and what a browser finds at each width."""
     return request.param is DARK, dict(zip(WIDTHS, measure(page, PAGE_QUERY, WIDTHS, request.param), strict=True))

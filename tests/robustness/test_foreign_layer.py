@@ -24,7 +24,7 @@ SOURCE = Path(steadygaze.__file__).parent
 LAYER = {"foreign_files.py", "tensor_files.py"}
 BANNED = {"load_file", "safe_open", "snapshot_read", "json.load"}
 ALLOWED = {
-    ("demo.py", "table.read_bytes"),
+    ("demo.py", "file.read_bytes"),
     ("lexicon.py", "Path(__file__).with_suffix('.toml').read_text"),
     ("atomic_files.py", "Path('/proc/locks').read_text"),
     ("bulk.py", "file.open"),

@@ -454,7 +454,8 @@ def test_the_keyboard_reaches_everything(page):
     expect(page.locator("#word-menu")).to_be_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_has_a_serious_accessibility_problem_or_needs_sideways_scrolling(browser, address, scheme):
     """1280 pixels at 200 % zoom are 640; a phone has 390."""
     context = browser.new_context(viewport={"width": 640, "height": 450}, color_scheme=scheme)

@@ -62,6 +62,7 @@ def test_the_label_is_the_majority_of_five_opinions() -> None:
     assert {len(opinions(example)) for example in mixed()["test"]} == {1, 2}
 
 
+@pytest.mark.slow
 def test_the_rationale_is_the_opinions_on_the_side_of_the_label_each_one_word() -> None:
     for example in (*full()["test"], *mixed()["test"]):
         mine = [word for word in example.text.split() if sides().get(word) == example.label]

@@ -96,7 +96,7 @@ def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     message = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in message
     assert (
-        "~ undecided Is it stable? Some small perturbations may shift the attention to other words (3-synonyms)."
+        "~ undecided Is it stable? Some small perturbations may shift the attention to other words (3 synonyms)."
         in message
     )
     assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in message
@@ -419,7 +419,7 @@ def test_stability_names_the_missing_synonyms_if_all_measured_shifts_are_small()
     missing = "The measured perturbations shift the attention little; substitutions by synonyms were not measured."
     assert missing in answer(small)
     assert "may shift the attention to other words (noise)." in answer(between)
-    assert "may shift the attention to other words (1-synonym)." in answer(small, synonym)
+    assert "may shift the attention to other words (1 synonym)." in answer(small, synonym)
 
 
 def test_fingerprints_and_perturbations_of_vectors_are_named(html):
@@ -437,7 +437,7 @@ def test_the_summary_names_the_gate_and_points_to_the_advice():
     page = full_report(plots={}, verdicts=(advised,)).with_gate(as_policy(["accuracy>=0.99"])).to_html()
     first = plain_text(page[: page.index("<main>")])
     assert "The gate failed: 1 of 1 requirement not met. Read the advice at the open questions." in first
-    assert "to other words (3-synonyms). Advice: Audit more texts." in first
+    assert "to other words (3 synonyms). Advice: Audit more texts." in first
 
 
 def test_the_least_and_the_most_stable_text_stand_side_by_side(html):

@@ -107,7 +107,7 @@ def meaning(verdict: Verdict, collapsed: bool, noun: str, rows: Sequence[Row] = 
         return SILENT.format(noun=noun)
     if verdict.key == "stability" and verdict.answer == "undecided" and _lacks_only_synonyms(verdict, rows):
         return NO_SYNONYMS.format(noun=noun)
-    probes = [row.key.probe for row in _large_shifts(verdict, rows)]  # a short line: all answers fit on one screen
+    probes = [_probe_name(row.key.probe) for row in _large_shifts(verdict, rows)]  # short: all answers fit one screen
     shifts = f" ({', '.join(probes)})" if probes else ""
     return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun, shifts=shifts)
 
@@ -117,6 +117,14 @@ def _lacks_only_synonyms(verdict: Verdict, rows: Sequence[Row]) -> bool:
     shifts = _shifts(verdict, rows)
     has_synonyms = any(row.measure in SYNONYM_SHIFTS for row in shifts)
     return bool(shifts) and not has_synonyms and not _large_shifts(verdict, rows)
+
+
+def _probe_name(probe: str) -> str:
+    """
+    >>> _probe_name("fgm-label"), _probe_name("3-synonyms")
+    ('FGM', '3 synonyms')
+    """
+    return {"fgm-label": "FGM", "pgd-attention": "PGD"}.get(probe, probe.replace("-", " "))
 
 
 def _shifts(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:

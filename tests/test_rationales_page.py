@@ -265,6 +265,7 @@ FRESH_ROWS = {
     "FRESH, one window": "fresh-window",
     "A2R": "a2r",
     "RNP": "rnp",
+    "RNP, straight-through": "rnp-st",
     "FR": "fr",
     "DR": "dr",
     "DR, straight-through": "dr",

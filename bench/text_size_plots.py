@@ -1,30 +1,32 @@
 """Plots of docs/results/small-data.md and docs/results/long-texts.md."""
 
-import json
+from collections import defaultdict
 
 import altair as alt
 import pandas as pd
 
-from plot_style import COLORS, GRAY, PAGES, RECORDS, Chart, markdown_rows, numbers, panels, rounded, wide
+from plot_style import COLORS, GRAY, RECORDS, Chart, interval, panels, rounded, wide
+from small_data import CORPORA
+from tables import read_records
+
+MODELS = {
+    "tfidf-lr": "TF-IDF regression, scikit-learn's settings",
+    "tfidf-lr-10-balanced": "TF-IDF regression, C = 10, balanced classes",
+    "default": "steadygaze, defaults",
+    "glove": "steadygaze, defaults with GloVe vectors",
+}
 
 
 def small_data() -> Chart:
-    page = (PAGES / "small-data.md").read_text(encoding="utf-8")
-    names = {
-        "TF-IDF": "TF-IDF regression, scikit-learn's settings",
-        "C = 10, balanced": "TF-IDF regression, C = 10, balanced classes",
-        "default, no extra": "steadygaze, defaults",
-        "default, extra `glove`": "steadygaze, defaults with GloVe vectors",
-    }
-    lines = []
-    for row in markdown_rows(page, "| corpus | texts | TF-IDF | TF-IDF, balanced"):
-        for column, model in names.items():
-            value, half = numbers(row[column])
-            bounds = {"low": value - half, "high": value + half}
-            lines.append(
-                {"corpus": row["corpus"], "texts": row["texts"], "model": model, "f1": value, **rounded(bounds)}
-            )
-    models = list(names.values())
+    scores: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for record in read_records([RECORDS / "small_data.jsonl"]):
+        if record["row"] in MODELS:
+            scores[record["corpus"], record["size"], MODELS[record["row"]]].append(record["macro-f1"])
+    models = list(MODELS.values())
+    lines = [
+        rounded({"corpus": CORPORA[corpus], "texts": f"{size:,}", "model": model, **interval(values)})
+        for (corpus, size, model), values in scores.items()
+    ]
     frame = pd.DataFrame(lines)
     base = alt.Chart(frame).encode(
         x=alt.X("texts:O", sort=["200", "500", "1,000"], title="training texts", axis=alt.Axis(labelAngle=0)),
@@ -36,9 +38,9 @@ def small_data() -> Chart:
     scale, ticks = alt.Scale(domain=[0.3, 0.9]), alt.Axis(tickCount=6)
     y = alt.Y("low:Q", title="macro-F1 (higher: better) →", scale=scale, axis=ticks)
     shape = alt.Shape("model:N", scale=alt.Scale(domain=models), **wide(2))
-    points = base.mark_point(filled=True, size=50, opacity=1).encode(y="f1:Q", shape=shape)
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(y="value:Q", shape=shape)
     both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=190, height=155)
-    return both.facet(panels(dict.fromkeys(frame["corpus"]), "corpus"), columns=3)
+    return both.facet(panels(CORPORA.values(), "corpus"), columns=3)
 
 
 READINGS = {"truncated256": "first 256 pieces", "truncated509": "first 509 pieces", "windows": "windows of 256"}
@@ -46,7 +48,7 @@ SHARES = {"accuracy": "accuracy", "coverage": "words with an attention weight"}
 
 
 def long_texts() -> Chart:
-    records = [json.loads(line) for line in (RECORDS / "long_texts.jsonl").read_text().splitlines()]
+    records = read_records([RECORDS / "long_texts.jsonl"])
     lines = [
         {"reading": READINGS[record["row"]], "measure": label, "value": 100 * record[key]}
         for record in records

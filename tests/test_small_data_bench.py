@@ -1,9 +1,6 @@
-"""The records of bench/small_data.py and the tables of docs/results/small-data.md agree."""
+"""The tables and the text of docs/results/small-data.md are those of the records of bench/small_data.py."""
 
-import importlib
-import json
-import sys
-from collections.abc import Iterator
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -11,81 +8,114 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE, RECORDS = ROOT / "docs" / "results" / "small-data.md", ROOT / "bench" / "records" / "small_data.jsonl"
-CORPORA = {"SST-2": "sst2", "Rotten Tomatoes": "rotten_tomatoes", "Yelp polarity": "yelp_polarity"}
-REGRESSIONS = {
-    "TF-IDF": "tfidf-lr",
-    "TF-IDF, balanced": "tfidf-lr-balanced",
-    "C = 10": "tfidf-lr-10",
-    "C = 10, balanced": "tfidf-lr-10-balanced",
-}
-REPEATED = {"TF-IDF": "tfidf-lr", "default, no extra": "default", "default, extra `glove`": "glove"}
-
-REPEATED_CASES = [(corpus, texts) for corpus in CORPORA for texts in ("200", "500", "1,000")][:-1]
+Scores = dict[tuple[str, int], dict[str, dict[int, float]]]
+SHORT = [(corpus, size) for corpus in ("sst2", "rotten_tomatoes") for size in (200, 500, 1000)]
+YELP = [("yelp_polarity", size) for size in (200, 500, 1000)]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[Any]:
-    sys.path.insert(0, str(ROOT / "bench"))
-    yield importlib.import_module("small_data")
-    sys.path.remove(str(ROOT / "bench"))
-    del sys.modules["small_data"]
+@pytest.fixture
+def records(bench: None) -> list[dict[str, Any]]:
+    from tables import read_records
+
+    return read_records([RECORDS])
 
 
-def rows(header: str) -> list[dict[str, str]]:
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    start = lines.index(header)
-    names = [cell.strip() for cell in header.strip("|").split("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start + 2 :]]
-    end = next(i for i, row in enumerate(cells) if len(row) != len(names))
-    return [dict(zip(names, row, strict=True)) for row in cells[:end]]
+@pytest.fixture
+def scores(records: list[dict[str, Any]]) -> Scores:
+    """Corpus and size -> row -> seed -> macro-F1."""
+    cells: Scores = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        cells[record["corpus"], record["size"]][record["row"]][record["seed"]] = record["macro-f1"]
+    return cells
 
 
-def score(bench: Any, corpus: str, texts: str, row: str) -> str:
-    """Mean ± half of the interval over the five seeds of the records."""
-    return str(bench.mean_and_interval(scores_by_seed(corpus, texts, row)))
+def differences(scores: Scores, row: str, base: str) -> dict[tuple[str, int], tuple[float, float]]:
+    """Corpus and size -> mean of the paired differences, and half of its 95 % interval."""
+    from small_data import paired
+    from tables import t_interval
+
+    return {cell: t_interval(paired(rows, row, base)) for cell, rows in scores.items()}
 
 
-def scores_by_seed(corpus: str, texts: str, row: str) -> list[float]:
-    records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
-    key = CORPORA[corpus], int(texts.replace(",", "")), row
-    scores = {r["seed"]: r["macro-f1"] for r in records if (r["corpus"], r["size"], r["row"]) == key}
-    assert sorted(scores) == [0, 1, 2, 3, 4], key
-    return [scores[seed] for seed in range(5)]
+def text() -> str:
+    return " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
-def test_the_regressions_of_the_first_table_are_those_of_the_records(bench: Any) -> None:
-    header = next(
-        line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| corpus | texts | TF")
+def missing(sentences: list[str]) -> list[str]:
+    return [sentence for sentence in sentences if sentence.replace("-0", "−0") not in text()]
+
+
+def span(numbers: list[float]) -> str:
+    return f"{min(numbers):.3f} to {max(numbers):.3f}"
+
+
+def test_every_row_has_five_seeds_in_each_of_the_nine_cells(scores: Scores, bench: None) -> None:
+    from small_data import NAMES
+
+    assert sorted(scores) == sorted(SHORT + YELP)
+    for cell, rows in scores.items():
+        assert {row: sorted(seeds) for row, seeds in rows.items()} == {
+            row: [0, 1, 2, 3, 4] for row in NAMES if row != "minilm"
+        }, cell
+
+
+def test_the_tables_of_the_page_are_those_of_the_records(records: list[dict[str, Any]], bench: None) -> None:
+    from small_data import table
+
+    page = PAGE.read_text(encoding="utf-8")
+    for part in table(records).split("\n\n"):
+        assert part in page
+
+
+def test_the_entropies_of_the_page_are_those_of_the_records(records: list[dict[str, Any]], bench: None) -> None:
+    from small_data import entropies
+
+    means = entropies(records)
+    assert not missing(
+        [f"is {means['default']:.2f} without the extra, {means['glove']:.2f} with it and {means['standard']:.2f} with"]
     )
-    table = rows(header)
-    assert len(table) == 9
-    for line in table:
-        for column, row in REGRESSIONS.items():
-            assert line[column] == score(bench, line["corpus"], line["texts"], row), (
-                line["corpus"],
-                line["texts"],
-                row,
-            )
 
 
-def test_the_repeated_fits_are_those_of_the_records(bench: Any) -> None:
-    table = rows("| corpus | texts | TF-IDF | default, no extra | default, extra `glove` |")
-    assert [(line["corpus"], line["texts"]) for line in table] == REPEATED_CASES
-    for line in table:
-        for column, row in REPEATED.items():
-            assert line[column] == score(bench, line["corpus"], line["texts"], row), (
-                line["corpus"],
-                line["texts"],
-                row,
-            )
+def test_the_text_has_the_differences_of_the_records(scores: Scores) -> None:
+    """Differences from the regression with C = 10 and balanced classes, and of GloVe vectors from none."""
+    best = "tfidf-lr-10-balanced"
+    default, glove = differences(scores, "default", best), differences(scores, "glove", best)
+    plain = {cell: -value for cell, (value, _) in differences(scores, "tfidf-lr", best).items()}
+    balanced = differences(scores, "default", "tfidf-lr-balanced")
+    lower = [-value for value, _ in default.values() if round(value, 3) < 0]
+    assert (len(lower), sum(round(value, 3) == 0 for value, _ in default.values())) == (7, 1)
+    assert [cell for cell, (value, half) in default.items() if abs(value) > half] == []
+    gains = {cell: value for cell, (value, half) in glove.items() if abs(value) > half}
+    assert {cell: value > 0 for cell, value in gains.items()} == {("sst2", 500): True, ("yelp_polarity", 1000): False}
+    (sst,) = {f"{glove['sst2', size][0]:.3f}" for size in (200, 500, 1000)}
+    loss = [-value for cell, (value, _) in differences(scores, "glove", "default").items() if cell in YELP]
+    yelp, half = glove["yelp_polarity", 1000]
+    sentences = [
+        f"is {span(lower)} lower than that of a TF-IDF logistic regression (C = 10, balanced classes) in seven of nine",
+        f"equal in one, and {default['yelp_polarity', 200][0]:.3f} higher on Yelp with 200 texts",
+        f"On SST-2, macro-F1 with them is {sst} above that regression",
+        f"lower the macro-F1 of our model by {span(loss)};",
+        f"({yelp:.3f} ± {half:.3f})",
+        f"is {span([plain[cell] for cell in SHORT])} lower than with C = 10 and balanced classes, "
+        f"on Yelp {span([plain[cell] for cell in YELP])}",
+        f"is within {max(abs(value) for value, _ in balanced.values()):.3f} in all nine cases",
+        f"it is {span([-differences(scores, 'glove', 'tfidf-lr-balanced')[cell][0] for cell in YELP])} lower on Yelp",
+    ]
+    assert not missing(sentences)
+    index = " ".join((ROOT / "docs" / "results" / "index.md").read_text(encoding="utf-8").split())
+    assert f"our macro-F1 is {span(lower)} lower than a good linear model's in seven of nine cases" in index
 
 
-def test_the_paired_differences_from_the_regression_are_those_of_the_records(bench: Any) -> None:
-    table = rows("| corpus | texts | no extra | extra `glove` |")
-    assert [(line["corpus"], line["texts"]) for line in table] == REPEATED_CASES
-    for line in table:
-        regression = scores_by_seed(line["corpus"], line["texts"], "tfidf-lr-10-balanced")
-        for column, row in {"no extra": "default", "extra `glove`": "glove"}.items():
-            ours = scores_by_seed(line["corpus"], line["texts"], row)
-            paired = bench.mean_and_interval([a - b for a, b in zip(ours, regression, strict=True)], "+")
-            assert line[column] == paired.replace("-", "−"), (line["corpus"], row)
+def test_the_default_is_not_below_the_regression_with_the_settings_of_scikit_learn(scores: Scores) -> None:
+    default, glove = differences(scores, "default", "tfidf-lr"), differences(scores, "glove", "tfidf-lr")
+    ties = [cell for cell, (value, _) in default.items() if abs(value) < 0.0015]
+    assert ties == [("rotten_tomatoes", 500), ("rotten_tomatoes", 1000)]
+    assert min(value for value, _ in default.values()) > -0.0015
+    assert min(value for value, _ in glove.values()) > 0
+    assert not missing(["The default is not below it anywhere by more than 0.001."])
+
+
+def test_a_fit_with_the_usual_defaults_failed(scores: Scores) -> None:
+    low, *others = sorted(scores["sst2", 200]["standard"].values())
+    assert low < 0.4 < 0.55 < min(others)
+    assert not missing([f"one of five fits on SST-2 with 200 texts (macro-F1 {low:.3f})"])

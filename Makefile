@@ -22,10 +22,10 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $
 test: $(VENV)/work.stamp browser  ## the tests, on two cores
 	$(PYTEST) -m "not slow"
 
-test-slow: $(VENV)/work.stamp browser  ## the tests that `make test` leaves out: long trainings, the rest of each sweep
+test-slow: $(VENV)/ray.stamp browser  ## the tests that `make test` leaves out: long trainings, the rest of each sweep
 	$(PYTEST) -m slow
 
-test-all: $(VENV)/work.stamp browser  ## the tests, slow ones included; property tests with 100 examples instead of 40
+test-all: $(VENV)/ray.stamp browser  ## the tests, slow ones included; property tests with 100 examples instead of 40
 	$(PYTEST) --hypothesis-profile=thorough
 
 check: $(VENV)/work.stamp  ## format, lint, types
@@ -69,6 +69,10 @@ $(VENV)/use.stamp: pyproject.toml $(VENV)/torch.stamp
 $(VENV)/work.stamp: pyproject.toml $(VENV)/torch.stamp
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test,check,docs]'
 	@touch $@ $(VENV)/use.stamp
+
+$(VENV)/ray.stamp: $(VENV)/work.stamp  # three slow tests start clusters; without Ray they are skipped, saying so
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[scale]' && touch $@ || \
+	echo "Ray could not be installed: its tests will be skipped"
 
 browser:  # page tests want Chromium; without it they are skipped, saying so
 	@command -v chromium chromium-browser google-chrome >/dev/null || \

@@ -235,6 +235,8 @@ def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     records = tmp_path / TINY.key / "records.jsonl.gz"
     printed = command("reproduce", TINY.key, "--records", records)
     assert (printed.code, printed.out) == (0, ended.out)
+    unused = command("reproduce", TINY.key, "--records", records, "--seeds", 3, "--device", "cpu")
+    assert (unused.code, "runs nothing: remove --seeds, --device" in unused.err) == (2, True)
     wrong = command("reproduce", TINY.key, "--records", tmp_path / TINY.key / "table.md")
     assert (wrong.code, "does not have the records of a table" in wrong.err) == (2, True)
     shutil.rmtree(tmp_path / TINY.key / "planted-reviews-sizes-60-20-16_average_2" / "cells" / "word-at-1")

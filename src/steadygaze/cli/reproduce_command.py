@@ -22,6 +22,7 @@ from steadygaze.cli.application import (
     stdout_console,
     training_option,
 )
+from steadygaze.cli.command_options import refuse_options
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar, show
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ Settings = Annotated[
 )
 @common_options("verbose")
 def reproduce(
+    ctx: typer.Context,
     table: TableName,
     out: Out = Path("runs/reproduce"),
     *,
@@ -105,6 +107,8 @@ def reproduce(
     if table == LIST:
         _list(out, options, common)
     elif records is not None:
+        kept = "table", "records", "config", "json", "quiet", "verbose"
+        refuse_options(ctx, "--records prints a file and runs nothing", *kept)
         _show(_read(table, records), None, common)
     elif finished:
         _show(_collect(table, options, out, common), out, common)

@@ -301,6 +301,7 @@ def test_from_the_right_corner_selection_stays_right() -> None:
 # The example.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_every_example_imports_in_its_own_folder(name: str) -> None:
     """The import path of `python examples/NAME.py`, unlike that of pytest, begins with the folder of the examples."""

@@ -53,6 +53,7 @@ def test_scores_divided_by_a_thousand_are_flagged_as_uniform(with_reference):
     assert "nearly the same for every word" in collapse.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["first", "last"])
 def test_all_weight_on_one_place_is_flagged_as_constant(end):
     read = seen(trained()[0])

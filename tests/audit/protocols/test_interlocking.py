@@ -81,6 +81,7 @@ def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
     assert plain == TEXTS[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_the_validation_texts_of_the_audit_choose_the_epoch_of_both_models(monkeypatch):
     """They have the token in front too, where the training texts have it; without them `fit` holds out a part."""

@@ -71,6 +71,7 @@ def test_the_rationale_is_the_opinions_on_the_side_of_the_label_each_one_word() 
     assert {len(words(example)) for example in mixed()["test"]} == {3, 4, 5}
 
 
+@pytest.mark.slow
 def test_every_text_begins_with_the_same_words_and_has_thirty_more() -> None:
     for example in full()["test"]:
         assert tuple(example.text.split()[: len(CONSTANT_WORDS)]) == CONSTANT_WORDS

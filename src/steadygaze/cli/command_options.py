@@ -143,15 +143,6 @@ def refuse_code(ctx: Any) -> None:
                 )
 
 
-def refuse_options(ctx: typer.Context, reason: str, *allowed: str) -> None:
-    """Refuse all options on the command line but these parameters: they would have no effect."""
-    others: list[Any] = [parameter for parameter in ctx.command.params if parameter.name not in allowed]
-    sources = {parameter.opts[0]: ctx.get_parameter_source(parameter.name) for parameter in others}
-    typed = [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    if typed:
-        raise UserError(f"{reason}: remove {', '.join(typed)}")
-
-
 def read_config(path: Path, parameters: list[Any]) -> dict[str, Any]:
     """Parameter -> value, from the keys of a file."""
     import tomllib

@@ -22,14 +22,16 @@ from steadygaze.cli.application import (
     stdout_console,
     training_option,
 )
-from steadygaze.cli.command_options import refuse_options
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar, show
+from steadygaze.core.errors import UserError
 
 if TYPE_CHECKING:
     from steadygaze.results.reproduction import Reproduction
     from steadygaze.study.table_blocks import ReproduceOptions
 
 LIST = "list"
+PRINTING = ("table", "records", "config", "json", "quiet", "verbose")
+"""Parameters that have an effect beside --records."""
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Table or figure, such as seat/table1; list: all.")]
 Out = Annotated[Path, output_option("--out", "-o", help="Folder of all tables; the same command resumes a table.")]
 Only = Annotated[
@@ -107,8 +109,7 @@ def reproduce(
     if table == LIST:
         _list(out, options, common)
     elif records is not None:
-        kept = "table", "records", "config", "json", "quiet", "verbose"
-        refuse_options(ctx, "--records prints a file and runs nothing", *kept)
+        _refuse_run_options(ctx)
         _show(_read(table, records), None, common)
     elif finished:
         _show(_collect(table, options, out, common), out, common)
@@ -141,8 +142,16 @@ def _list(out: Path, options: "ReproduceOptions", common: Common) -> None:
     stdout_console().print(printed)
 
 
+def _refuse_run_options(ctx: typer.Context) -> None:
+    """Refuse options on the command line that have no effect beside --records."""
+    others: list[Any] = [parameter for parameter in ctx.command.params if parameter.name not in PRINTING]
+    sources = {parameter.opts[0]: ctx.get_parameter_source(parameter.name) for parameter in others}
+    typed = [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if typed:
+        raise UserError(f"--records prints a file and runs nothing: remove {', '.join(typed)}")
+
+
 def _read(name: str, records: Path) -> "Reproduction":
-    from steadygaze.core.errors import UserError
     from steadygaze.results.reproduction import Reproduction
     from steadygaze.study.published_tables import find_table
 

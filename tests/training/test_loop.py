@@ -263,4 +263,13 @@ def test_a_small_network_whose_loss_is_not_finite_has_diverged(kind: str, value:
         return network.weight.sum() * 0 + (value if kind == "training" and step == 2 else 1.0)
 
     with pytest.raises(UserError, match=rf"training diverged: the {kind} loss of Linear is {value} at step 4\."):
-        fit_small_network(network, loss, lambda: next(validations), steps=8, interval=4, patience=1, learning_rate=0.1)
+        fit_small_network(
+            network,
+            loss,
+            lambda step: (step,),
+            lambda: next(validations),
+            steps=8,
+            interval=4,
+            patience=1,
+            learning_rate=0.1,
+        )

@@ -189,11 +189,16 @@ class ImageInputs:
     def once(self, size: int) -> list[NDArray[np.int64]]:
         return cut_rows(np.arange(len(self)), size)
 
+    def widths(self, rows: Rows) -> tuple[int, ...]:
+        return ()
+
+    def gather(self, rows: Tensor, widths: tuple[int, ...]) -> InputBatch:
+        probs = self.probs[rows.to(self.probs.device)].to(self.pixels.device, torch.float32)
+        selectable = torch.ones(len(rows), self.units, dtype=torch.bool, device=rows.device)
+        return InputBatch(self.pixels[rows], selectable, probs, rows)
+
     def views(self, rows: Rows) -> InputBatch:
-        index = torch.from_numpy(rows).to(self.pixels.device)
-        probs = self.probs[torch.from_numpy(rows).to(self.probs.device)].to(self.pixels.device, torch.float32)
-        selectable = torch.ones(len(rows), self.units, dtype=torch.bool, device=index.device)
-        return InputBatch(self.pixels[index], selectable, probs, index)
+        return self.gather(torch.from_numpy(rows).to(self.pixels.device), ())
 
 
 def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> SelectorConfig:

@@ -30,6 +30,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.models.encoders.word_encoders import WordEncoder
 from steadygaze.models.stacking.stacked_layers import stack, unstack
 from steadygaze.techniques.technique import CachedTargets, Technique, check_terms
+from steadygaze.training.cuda_graphs import undone_if_it_fails
 from steadygaze.training.device_batches import DeviceData
 from steadygaze.training.optimizers import named_parameters
 from steadygaze.training.progress import TrainingDiverged, TrainingStopped
@@ -222,7 +223,7 @@ class StackedLoop:
         self.model.zero_grad()
         try:
             graph = torch.cuda.CUDAGraph()
-            with _undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
+            with undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
                 self.step(widths)
         except RuntimeError as error:  # also a lack of memory
             self._stop_capturing("trains without further CUDA graphs", error)
@@ -372,28 +373,6 @@ def _waiting_is_an_error(device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.cuda.set_sync_debug_mode(mode)
-
-
-@contextmanager
-def _undone_if_it_fails(graph: torch.cuda.CUDAGraph, device: torch.device) -> Iterator[None]:
-    """Restore the stream and the generator after a capture that fails.
-
-    torch 2.11 does neither: later operations run in the stream of the capture, and random numbers are an error.
-    """
-    if device.type != "cuda":
-        yield
-        return
-    stream = torch.cuda.current_stream(device)
-    try:
-        yield
-    except RuntimeError:
-        torch.cuda.set_stream(stream)
-        graph.reset()
-        generator = torch.cuda.default_generators[stream.device_index]
-        state = torch.Generator(stream.device)
-        state.set_state(generator.get_state())
-        generator.graphsafe_set_state(state.graphsafe_get_state())
-        raise
 
 
 def stacked_technique(techniques: Sequence[Technique], rows: int, like: Tensor) -> Technique:

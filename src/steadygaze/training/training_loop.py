@@ -76,9 +76,9 @@ class StageLoop(ABC):
     def batches(self) -> Iterable[Rows]:
         """Return the batches of the current epoch."""
 
-    @abstractmethod
     def losses(self, rows: Rows) -> tuple[Terms, Tensor | None]:
-        """Return the loss terms of these inputs, and the weights of the inputs.  (B,) each"""
+        """Return the loss terms of these inputs, and the weights of the inputs; for `train_batch`.  (B,) each"""
+        raise NotImplementedError
 
     def validate(self) -> dict[str, Any]:
         """Keep the weights if they are the best so far, and return the validation scores."""
@@ -188,7 +188,8 @@ def training_session(watcher: Watcher, stages: int, epochs: int, steps: int) -> 
 
 def fit_small_network(
     network: nn.Module,
-    loss: Callable[[int], Tensor],
+    loss: Callable[..., Tensor],
+    arguments: Callable[[int], tuple[Any, ...]],
     validate: Callable[[], float],
     *,
     steps: int,
@@ -196,13 +197,25 @@ def fit_small_network(
     patience: int,
     learning_rate: float,
     decay: bool = False,
+    captured: Callable[[Callable[..., Tensor]], Callable[..., Tensor]] = lambda train: train,
 ) -> None:
     """Train with Adam, and load the weights with the lowest validation loss; the initial weights count too.
 
-    `loss`: of a step; `interval`: steps between validations; `patience`: validations without a lower loss; `decay`:
-    the learning rate decays linearly to 0.  A loss that is not finite is an error.
+    `loss`: of a step; `arguments`: step -> arguments of the loss; `interval`: steps between validations; `patience`:
+    validations without a lower loss; `decay`: the learning rate decays linearly to 0; `captured`: the training step as
+    CUDA graphs.  A loss that is not finite is an error.
     """
-    adam = torch.optim.Adam(network.parameters(), learning_rate, foreach=True)
+    adam = _small_adam(network, learning_rate)
+
+    def train(*inputs: Any) -> Tensor:
+        network.train()
+        adam.zero_grad()
+        step_loss = loss(*inputs)
+        torch.autograd.backward(step_loss)
+        adam.step()
+        return step_loss.detach()
+
+    train_step = captured(train)
     lowest, best_step, best = math.inf, 0, network.state_dict()
     interval_loss: Tensor | float = 0.0  # read once per interval: a GPU waits for each reading
     for step in range(steps + 1):
@@ -216,15 +229,25 @@ def fit_small_network(
             elif step - best_step >= patience * interval:
                 break
         if step < steps:
-            for group in adam.param_groups:
-                group["lr"] = learning_rate * (1 - step / steps if decay else 1)
-            network.train()
-            adam.zero_grad()
-            step_loss = loss(step)
-            torch.autograd.backward(step_loss)
-            adam.step()
-            interval_loss += step_loss.detach()
+            if decay:
+                _set_rate(adam.param_groups[0], learning_rate * (1 - step / steps))
+            interval_loss += train_step(*arguments(step))
     network.load_state_dict(best)
+
+
+def _small_adam(network: nn.Module, rate: float) -> torch.optim.Adam:
+    """Adam; on a GPU its state and its learning rate are on the device, as a CUDA graph needs them."""
+    parameters = list(network.parameters())
+    if not parameters[0].is_cuda:
+        return torch.optim.Adam(parameters, rate, foreach=True)
+    return torch.optim.Adam(parameters, parameters[0].new_tensor(rate), foreach=True, capturable=True)
+
+
+def _set_rate(group: dict[str, Any], rate: float) -> None:
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)  # a graph reads it at this address
+    else:
+        group["lr"] = rate
 
 
 def _check_finite(network: nn.Module, kind: str, value: float, step: int) -> None:

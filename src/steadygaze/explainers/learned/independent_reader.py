@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
 from steadygaze.explainers.explainer import SelectionPredictions
-from steadygaze.explainers.learned.l2x import InputBatch, InputSplit
+from steadygaze.explainers.learned.l2x import BatchFunction, InputBatch, InputSplit
 from steadygaze.models.inference import inference
 from steadygaze.training.training_loop import fit_small_network
 
@@ -76,31 +76,36 @@ class ReaderFit:
         key = RandomKey(reader_seed)
         batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (reader_seed, epoch)))
 
-        def step_loss(step: int) -> Tensor:
-            views = self.train.views(next(batches))
-            return _cross_entropy(net(views, self.draw(views, key.child(step))), views.probs).mean()
+        def loss(views: InputBatch, key: RandomKey) -> Tensor:
+            return _cross_entropy(net(views, self.draw(views, key)), views.probs).mean()
 
+        random_loss = BatchFunction(self.validation, self.device, partial(_random_loss, net, self.draw))
         fit_small_network(
             net,
-            step_loss,
-            partial(self.loss, net),
+            loss,
+            lambda step: (next(batches), key.child(step)),
+            partial(self.validation_loss, random_loss),
             steps=min(self.steps, EPOCHS * -(-len(self.train) // BATCH)),
             interval=EVALUATE,
             patience=PATIENCE,
             learning_rate=self.learning_rate,
             decay=self.decay,
+            captured=partial(BatchFunction, self.train, self.device),
         )
         return net.eval().requires_grad_(False)
 
-    def loss(self, net: nn.Module) -> float:
+    def validation_loss(self, random_loss: BatchFunction) -> float:
         """Cross-entropy on random masks of validation inputs, in nats."""
-        total, key = 0.0, RandomKey(derive_seed(self.seed, STREAM, 1))
-        with inference(net):
-            for rows in self.validation.once(AT_ONCE):
-                views = self.validation.views(rows)
-                for logits in _random_logits(net, views, self.draw, key):
-                    total += float(_cross_entropy(logits, views.probs).sum())
-        return total / (DRAWS * max(1, len(self.validation)))
+        key = RandomKey(derive_seed(self.seed, STREAM, 1))
+        total: Tensor = sum(random_loss(rows, key).clone() for rows in self.validation.once(AT_ONCE))
+        return float(total) / (DRAWS * max(1, len(self.validation)))
+
+
+def _random_loss(net: nn.Module, draw: Draw, views: InputBatch, key: RandomKey) -> Tensor:
+    """Sum of the cross-entropies of DRAWS random masks of each input.  ()"""
+    with inference(net):
+        sums = [_cross_entropy(logits, views.probs).sum() for logits in _random_logits(net, views, draw, key)]
+        return torch.stack(sums).double().sum()
 
 
 def read(

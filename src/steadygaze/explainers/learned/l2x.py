@@ -14,7 +14,7 @@ released code pads every text in front to 400 tokens and can select padding; `va
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Removal, Terms
 from steadygaze.models.probe_classifier import ProbeClassifier
+from steadygaze.training.cuda_graphs import CapturedFunction
 
 Rows = NDArray[np.int64]
 
@@ -73,6 +74,43 @@ class InputSplit(Protocol):
         """Batches with every input once."""
 
     def views(self, rows: Rows) -> InputBatch: ...
+
+
+@runtime_checkable
+class DeviceSplit(InputSplit, Protocol):
+    """A split whose batches are gathered on the device, as a CUDA graph needs them."""
+
+    def widths(self, rows: Rows) -> tuple[int, ...]:
+        """Widths to which a batch is padded: few, so that there are few graphs."""
+
+    def gather(self, rows: Tensor, widths: tuple[int, ...]) -> InputBatch:
+        """Some rows, padded to these widths.  (B,)"""
+
+
+class BatchFunction:
+    """A function of a batch and a random key; as CUDA graphs where device and split support them."""
+
+    gathering_devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    def __init__(
+        self, split: InputSplit, device: torch.device, function: Callable[[InputBatch, RandomKey], Any]
+    ) -> None:
+        self.split, self.function = split, function
+        gathers = isinstance(split, DeviceSplit) and device.type in self.gathering_devices
+        self.captured = CapturedFunction(self._gather_and_call, device) if gathers else None
+
+    def __call__(self, rows: Rows, key: RandomKey) -> Any:
+        if self.captured is None:
+            return self.function(self.split.views(rows), key)
+        return self.captured(torch.from_numpy(rows), torch.tensor(key.key), self._device_split.widths(rows))
+
+    def _gather_and_call(self, rows: Tensor, key: Tensor, widths: tuple[int, ...]) -> Any:
+        return self.function(self._device_split.gather(rows, widths), RandomKey(key))
+
+    @property
+    def _device_split(self) -> DeviceSplit:
+        assert isinstance(self.split, DeviceSplit)
+        return self.split
 
 
 MitigationName = Literal["none", "random-pretraining", "mask-neutral", "random-query"]

@@ -18,11 +18,20 @@ from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.independent_reader import ReaderFit, uniform_subsets
-from steadygaze.explainers.learned.l2x import InputSplit, Rows, SelectorConfig, SelectorStep, selector_steps
+from steadygaze.explainers.learned.l2x import (
+    BatchFunction,
+    InputBatch,
+    InputSplit,
+    Rows,
+    SelectorConfig,
+    SelectorStep,
+    selector_steps,
+)
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, Mitigation
 from steadygaze.models.inference import inference
 from steadygaze.models.probe_classifier import ProbeClassifier
 from steadygaze.techniques.technique import Stage
+from steadygaze.training.cuda_graphs import CapturedFunction
 from steadygaze.training.optimizers import player_parameters
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_loop import StageLoop, StageState, fit_small_network, training_session
@@ -73,15 +82,23 @@ def fit_probe(masks: Tensor, labels: Tensor, classes: int, seed: int) -> ProbeCl
     def loss(rows: Tensor) -> Tensor:
         return nll_loss(probe(masks[rows]), labels[rows])
 
-    def step_loss(_: int) -> Tensor:
-        return loss(train_rows[torch.randint(len(train_rows), (AT_ONCE,), generator=generator)])
+    def random_rows(_: int) -> tuple[Tensor]:
+        return (train_rows[torch.randint(len(train_rows), (AT_ONCE,), generator=generator)],)
 
     @torch.no_grad()
     def held_out_loss() -> float:
         return float(loss(held_out))
 
     fit_small_network(
-        probe, step_loss, held_out_loss, steps=STEPS, interval=INTERVAL, patience=PATIENCE, learning_rate=LEARNING_RATE
+        probe,
+        loss,
+        random_rows,
+        held_out_loss,
+        steps=STEPS,
+        interval=INTERVAL,
+        patience=PATIENCE,
+        learning_rate=LEARNING_RATE,
+        captured=lambda train: CapturedFunction(train, masks.device),
     )
     return probe
 
@@ -98,9 +115,11 @@ class SelectorLoop(StageLoop):
         players = fit.mitigation.players(fit.config, stage.name)
         parameters = player_parameters(dict(nets.train().requires_grad_(True).named_parameters()), stage, players)
         optimizer = _optimizer(fit.config, [parameter for group in parameters.values() for parameter in group])
-        networks = averaged_weights(nets, fit.config.weight_averaging, optimizer)
+        self.average = averaged_weights(nets, fit.config.weight_averaging)
+        networks = nets if self.average is None else self.average.module
         state = StageState(networks=networks, parameters_by_player=parameters, optimizer=optimizer, history=fit.history)
         super().__init__(stage, state, fit.watcher, len(fit.train), players)
+        self.step = BatchFunction(fit.train, fit.device, self._train)
         self.key = RandomKey(derive_seed(fit.seed, number))
         self.prior = fit.config.target(fit.train.probs).float().mean(0).clamp_min(1e-6).to(fit.device)
 
@@ -108,10 +127,18 @@ class SelectorLoop(StageLoop):
         seed = self.fit.seed, self.number, self.state.epoch
         return self.fit.train.shuffled(self.fit.config.batch_size, seed)
 
-    def losses(self, rows: Rows) -> tuple[Terms, None]:
-        views, key = self.fit.train.views(rows), self.key.child(self.state.step)
+    def train_batch(self, rows: Rows) -> Terms:
+        terms: Terms = self.step(rows, self.key.child(self.state.step))
+        if self.average is not None:
+            self.average.update_parameters(self.nets)
+        self.state.step += 1
+        return terms
+
+    def _train(self, views: InputBatch, key: RandomKey) -> Terms:
         step = SelectorStep(self.fit.config, self.nets, views, key, self.prior)
-        return self.fit.mitigation.terms(step, self.stage.name), None
+        terms = self.fit.mitigation.terms(step, self.stage.name)
+        self.update(terms, None)
+        return {name: values.detach() for name, values in terms.items()}
 
     def validate(self) -> dict[str, Any]:
         nets: Any = self.state.networks
@@ -181,23 +208,23 @@ def agreement(
 
 
 def _optimizer(config: SelectorConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    on_gpu = parameters[0].is_cuda  # CUDA graphs need the state on the device
+    options: dict[str, Any] = {"lr": config.learning_rate, "foreach": True, "capturable": on_gpu}
     if config.optimizer == "rmsprop":
-        return torch.optim.RMSprop(parameters, config.learning_rate, alpha=DECAY, eps=EPSILON, foreach=True)
-    return torch.optim.Adam(parameters, config.learning_rate, betas=config.betas, foreach=True)
+        return torch.optim.RMSprop(parameters, alpha=DECAY, eps=EPSILON, **options)
+    return torch.optim.Adam(parameters, betas=config.betas, **options)
 
 
-def averaged_weights(nets: nn.ModuleDict, decay: float, optimizer: torch.optim.Optimizer) -> nn.Module:
-    """Exponential moving average of the weights, updated after each step of the optimizer; the networks if decay is 0.
+def averaged_weights(nets: nn.ModuleDict, decay: float) -> AveragedModel | None:
+    """Exponential moving average of the weights, to be updated after each step; None if decay is 0.
 
     The decay is at most (1 + n) / (10 + n) after n steps, so that the initial weights are forgotten soon.
     """
     if not decay:
-        return nets
+        return None
 
     def update(averages: Any, weights: Any, steps: Tensor | int) -> None:
         current_decay = min(decay, (1 + float(steps)) / (10 + float(steps)))
         torch._foreach_lerp_(averages, weights, 1 - current_decay)
 
-    average = AveragedModel(nets, multi_avg_fn=update)
-    optimizer.register_step_post_hook(lambda *_: average.update_parameters(nets))
-    return average.module
+    return AveragedModel(nets, multi_avg_fn=update)

@@ -22,6 +22,7 @@ from steadygaze.data.text_tokenizer import Kind
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig, selector_networks
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
+from steadygaze.training.device_batches import DeviceData
 
 MAX_WORDS = 20_000
 """Largest vocabulary: the most frequent words."""
@@ -155,6 +156,18 @@ class TextInputs:
     def views(self, rows: Rows) -> InputBatch:
         batch = collate(self.data, rows).to(self.device)
         return self.table.views(batch, self.probs[rows].to(self.device, torch.float32))
+
+    def widths(self, rows: Rows) -> tuple[int, ...]:
+        return self._on_device[0].widths(rows)
+
+    def gather(self, rows: Tensor, widths: tuple[int, ...]) -> InputBatch:
+        data, probs = self._on_device
+        return self.table.views(data.batch(rows, widths), probs[rows])
+
+    @cached_property
+    def _on_device(self) -> tuple[DeviceData, Tensor]:
+        """The texts, and the predictions (N,C)."""
+        return DeviceData(self.data, self.device), self.probs.to(self.device, torch.float32)
 
 
 def text_nets(config: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:

@@ -64,7 +64,7 @@ class BagOfWords(nn.Module):
 
     def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         """(B,T), (B,D) -> (B,C)"""
-        weights = views.spread(mask)
+        weights = views.spread(mask).to(self.inner.weight.dtype)
         total = (weights.unsqueeze(1) @ self.vectors(views.x)).squeeze(1)
         logits: Tensor = self.out(self.inner(total / weights.sum(-1, keepdim=True).clamp_min(1.0)).relu())
         return logits

@@ -1,0 +1,86 @@
+"""CUDA graphs of a function: captured once for each shape of its inputs, and then replayed without Python.
+
+A small network spends most of a step in Python and in launching kernels; a graph launches all of them at once.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class _Capture:
+    graph: torch.cuda.CUDAGraph
+    inputs: list[Tensor]
+    outputs: Any
+
+
+class CapturedFunction:
+    """A function of tensors on a device; on a GPU it becomes a graph at the second call with the same shapes.
+
+    The function must not read values from the device.  Its outputs are valid until the next call.
+    """
+
+    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
+        self.function, self.device = function, device
+        self.captures: dict[Any, _Capture | None] = {}
+        self.uses_graphs = device.type == "cuda"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function; tensors are copied to the device, and other arguments are constants of a graph."""
+        shape = tuple(value.shape if isinstance(value, Tensor) else value for value in arguments)
+        if shape in self.captures and self.captures[shape] is None and self.uses_graphs:
+            self.captures[shape] = self._capture(arguments)
+        capture = self.captures.setdefault(shape, None)  # the first call allocates memory and compiles kernels
+        if capture is None:
+            return self.function(*self._on_device(arguments))
+        for fixed, value in zip(capture.inputs, _tensors(arguments), strict=True):
+            fixed.copy_(value, non_blocking=True)
+        capture.graph.replay()
+        return capture.outputs
+
+    def _capture(self, arguments: tuple[Any, ...]) -> _Capture | None:
+        """The graph of a call; None, and no further graphs, if the device or the function does not support it."""
+        pool = next((other.graph.pool() for other in self.captures.values() if other is not None), None)
+        fixed = self._on_device(arguments)
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
+                outputs = self.function(*fixed)
+        except RuntimeError:  # also a lack of memory
+            self.uses_graphs = False
+            return None
+        return _Capture(graph, _tensors(fixed), outputs)
+
+    def _on_device(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(value.to(self.device) if isinstance(value, Tensor) else value for value in arguments)
+
+
+def _tensors(arguments: tuple[Any, ...]) -> list[Tensor]:
+    return [value for value in arguments if isinstance(value, Tensor)]
+
+
+@contextmanager
+def undone_if_it_fails(graph: torch.cuda.CUDAGraph, device: torch.device) -> Iterator[None]:
+    """Restore the stream and the generator after a capture that fails.
+
+    torch 2.11 does neither: later operations run in the stream of the capture, and random numbers are an error.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    stream = torch.cuda.current_stream(device)
+    try:
+        yield
+    except RuntimeError:
+        torch.cuda.set_stream(stream)
+        graph.reset()
+        generator = torch.cuda.default_generators[stream.device_index]
+        state = torch.Generator(stream.device)
+        state.set_state(generator.get_state())
+        generator.graphsafe_set_state(state.graphsafe_get_state())
+        raise

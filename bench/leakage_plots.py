@@ -1,13 +1,14 @@
 """Plots of docs/results/shortcuts.md: post-hoc accuracy against fidelity, and by fill of images."""
 
-import re
 from statistics import mean
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from plot_style import COLORS, GRAY, INK, PAGES, RECORDS, Chart, markdown_rows, numbers, once, panels, wide
+from black_boxes import FILLS, IMAGES
+from black_boxes_table import IMAGE_NAMES, IMAGE_SETS, POST_HOC, load, values
+from plot_style import COLORS, GRAY, INK, RECORDS, Chart, once, panels, wide
 from tables import read_records
 
 SELECTORS = {
@@ -79,20 +80,22 @@ def majority_share(records: list[dict[str, Any]], corpus: str) -> float:
 
 
 def image_fills() -> Chart:
-    page = (PAGES / "shortcuts.md").read_text(encoding="utf-8")
-    lines = []
-    for name in ("MNIST 3/8", "Fashion-MNIST pullover/shirt"):
-        for cells in markdown_rows(page, f"| {name} |"):
-            for fill in ("mean", "zero", "gray"):
-                if cells[f"{fill} fill"]:
-                    explainer = re.sub(r" \(.*", "", cells[name]).replace("… ", "L2X with ŷ, ")
-                    value = numbers(cells[f"{fill} fill"])[0]
-                    lines.append({"images": name, "explainer": explainer, "fill": fill, "accuracy": value})
+    cells = load()
+    lines = [
+        {
+            "images": IMAGE_SETS[corpus],
+            "explainer": name.replace("… ", "L2X with ŷ, "),
+            "fill": fill,
+            "accuracy": round(mean(values(runs, POST_HOC)), 4),
+        }
+        for corpus in IMAGES
+        for row, name in IMAGE_NAMES.items()
+        for fill in FILLS
+        if (runs := cells[corpus, fill].get(row))
+    ]
     frame = pd.DataFrame(lines)
     base = alt.Chart(frame).encode(
-        x=alt.X(
-            "fill:N", sort=["mean", "zero", "gray"], title="fill of unselected pixels", axis=alt.Axis(labelAngle=0)
-        ),
+        x=alt.X("fill:N", sort=list(FILLS), title="fill of unselected pixels", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("explainer:N", sort=list(dict.fromkeys(frame["explainer"])), title=None),
     )
     scale = alt.Scale(scheme="viridis", domain=[0, 1])
@@ -102,4 +105,4 @@ def image_fills() -> Chart:
     ink = alt.when("datum.accuracy > 0.62").then(alt.value("#111111")).otherwise(alt.value("#fefefe"))
     text = base.mark_text(fontSize=11).encode(text=alt.Text("accuracy:Q", format=".2f"), color=ink)
     both = (cells + text).properties(width=180, height=290)
-    return both.facet(panels(("MNIST 3/8", "Fashion-MNIST pullover/shirt"), "images"), columns=2)
+    return both.facet(panels(IMAGE_SETS.values(), "images"), columns=2)

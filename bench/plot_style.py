@@ -1,6 +1,5 @@
 """Colors, legends and numbers that the plots of the results pages share."""
 
-import re
 from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
@@ -31,17 +30,6 @@ def interval(values: list[float]) -> dict[str, float]:
     """The mean and the ends of its 95 % t interval."""
     value, half = t_interval(values)
     return {"value": value, "low": value - half, "high": value + half}
-
-
-def numbers(cell: str) -> list[float]:
-    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", cell.replace("−", "-"))]
-
-
-def markdown_rows(page: str, header: str) -> list[dict[str, str]]:
-    """The rows of the table whose header begins so."""
-    lines = page[page.index(f"\n{header}") :].splitlines()[1:]
-    names, _, *rows = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in table_lines(lines))
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def table_lines(lines: list[str]) -> Iterable[str]:

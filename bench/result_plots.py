@@ -10,7 +10,7 @@
     rationales.svg           right sentence on palate: bench/records/planted_reviews-*; movies.jsonl
     interlocking.svg         X1 against skew and bias: bench/records/planted_reviews-*
     movie-rationales.svg     F1 with human rationales: bench/records/movies.jsonl
-    image-fills.svg          post-hoc accuracy by explainer and fill: the tables of docs/results/shortcuts.md
+    image-fills.svg          post-hoc accuracy by explainer and fill: bench/records/black_boxes-*
     small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
     long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
     published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: bench/records/seat-table1-*

@@ -104,7 +104,8 @@ class Selector(nn.Module):
             query_channel = self.query_layer(query.to(channels.dtype)).view(-1, 1, self.height, self.width)
             channels = torch.cat([channels, query_channel], 1)
         hidden = self.near(channels)
-        scores: Tensor = self.score(self.inner(avg_pool2d(hidden, self.patch))).flatten(1) + self.whole(hidden)
+        patches = hidden if self.patch == 1 else avg_pool2d(hidden, self.patch)
+        scores: Tensor = self.score(self.inner(patches)).flatten(1) + self.whole(hidden)
         return scores
 
 

@@ -57,7 +57,7 @@ class CapturedFunction:
         return _Capture(graph, _tensors(fixed), outputs)
 
     def _on_device(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(value.to(self.device) if isinstance(value, Tensor) else value for value in arguments)
+        return tuple(value.to(self.device, copy=True) if isinstance(value, Tensor) else value for value in arguments)
 
 
 def _tensors(arguments: tuple[Any, ...]) -> list[Tensor]:

@@ -123,6 +123,7 @@ def test_a_key_on_the_device_draws_the_same_numbers() -> None:
     assert torch.equal(on_device.child(2).uniform(rows, 4), key.child(2).uniform(rows, 4))
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_function_that_cannot_be_captured_is_called() -> None:
     """On a CPU, torch cannot capture a graph."""
     function = CapturedFunction(lambda value, factor: value * factor, torch.device("cpu"))

@@ -11,14 +11,12 @@
     interlocking.svg         X1 against skew and bias: bench/records/planted_reviews-*
     movie-rationales.svg     F1 with human rationales: bench/records/movies.jsonl
     image-fills.svg          post-hoc accuracy by explainer and fill: bench/records/black_boxes-*
-    small-data.svg           macro-F1 with few texts: the table of docs/results/small-data.md
+    small-data.svg           macro-F1 with few texts: bench/records/small_data.jsonl
     long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
     published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: bench/records/seat-table1-*
     published-seat-seeds.svg JSD between seeds, Figure 2 of SEAT: bench/records/seat-figure2-*
     published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: bench/records/kitada-table2-*
     published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
-
-Two plots are from tables of a page: not all records of these studies are in the repository.
 """
 
 import argparse

@@ -243,6 +243,8 @@ def test_a_table_is_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     partial_table = command("reproduce", TINY.key, "--seeds", "2", "--out", tmp_path, "--finished")
     assert "| Beer | Mean | strong | Comp | 0.3 | not run |" in partial_table.out
     assert "| Beer | Mean | weak | F1 | 71 | not run |" not in partial_table.out
+    unused = command("reproduce", TINY.key, "--out", tmp_path, "--finished", "--workers", 2, "--device", "cpu")
+    assert (unused.code, "runs nothing: remove --workers, --device" in unused.err) == (2, True)
 
 
 @pytest.mark.slow

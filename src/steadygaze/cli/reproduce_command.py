@@ -1,6 +1,7 @@
 """The command `reproduce`."""
 
 import sys
+from collections.abc import Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from steadygaze.study.table_blocks import ReproduceOptions
 
 LIST = "list"
-PRINTING = ("table", "records", "config", "json", "quiet", "verbose")
+PRINTING = {"table", "records", "config", "json", "quiet", "verbose"}
 """Parameters that have an effect beside --records."""
+RUNNING = {"engine", "workers", "device"}
+"""Parameters that have no effect beside --finished."""
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Table or figure, such as seat/table1; list: all.")]
 Out = Annotated[Path, output_option("--out", "-o", help="Folder of all tables; the same command resumes a table.")]
 Only = Annotated[
@@ -109,9 +112,11 @@ def reproduce(
     if table == LIST:
         _list(out, options, common)
     elif records is not None:
-        _refuse_run_options(ctx)
+        names = {str(parameter.name) for parameter in ctx.command.params}
+        _refuse_options(ctx, names - PRINTING, "--records prints a file and runs nothing")
         _show(_read(table, records), None, common)
     elif finished:
+        _refuse_options(ctx, RUNNING, "--finished prints what is in the folder and runs nothing")
         _show(_collect(table, options, out, common), out, common)
     else:
         _show(_run(table, options, out, common, engine, workers), out, common)
@@ -142,13 +147,13 @@ def _list(out: Path, options: "ReproduceOptions", common: Common) -> None:
     stdout_console().print(printed)
 
 
-def _refuse_run_options(ctx: typer.Context) -> None:
-    """Refuse options on the command line that have no effect beside --records."""
-    others: list[Any] = [parameter for parameter in ctx.command.params if parameter.name not in PRINTING]
+def _refuse_options(ctx: typer.Context, names: Set[str], reason: str) -> None:
+    """Refuse options on the command line that have no effect."""
+    others: list[Any] = [parameter for parameter in ctx.command.params if parameter.name in names]
     sources = {parameter.opts[0]: ctx.get_parameter_source(parameter.name) for parameter in others}
     typed = [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
     if typed:
-        raise UserError(f"--records prints a file and runs nothing: remove {', '.join(typed)}")
+        raise UserError(f"{reason}: remove {', '.join(typed)}")
 
 
 def _read(name: str, records: Path) -> "Reproduction":

@@ -88,7 +88,7 @@ def test_the_opening_and_the_claims_have_the_numbers_of_the_records(scores: Scor
     sentences = [
         f"RNP selects the right sentence in {rnp} of generated reviews, A2R in {a2r}",
         f"At bias 0.8, RNP selects the right sentence in {biased[0]}, A2R in {biased[1]}.",
-        f"The long bar of RNP at bias 0.7: {interlocked(scores('palate', 'biased70', 'rnp', 'x1'))} of five seeds interlock.",
+        f"of RNP at bias 0.7: {interlocked(scores('palate', 'biased70', 'rnp', 'x1'))} of five seeds interlock.",
         f"It still selects the right sentence in {mean(scores('palate', 'skewed10', 'rnp')):.1f} % at skew 10",
         f"1e-3, A2R interlocks too with a biased token, in {fast} of three seeds.",
         f"1e-3, A2R interlocks on a biased token in {fast} of three seeds.",

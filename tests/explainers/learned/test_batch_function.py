@@ -80,6 +80,7 @@ def check_equal(first: tuple[nn.ModuleDict, list[Any]], second: tuple[nn.ModuleD
         assert epoch["fidelity"] == other["fidelity"]
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("_short")
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 @pytest.mark.parametrize("split", [text_split, image_split])

@@ -3,7 +3,7 @@
     python bench/selector_step.py [--steps 100] [--rounds 5]
 
 Texts of 40 words and images of 28 × 28 pixels, random; batches and settings as in bench/black_boxes.py.  Blocks of
-steps alternate; the ratio is the median over the rounds.
+steps alternate; the ratio is the median over the rounds.  All texts have one length, and captures are not counted.
 """
 
 import argparse

@@ -46,7 +46,7 @@ class RandomKey:
     """
 
     key: Any = 0
-    """An integer, or a tensor (B,): one key for each row."""
+    """An integer, a tensor (), or a tensor (B,): one key for each row."""
 
     def child(self, *parts: int) -> "RandomKey":
         """Return a separate key for a purpose, step or probe.

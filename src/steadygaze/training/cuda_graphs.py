@@ -23,10 +23,13 @@ class CapturedFunction:
     """A function of tensors on a device; on a GPU it becomes a graph at the second call with the same shapes.
 
     The function must not read values from the device.  Its outputs are valid until the next call.
+    `report` gets the reason if there are no graphs.
     """
 
-    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
-        self.function, self.device = function, device
+    def __init__(
+        self, function: Callable[..., Any], device: torch.device, report: Callable[[str], None] = lambda reason: None
+    ) -> None:
+        self.function, self.device, self.report = function, device, report
         self.captures: dict[Any, _Capture | None] = {}
         self.uses_graphs = device.type == "cuda"
 
@@ -38,23 +41,25 @@ class CapturedFunction:
         capture = self.captures.setdefault(shape, None)  # the first call allocates memory and compiles kernels
         if capture is None:
             return self.function(*self._on_device(arguments))
-        for fixed, value in zip(capture.inputs, _tensors(arguments), strict=True):
-            fixed.copy_(value, non_blocking=True)
+        for static, value in zip(capture.inputs, _tensors(arguments), strict=True):
+            static.copy_(value, non_blocking=True)
         capture.graph.replay()
         return capture.outputs
 
     def _capture(self, arguments: tuple[Any, ...]) -> _Capture | None:
         """The graph of a call; None, and no further graphs, if the device or the function does not support it."""
         pool = next((other.graph.pool() for other in self.captures.values() if other is not None), None)
-        fixed = self._on_device(arguments)
+        copies = self._on_device(arguments)
         try:
             graph = torch.cuda.CUDAGraph()
             with undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
-                outputs = self.function(*fixed)
-        except RuntimeError:  # also a lack of memory
-            self.uses_graphs = False
+                outputs = self.function(*copies)
+        except RuntimeError as error:  # also a lack of memory
+            # Earlier graphs draw from the generator's state before the failure: they are not used either.
+            self.uses_graphs, self.captures = False, dict.fromkeys(self.captures)
+            self.report(f"trains without CUDA graphs: {str(error).splitlines()[0]}")
             return None
-        return _Capture(graph, _tensors(fixed), outputs)
+        return _Capture(graph, _tensors(copies), outputs)
 
     def _on_device(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(value.to(self.device, copy=True) if isinstance(value, Tensor) else value for value in arguments)

@@ -100,6 +100,7 @@ class StageLoop(ABC):
         """Train until the stage is over; load the weights of the selected epoch and return its record."""
         while not self.is_over():
             self.finish_epoch(self.train_epoch())
+        self.state.optimizer.zero_grad()  # gradients of a graph are in its memory
         return self.selected_epoch()
 
     def finish_epoch(self, terms: dict[str, float]) -> None:
@@ -197,15 +198,17 @@ def fit_small_network(
     patience: int,
     learning_rate: float,
     decay: bool = False,
-    captured: Callable[[Callable[..., Tensor]], Callable[..., Tensor]] = lambda train: train,
+    capture: Callable[[Callable[..., Tensor]], Callable[..., Tensor]] = lambda train: train,
 ) -> None:
     """Train with Adam, and load the weights with the lowest validation loss; the initial weights count too.
 
     `loss`: of a step; `arguments`: step -> arguments of the loss; `interval`: steps between validations; `patience`:
-    validations without a lower loss; `decay`: the learning rate decays linearly to 0; `captured`: the training step as
-    CUDA graphs.  A loss that is not finite is an error.
+    validations without a lower loss; `decay`: the learning rate decays linearly to 0, without graphs; `capture`:
+    training step -> the same as CUDA graphs.  A loss that is not finite is an error.
     """
-    adam = _small_adam(network, learning_rate)
+    parameters = list(network.parameters())
+    on_gpu = parameters[0].is_cuda  # a graph needs the state on the device
+    adam = torch.optim.Adam(parameters, learning_rate, foreach=True, capturable=on_gpu and not decay)
 
     def train(*inputs: Any) -> Tensor:
         network.train()
@@ -215,7 +218,7 @@ def fit_small_network(
         adam.step()
         return step_loss.detach()
 
-    train_step = captured(train)
+    train_step = capture(train)
     lowest, best_step, best = math.inf, 0, network.state_dict()
     interval_loss: Tensor | float = 0.0  # read once per interval: a GPU waits for each reading
     for step in range(steps + 1):
@@ -230,24 +233,10 @@ def fit_small_network(
                 break
         if step < steps:
             if decay:
-                _set_rate(adam.param_groups[0], learning_rate * (1 - step / steps))
+                adam.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
             interval_loss += train_step(*arguments(step))
+    adam.zero_grad()  # gradients of a graph are in its memory
     network.load_state_dict(best)
-
-
-def _small_adam(network: nn.Module, rate: float) -> torch.optim.Adam:
-    """Adam; on a GPU its state and its learning rate are on the device, as a CUDA graph needs them."""
-    parameters = list(network.parameters())
-    if not parameters[0].is_cuda:
-        return torch.optim.Adam(parameters, rate, foreach=True)
-    return torch.optim.Adam(parameters, parameters[0].new_tensor(rate), foreach=True, capturable=True)
-
-
-def _set_rate(group: dict[str, Any], rate: float) -> None:
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)  # a graph reads it at this address
-    else:
-        group["lr"] = rate
 
 
 def _check_finite(network: nn.Module, kind: str, value: float, step: int) -> None:

@@ -1,5 +1,7 @@
 """Training steps of selectors as CUDA graphs.  Without a GPU: batches gathered on the device, without graphs."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,6 +18,7 @@ from steadygaze.data.batches import Data
 from steadygaze.explainers.learned import independent_reader, selector_training
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.l2x import L2X, BatchFunction, InputBatch, InputSplit, SelectorConfig
+from steadygaze.explainers.learned.mitigations import MITIGATIONS
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.explainers.learned.text_inputs import Table, TextInputs, text_nets
 from steadygaze.explainers.learned.vibi import Vibi
@@ -55,8 +58,8 @@ def predictions() -> Tensor:
     return torch.rand(COUNT, 2, generator=torch.Generator().manual_seed(2)).mul(4).softmax(-1)
 
 
-def fit(config: SelectorConfig, split: Splits, device: str) -> tuple[nn.ModuleDict, list[Any]]:
-    config = replace(config, epochs=2, pretraining_epochs=2, batch_size=16)
+def fit(config: SelectorConfig, split: Splits, device: str, epochs: int = 2) -> tuple[nn.ModuleDict, list[Any]]:
+    config = replace(config, epochs=epochs, pretraining_epochs=epochs, batch_size=16)
     nets = partial(text_nets, config, WORDS, 2) if split is text_split else partial(image_nets, config, SHAPE, 2, 1)
     inputs = split(torch.device(device))
     run = SelectorFit(config, lambda: nets().double(), inputs, inputs, SilentWatcher(), torch.device(device))
@@ -88,7 +91,7 @@ def check_equal(first: tuple[nn.ModuleDict, list[Any]], second: tuple[nn.ModuleD
 def test_batches_gathered_on_the_device_train_the_same_networks(
     config: SelectorConfig, split: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They have more padding, which has no effect."""
+    """They have more padding, which has no effect without dropout."""
     usual = fit(config, split, "cpu")
     gathered: list[tuple[int, ...]] = []
     gather = TextInputs.gather if split is text_split else ImageInputs.gather
@@ -127,31 +130,35 @@ def test_a_key_on_the_device_draws_the_same_numbers() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_function_that_cannot_be_captured_is_called() -> None:
     """On a CPU, torch cannot capture a graph."""
-    function = CapturedFunction(lambda value, factor: value * factor, torch.device("cpu"))
+    reasons: list[str] = []
+    function = CapturedFunction(lambda value, factor: value * factor, torch.device("cpu"), reasons.append)
     function.uses_graphs = True
     assert [function(torch.tensor(number), 3).item() for number in (1, 2, 4)] == [3, 6, 12]
     assert not function.uses_graphs
+    assert [reason.startswith("trains without CUDA graphs: ") for reason in reasons] == [True]
 
 
 @NEEDS_GPU
 @pytest.mark.usefixtures("_short")
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 @pytest.mark.parametrize("split", [text_split, image_split])
-@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+@pytest.mark.parametrize("config", [*CONFIGS, L2X(k=3, dropout=0.2)], ids=[*NAMES, "L2X dropout"])
 def test_graphs_train_the_same_networks(config: SelectorConfig, split: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step of every kind becomes a graph; without graphs the weights are the same."""
-    capture, outcomes = CapturedFunction._capture, []
+    """A step of every kind becomes a graph, and eight epochs replay graphs of several shapes in any order."""
+    capture, functions, outcomes = CapturedFunction._capture, [], []
 
     def counted(function: CapturedFunction, arguments: tuple[Any, ...]) -> Any:
+        functions.append(function)
         outcomes.append(capture(function, arguments))
         return outcomes[-1]
 
     monkeypatch.setattr(CapturedFunction, "_capture", counted)
-    graphs = fit(config, split, "cuda")
-    assert len(outcomes) >= 4  # selector, probe, reader, validation of the reader
+    graphs = fit(config, split, "cuda", epochs=8)
     assert None not in outcomes
-    monkeypatch.setattr(BatchFunction, "gathering_devices", ())
-    check_equal(graphs, fit(config, split, "cuda"))
+    stages = len(MITIGATIONS[config.mitigation].stages(config))
+    assert len(set(map(id, functions))) == stages + 3  # the mask probe, the reader, and the reader's validation
+    monkeypatch.setattr(CapturedFunction, "_capture", lambda *_: None)
+    check_equal(graphs, fit(config, split, "cuda", epochs=8))
 
 
 @NEEDS_GPU
@@ -165,8 +172,35 @@ def test_outputs_follow_the_inputs_of_each_call() -> None:
 
 @NEEDS_GPU
 def test_a_function_that_reads_from_the_device_is_called() -> None:
-    """Afterward random numbers are drawn as before."""
+    """Afterward random numbers can be drawn, from the seed."""
     function = CapturedFunction(lambda value: value * float(value.sum()), torch.device("cuda"))
     assert [function(torch.tensor([number])).item() for number in (1.0, 2.0, 3.0)] == [1.0, 4.0, 9.0]
     assert not function.uses_graphs
-    assert torch.rand(3, device="cuda").std() > 0
+    torch.manual_seed(0)
+    drawn = torch.rand(3, device="cuda")
+    torch.manual_seed(0)
+    assert torch.equal(torch.rand(3, device="cuda"), drawn)
+    assert drawn.std() > 0
+
+
+def test_a_fit_leaves_no_graphs_and_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference cycle would keep the memory of graphs until the next garbage collection."""
+    monkeypatch.setattr(BatchFunction, "gathering_devices", ("cpu",))
+    monkeypatch.setattr(independent_reader, "EPOCHS", 2)
+    made: list[weakref.ref[CapturedFunction]] = []
+    create = CapturedFunction.__init__
+
+    def recorded(function: CapturedFunction, *arguments: Any) -> None:
+        create(function, *arguments)
+        made.append(weakref.ref(function))
+
+    monkeypatch.setattr(CapturedFunction, "__init__", recorded)
+    gc.disable()
+    try:
+        networks, _ = fit(L2X(k=3), text_split, "cpu")
+        left = [function for function in made if function() is not None]
+    finally:
+        gc.enable()
+    assert len(made) == 4  # selector, mask probe, reader, its validation
+    assert not left
+    assert all(parameter.grad is None for parameter in networks.parameters())

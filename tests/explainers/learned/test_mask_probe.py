@@ -12,7 +12,7 @@ from torch.nn.functional import nll_loss
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.l2x import L2X, InputBatch, SelectorConfig, SelectorStep, selector_steps
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, NoMitigation
-from steadygaze.explainers.learned.selector_training import SelectorFit, SelectorLoop, averaged_weights, fit_mask_probe
+from steadygaze.explainers.learned.selector_training import SelectorFit, SelectorLoop, WeightAverage, fit_mask_probe
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.models.probe_classifier import ProbeClassifier
 from steadygaze.techniques.technique import Player
@@ -171,13 +171,13 @@ def test_an_average_forgets_where_it_began() -> None:
     """After 1,000 steps a plain running average, of which .999 is old, is 37 % of what it began with."""
     nets = nn.ModuleDict({"one": nn.Linear(1, 1, bias=False)})
     nn.init.constant_(nets["one"].weight, 100.0)
-    average: Any = averaged_weights(nets, 0.999)
-    average.update_parameters(nets)
+    average = WeightAverage(nets, 0.999)
+    average.update()
     by_hand = 100.0
     nn.init.constant_(nets["one"].weight, 1.0)
     for step in range(1, 1000):
-        average.update_parameters(nets)
+        average.update()
         by_hand += (1.0 - by_hand) * max(0.001, 9 / (10 + step))
-    kept = average.module["one"].weight.item()
+    kept = average.networks["one"].weight.item()
     assert kept == pytest.approx(by_hand, rel=1e-3)
     assert kept < 1.01

@@ -90,22 +90,24 @@ class ReaderFit:
             patience=PATIENCE,
             learning_rate=self.learning_rate,
             decay=self.decay,
-            captured=partial(BatchFunction, self.train, self.device),
+            capture=partial(BatchFunction, self.train, self.device),
         )
         return net.eval().requires_grad_(False)
 
     def validation_loss(self, random_loss: BatchFunction) -> float:
         """Cross-entropy on random masks of validation inputs, in nats."""
         key = RandomKey(derive_seed(self.seed, STREAM, 1))
-        total: Tensor = sum(random_loss(rows, key).clone() for rows in self.validation.once(AT_ONCE))
-        return float(total) / (DRAWS * max(1, len(self.validation)))
+        # Copied: the next call overwrites the sums.
+        sums = [random_loss(rows, key).clone() for rows in self.validation.once(AT_ONCE)]
+        total: float = sum(value for part in sums for value in part.tolist())
+        return total / (DRAWS * max(1, len(self.validation)))
 
 
 def _random_loss(net: nn.Module, draw: Draw, views: InputBatch, key: RandomKey) -> Tensor:
-    """Sum of the cross-entropies of DRAWS random masks of each input.  ()"""
+    """Sum over the inputs of the cross-entropy, for each of DRAWS random masks.  (DRAWS,)"""
     with inference(net):
         sums = [_cross_entropy(logits, views.probs).sum() for logits in _random_logits(net, views, draw, key)]
-        return torch.stack(sums).double().sum()
+        return torch.stack(sums)
 
 
 def read(

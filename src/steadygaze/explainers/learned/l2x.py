@@ -14,6 +14,7 @@ released code pads every text in front to 400 tokens and can select padding; `va
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -93,24 +94,33 @@ class BatchFunction:
     gathering_devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
     def __init__(
-        self, split: InputSplit, device: torch.device, function: Callable[[InputBatch, RandomKey], Any]
+        self,
+        split: InputSplit,
+        device: torch.device,
+        function: Callable[[InputBatch, RandomKey], Any],
+        report: Callable[[str], None] = lambda reason: None,
     ) -> None:
+        """`report` gets the reason if there are no graphs."""
         self.split, self.function = split, function
-        gathers = isinstance(split, DeviceSplit) and device.type in self.gathering_devices
-        self.captured = CapturedFunction(self._gather_and_call, device) if gathers else None
+        self.captured: CapturedFunction | None = None
+        if device.type in self.gathering_devices and isinstance(split, DeviceSplit):
+            self.widths = split.widths
+            self.captured = CapturedFunction(partial(_gather_and_call, split.gather, function), device, report)
 
     def __call__(self, rows: Rows, key: RandomKey) -> Any:
         if self.captured is None:
             return self.function(self.split.views(rows), key)
-        return self.captured(torch.from_numpy(rows), torch.tensor(key.key), self._device_split.widths(rows))
+        return self.captured(torch.from_numpy(rows), torch.tensor(key.key), self.widths(rows))
 
-    def _gather_and_call(self, rows: Tensor, key: Tensor, widths: tuple[int, ...]) -> Any:
-        return self.function(self._device_split.gather(rows, widths), RandomKey(key))
 
-    @property
-    def _device_split(self) -> DeviceSplit:
-        assert isinstance(self.split, DeviceSplit)
-        return self.split
+def _gather_and_call(
+    gather: Callable[[Tensor, tuple[int, ...]], InputBatch],
+    function: Callable[[InputBatch, RandomKey], Any],
+    rows: Tensor,
+    key: Tensor,
+    widths: tuple[int, ...],
+) -> Any:
+    return function(gather(rows, widths), RandomKey(key))
 
 
 MitigationName = Literal["none", "random-pretraining", "mask-neutral", "random-query"]

@@ -4,6 +4,7 @@ Afterward a new mask probe is trained on final masks of exactly k units.  The pr
 relaxed masks of earlier selectors.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss, pad
-from torch.optim.swa_utils import AveragedModel
 
 from steadygaze.core.maths import k_subset
 from steadygaze.core.random_key import RandomKey, derive_seed
@@ -98,7 +98,7 @@ def fit_probe(masks: Tensor, labels: Tensor, classes: int, seed: int) -> ProbeCl
         interval=INTERVAL,
         patience=PATIENCE,
         learning_rate=LEARNING_RATE,
-        captured=lambda train: CapturedFunction(train, masks.device),
+        capture=lambda train: CapturedFunction(train, masks.device),
     )
     return probe
 
@@ -115,11 +115,12 @@ class SelectorLoop(StageLoop):
         players = fit.mitigation.players(fit.config, stage.name)
         parameters = player_parameters(dict(nets.train().requires_grad_(True).named_parameters()), stage, players)
         optimizer = _optimizer(fit.config, [parameter for group in parameters.values() for parameter in group])
-        self.average = averaged_weights(nets, fit.config.weight_averaging)
-        networks = nets if self.average is None else self.average.module
+        self.average = WeightAverage(nets, fit.config.weight_averaging) if fit.config.weight_averaging else None
+        networks = nets if self.average is None else self.average.networks
         state = StageState(networks=networks, parameters_by_player=parameters, optimizer=optimizer, history=fit.history)
         super().__init__(stage, state, fit.watcher, len(fit.train), players)
-        self.step = BatchFunction(fit.train, fit.device, self._train)
+        assert all(player.every == 1 for player in players), "a graph repeats the players of one step"
+        self.train_step = BatchFunction(fit.train, fit.device, self._train, fit.watcher.detail)
         self.key = RandomKey(derive_seed(fit.seed, number))
         self.prior = fit.config.target(fit.train.probs).float().mean(0).clamp_min(1e-6).to(fit.device)
 
@@ -128,11 +129,16 @@ class SelectorLoop(StageLoop):
         return self.fit.train.shuffled(self.fit.config.batch_size, seed)
 
     def train_batch(self, rows: Rows) -> Terms:
-        terms: Terms = self.step(rows, self.key.child(self.state.step))
+        terms: Terms = self.train_step(rows, self.key.child(self.state.step))
         if self.average is not None:
-            self.average.update_parameters(self.nets)
+            self.average.update()
         self.state.step += 1
         return terms
+
+    def execute(self) -> dict[str, Any]:
+        record = super().execute()
+        del self.train_step  # its graphs hold memory
+        return record
 
     def _train(self, views: InputBatch, key: RandomKey) -> Terms:
         step = SelectorStep(self.fit.config, self.nets, views, key, self.prior)
@@ -215,16 +221,19 @@ def _optimizer(config: SelectorConfig, parameters: list[nn.Parameter]) -> torch.
     return torch.optim.Adam(parameters, betas=config.betas, **options)
 
 
-def averaged_weights(nets: nn.ModuleDict, decay: float) -> AveragedModel | None:
-    """Exponential moving average of the weights, to be updated after each step; None if decay is 0.
+class WeightAverage:
+    """Exponential moving average of the weights, to be updated after each step.
 
-    The decay is at most (1 + n) / (10 + n) after n steps, so that the initial weights are forgotten soon.
+    The decay is at most (1 + n) / (10 + n) after n + 1 steps, so that the initial weights are forgotten soon.
     """
-    if not decay:
-        return None
 
-    def update(averages: Any, weights: Any, steps: Tensor | int) -> None:
-        current_decay = min(decay, (1 + float(steps)) / (10 + float(steps)))
-        torch._foreach_lerp_(averages, weights, 1 - current_decay)
+    def __init__(self, nets: nn.ModuleDict, decay: float) -> None:
+        self.networks, self.decay, self.steps = copy.deepcopy(nets), decay, 0
+        self.averages: list[Tensor] = list(self.networks.parameters())
+        self.weights: list[Tensor] = list(nets.parameters())
 
-    return AveragedModel(nets, multi_avg_fn=update)
+    @torch.no_grad()
+    def update(self) -> None:
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps)) if self.steps else 0.0
+        torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
+        self.steps += 1

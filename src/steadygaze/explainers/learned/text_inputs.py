@@ -166,8 +166,8 @@ class TextInputs:
 
     @cached_property
     def _on_device(self) -> tuple[DeviceData, Tensor]:
-        """The texts, and the predictions (N,C)."""
-        return DeviceData(self.data, self.device), self.probs.to(self.device, torch.float32)
+        """The texts, and the predictions (N,C).  Explainers do not read the questions."""
+        return DeviceData(Data(self.data.text), self.device), self.probs.to(self.device, torch.float32)
 
 
 def text_nets(config: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:

@@ -1,7 +1,6 @@
 """Colors, legends and numbers that the plots of the results pages share."""
 
 from collections.abc import Iterable
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pandas as pd
 from tables import t_interval
 
 ROOT = Path(__file__).parents[1]
-RECORDS, PAGES = ROOT / "bench" / "records", ROOT / "docs" / "results"
+RECORDS = ROOT / "bench" / "records"
 INK, GRID, PAPER = "#1a2027", "#d5dae0", "#ffffff"
 """Text, lines and background: the site replaces them by the colors of its theme."""
 COLORS = ["#3f83cc", "#c9651b", "#3a9a5b", "#9a6fd0"]
@@ -30,10 +29,6 @@ def interval(values: list[float]) -> dict[str, float]:
     """The mean and the ends of its 95 % t interval."""
     value, half = t_interval(values)
     return {"value": value, "low": value - half, "high": value + half}
-
-
-def table_lines(lines: list[str]) -> Iterable[str]:
-    return takewhile(lambda line: line.startswith("|"), lines)
 
 
 def once(frame: pd.DataFrame) -> alt.Chart:

@@ -70,11 +70,13 @@ class ImageClassifierLoop(StageLoop):
     def batches(self) -> list[Rows]:
         return shuffled_rows(len(self.labels), self.config.batch_size, (self.config.seed, self.state.epoch))
 
-    def losses(self, rows: Rows) -> tuple[Terms, None]:
+    def train_step(self, rows: Rows) -> Terms:
         index = torch.from_numpy(rows).to(self.labels.device)
         logits, labels = self.state.networks(self.pixels[index]), self.labels[index]
         accuracy = (logits.argmax(-1) == labels).float()
-        return {"loss": cross_entropy(logits, labels, reduction="none"), "accuracy": accuracy}, None
+        terms = {"loss": cross_entropy(logits, labels, reduction="none"), "accuracy": accuracy}
+        self.update(terms, None)
+        return terms
 
 
 def train(

@@ -23,7 +23,7 @@ class CapturedFunction:
     """A function of tensors on a device; on a GPU it becomes a graph at the second call with the same shapes.
 
     The function must not read values from the device.  Its outputs are valid until the next call.
-    `report` gets the reason if there are no graphs.
+    `report` gets the reason if a capture fails.
     """
 
     def __init__(

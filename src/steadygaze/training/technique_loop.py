@@ -109,7 +109,7 @@ class TechniqueLoop(StageLoop):
         order_seed = (epoch,) if self.job.uses_stacks else None
         return shuffled(self.job.train, self.job.training.batch_size, (*self.state.stream, epoch), order_seed)
 
-    def losses(self, rows: Rows) -> tuple[Terms, Tensor | None]:
+    def train_step(self, rows: Rows) -> Terms:
         state = self.state
         batch = collate(self.job.train, rows).to(self.job.accelerator.device)
         context = replace(
@@ -119,7 +119,8 @@ class TechniqueLoop(StageLoop):
             cached_targets=self.targets.get(batch),
         )
         terms: Terms = state.networks(state.technique, batch, context)
-        return terms, batch.weight
+        self.update(terms, batch.weight)
+        return terms
 
     def backward(self, loss: Tensor, **only: Any) -> None:
         self.job.accelerator.backward(loss, **only)

@@ -1,6 +1,6 @@
 """The training loop: epochs of steps, validation, early stopping and the weights of the best epoch.
 
-A subclass of `StageLoop` defines the batches, the loss terms of a batch, and the validation scores:
+A subclass of `StageLoop` defines the batches, the training step, and the validation scores:
 
     technique_loop.py                          text classifiers and rationalizers
     explainers/learned/selector_training.py    selectors (L2X, VIBI, AIL)
@@ -76,9 +76,9 @@ class StageLoop(ABC):
     def batches(self) -> Iterable[Rows]:
         """Return the batches of the current epoch."""
 
-    def losses(self, rows: Rows) -> tuple[Terms, Tensor | None]:
-        """Return the loss terms of these inputs, and the weights of the inputs; for `train_batch`.  (B,) each"""
-        raise NotImplementedError
+    @abstractmethod
+    def train_step(self, rows: Rows) -> Terms:
+        """Compute the loss terms of these inputs, call `update`, and return the terms.  (B,) each"""
 
     def validate(self) -> dict[str, Any]:
         """Keep the weights if they are the best so far, and return the validation scores."""
@@ -135,13 +135,15 @@ class StageLoop(ABC):
 
     def train_batch(self, rows: Rows) -> Terms:
         """Train one step on these inputs."""
-        terms, weight = self.losses(rows)
-        self.update(terms, weight)
+        terms = self.train_step(rows)
         self.state.step += 1
         return terms
 
     def update(self, terms: Terms, weight: Tensor | None) -> None:
-        """Compute the gradients of all active players at the same parameters, then update them together."""
+        """Compute the gradients of all active players at the same parameters, then update them together.
+
+        `weight`: of each input; None: all are equal.  (B,)
+        """
         groups, step = self.state.parameters_by_player, self.state.step
         active = [player for player in self.players if groups[player.name] and step % player.every == player.offset]
         if not active:
@@ -202,9 +204,9 @@ def fit_small_network(
 ) -> None:
     """Train with Adam, and load the weights with the lowest validation loss; the initial weights count too.
 
-    `loss`: of a step; `arguments`: step -> arguments of the loss; `interval`: steps between validations; `patience`:
-    validations without a lower loss; `decay`: the learning rate decays linearly to 0, without graphs; `capture`:
-    training step -> the same as CUDA graphs.  A loss that is not finite is an error.
+    `arguments`: step -> arguments of `loss`.  `interval`: steps between validations.  `patience`: validations without a
+    lower loss.  `decay`: the learning rate decays linearly to 0; the step is then not captured.  `capture`: training
+    step -> the same as CUDA graphs.  A loss that is not finite is an error.
     """
     parameters = list(network.parameters())
     on_gpu = parameters[0].is_cuda  # a graph needs the state on the device

@@ -42,7 +42,7 @@ class OneStep(StageLoop):
     def batches(self) -> list[Rows]:
         return []
 
-    def losses(self, rows: Rows) -> tuple[Terms, None]:
+    def train_step(self, rows: Rows) -> Terms:
         raise NotImplementedError
 
 

@@ -209,9 +209,11 @@ class MemberLoop(StageLoop):
             if len(sampled := rows[self.counts[rows] > 0]):
                 yield sampled
 
-    def losses(self, rows: Rows) -> tuple[Terms, Tensor]:
+    def train_step(self, rows: Rows) -> Terms:
         times = torch.from_numpy(self.counts[rows]).to(self.fit.device)
-        return {"divergence": self.fit.train.loss(self.fit.config, self.state.networks, rows) * times}, times
+        terms = {"divergence": self.fit.train.loss(self.fit.config, self.state.networks, rows) * times}
+        self.update(terms, times)
+        return terms
 
     @staticmethod
     def total(terms: Terms, player: Player, weight: Tensor | None) -> Tensor:

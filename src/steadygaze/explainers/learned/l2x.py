@@ -100,7 +100,7 @@ class BatchFunction:
         function: Callable[[InputBatch, RandomKey], Any],
         report: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """`report` gets the reason if there are no graphs."""
+        """`report` gets the reason if a capture fails."""
         self.split, self.function = split, function
         self.captured: CapturedFunction | None = None
         if device.type in self.gathering_devices and isinstance(split, DeviceSplit):

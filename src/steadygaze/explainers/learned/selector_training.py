@@ -120,7 +120,7 @@ class SelectorLoop(StageLoop):
         state = StageState(networks=networks, parameters_by_player=parameters, optimizer=optimizer, history=fit.history)
         super().__init__(stage, state, fit.watcher, len(fit.train), players)
         assert all(player.every == 1 for player in players), "a graph repeats the players of one step"
-        self.train_step = BatchFunction(fit.train, fit.device, self._train, fit.watcher.detail)
+        self.train_views = BatchFunction(fit.train, fit.device, self._train_views, fit.watcher.detail)
         self.key = RandomKey(derive_seed(fit.seed, number))
         self.prior = fit.config.target(fit.train.probs).float().mean(0).clamp_min(1e-6).to(fit.device)
 
@@ -128,19 +128,18 @@ class SelectorLoop(StageLoop):
         seed = self.fit.seed, self.number, self.state.epoch
         return self.fit.train.shuffled(self.fit.config.batch_size, seed)
 
-    def train_batch(self, rows: Rows) -> Terms:
-        terms: Terms = self.train_step(rows, self.key.child(self.state.step))
+    def train_step(self, rows: Rows) -> Terms:
+        terms: Terms = self.train_views(rows, self.key.child(self.state.step))
         if self.average is not None:
             self.average.update()
-        self.state.step += 1
         return terms
 
     def execute(self) -> dict[str, Any]:
         record = super().execute()
-        del self.train_step  # its graphs hold memory
+        del self.train_views  # its graphs hold memory
         return record
 
-    def _train(self, views: InputBatch, key: RandomKey) -> Terms:
+    def _train_views(self, views: InputBatch, key: RandomKey) -> Terms:
         step = SelectorStep(self.fit.config, self.nets, views, key, self.prior)
         terms = self.fit.mitigation.terms(step, self.stage.name)
         self.update(terms, None)

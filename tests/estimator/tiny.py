@@ -10,6 +10,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from steadygaze.core.types import Terms
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.training.technique_loop import TechniqueLoop
 
@@ -78,11 +79,11 @@ def transformer_folder(folder: Path) -> Path:
 
 def diverge(monkeypatch: pytest.MonkeyPatch, seeds: Container[int]) -> None:
     """Make the loss of models with these seeds NaN."""
-    losses = TechniqueLoop.losses
+    train_step, update = TechniqueLoop.train_step, TechniqueLoop.update
 
-    def damaged(loop: TechniqueLoop, rows: Any) -> Any:
-        terms, weight = losses(loop, rows)
+    def damaged(loop: TechniqueLoop, terms: Terms) -> Terms:
         factor = math.nan if loop.state.stream[0] in seeds else 1.0
-        return {name: value * factor for name, value in terms.items()}, weight
+        return {name: value * factor for name, value in terms.items()}
 
-    monkeypatch.setattr(TechniqueLoop, "losses", damaged)
+    monkeypatch.setattr(TechniqueLoop, "train_step", lambda loop, rows: damaged(loop, train_step(loop, rows)))
+    monkeypatch.setattr(TechniqueLoop, "update", lambda loop, terms, weight: update(loop, damaged(loop, terms), weight))

@@ -70,7 +70,7 @@ def stacked_steps(stack: StackedLoop) -> Iterator[None]:
     """One step of the stack at a time."""
     for _ in count():
         for widths in stack._start_epoch():
-            yield stack._run_step(widths)
+            yield stack.run_step(widths)
         for loop in stack.loops:
             loop.state.step += len(stack.rows)
 

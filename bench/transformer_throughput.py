@@ -106,7 +106,7 @@ class Ours:
         while True:
             widths = stack._start_epoch()
             for width in widths:
-                yield stack._run_step(width)
+                yield stack.run_step(width)
             self.loop.state.step += len(widths)
 
     def run(self, steps: int) -> float:

@@ -83,7 +83,7 @@ def train_epochs(stack: StackedLoop, epochs: int) -> list[Tensor]:
     for _ in range(epochs):
         widths = stack._start_epoch()
         for width in widths:
-            stack._run_step(width)
+            stack.run_step(width)
             losses.append(stack.latest["task"].clone())
         for loop in stack.loops:
             loop.state.step += len(widths)
@@ -91,7 +91,7 @@ def train_epochs(stack: StackedLoop, epochs: int) -> list[Tensor]:
 
 
 def is_captured(stack: StackedLoop) -> bool:
-    return any(graph is not None for graph in stack.captured.values())
+    return any(capture is not None for capture in stack.run_step.captures.values())
 
 
 def assert_same_weights(models: Sequence[Any], others: Sequence[Any]) -> None:
@@ -307,7 +307,7 @@ def test_a_capture_that_fails_has_no_effect(kind: str, gpu: Accelerator) -> None
     StackedLoop([other], graphs=False).execute()
     assert_same_weights([loop.state.model], [other.state.model])
     (message,) = watcher.messages
-    assert message.startswith("Reading trains without further CUDA graphs: ")
+    assert message.startswith("Reading trains without CUDA graphs: ")
     assert_the_device_is_as_before(gpu)
 
 
@@ -316,23 +316,23 @@ def test_a_capture_without_enough_memory_has_no_effect(gpu: Accelerator) -> None
     watcher = Talkative()
     loop, other = (loop_of(gpu, Large.make, watcher=observer) for observer in (watcher, None))
     stack, plain = StackedLoop([loop]), StackedLoop([other], graphs=False)
-    capture = stack._capture
+    capture = stack.run_step._capture
 
-    def short_of_memory(widths: tuple[int, ...]) -> torch.cuda.CUDAGraph | None:
+    def short_of_memory(arguments: tuple[Any, ...]) -> Any:
         stack.model.zero_grad()
         torch.cuda.empty_cache()
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 2**20) / total)
         try:
-            return capture(widths)
+            return capture(arguments)
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
 
-    stack._capture = short_of_memory  # type: ignore[method-assign]
+    stack.run_step._capture = short_of_memory  # type: ignore[method-assign]
     losses, expected = (torch.stack(train_epochs(trained_loop, 2)) for trained_loop in (stack, plain))
-    assert not stack.graphs
+    assert not stack.run_step.uses_graphs
     assert not is_captured(stack)
-    assert watcher.messages == ["Vanilla trains without further CUDA graphs: too little memory"]
+    assert watcher.messages == ["Vanilla trains without CUDA graphs: too little memory"]
     assert torch.allclose(losses, expected, atol=1e-5)
     assert_the_device_is_as_before(gpu)
 

@@ -1,5 +1,6 @@
 """Stacked training against the ordinary loop, one model at a time, with the same batches."""
 
+import gc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -380,7 +381,7 @@ def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeyp
     ordinary.execute()
     assert_same_weights([static], [ordinary])
     (message,) = messages
-    assert message.startswith("Vanilla trains without further CUDA graphs: ")
+    assert message.startswith("Vanilla trains without CUDA graphs: ")
 
 
 def test_a_step_that_cannot_be_captured_is_found_before_training(monkeypatch):
@@ -403,8 +404,8 @@ def test_a_step_that_cannot_be_captured_is_found_before_training(monkeypatch):
     stack.execute()
     ordinary.execute()
     assert_same_weights([static], [ordinary])
-    assert stack.captured
-    assert not any(stack.captured.values())
+    assert stack.run_step.captures
+    assert not any(stack.run_step.captures.values())
     StackedLoop([loop_of(Vanilla(), 0, corpus())], graphs=False).rehearse()
     assert forbidden == [True]
 
@@ -566,15 +567,15 @@ def test_too_little_memory_halves_the_stack_and_then_is_an_error(monkeypatch):
 
 def test_too_little_memory_in_the_first_epoch_halves_the_stack(monkeypatch):
     """A CUDA graph needs memory that the rehearsal does not.  The optimizers have a state, as after a resumption."""
-    run_step, counts = StackedLoop._run_step, []
+    step, counts = StackedLoop.step, []
 
     def full(stack: StackedLoop, widths: tuple[int, ...]) -> None:
-        run_step(stack, widths)
+        step(stack, widths)
         counts.append(stack.count)
         if stack.count > 2 and len(counts) == 3:
             raise torch.cuda.OutOfMemoryError
 
-    monkeypatch.setattr(StackedLoop, "_run_step", full)
+    monkeypatch.setattr(StackedLoop, "step", full)
     loops, alone = ([loop_of(Vanilla(), seed, DATA) for seed in range(3)] for _ in range(2))
     for loop in (*loops, *alone):
         loop.finish_epoch(loop.train_epoch())
@@ -611,3 +612,16 @@ def test_the_rehearsal_allocates_the_optimizer_state_and_changes_nothing(amsgrad
     for loop in alone:
         loop.execute()
     assert_same_weights(loops, alone)
+
+
+def test_a_stack_is_freed_without_garbage_collection():
+    """A reference cycle would keep the memory of its graphs."""
+    gc.disable()
+    try:
+        stack = StackedLoop([loop_of(Vanilla(), seed, corpus()) for seed in range(2)])
+        stack.execute()
+        reference = weakref.ref(stack)
+        del stack
+        assert reference() is None
+    finally:
+        gc.enable()

@@ -24,14 +24,19 @@ class CapturedFunction:
 
     The function must not read values from the device.  Its outputs are valid until the next call.
     `report` gets the reason if a capture fails.
+    `graphs`: use CUDA graphs; None: on CUDA.
     """
 
     def __init__(
-        self, function: Callable[..., Any], device: torch.device, report: Callable[[str], None] = lambda reason: None
+        self,
+        function: Callable[..., Any],
+        device: torch.device,
+        report: Callable[[str], None] = lambda reason: None,
+        graphs: bool | None = None,
     ) -> None:
         self.function, self.device, self.report = function, device, report
         self.captures: dict[Any, _Capture | None] = {}
-        self.uses_graphs = device.type == "cuda"
+        self.uses_graphs = device.type == "cuda" if graphs is None else graphs
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function; tensors are copied to the device, and other arguments are constants of a graph."""
@@ -55,11 +60,16 @@ class CapturedFunction:
             with undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
                 outputs = self.function(*copies)
         except RuntimeError as error:  # also a lack of memory
-            # Earlier graphs draw from the generator's state before the failure: they are not used either.
-            self.uses_graphs, self.captures = False, dict.fromkeys(self.captures)
-            self.report(f"trains without CUDA graphs: {str(error).splitlines()[0]}")
+            self.use_no_graphs(error)
             return None
         return _Capture(graph, _tensors(copies), outputs)
+
+    def use_no_graphs(self, error: RuntimeError) -> None:
+        """Call the function from now on.  Earlier graphs draw from the generator's state before the error."""
+        self.uses_graphs, self.captures = False, dict.fromkeys(self.captures)
+        is_memory = isinstance(error, torch.cuda.OutOfMemoryError)
+        reason = "too little memory" if is_memory else str(error).partition("\n")[0]
+        self.report(f"trains without CUDA graphs: {reason}")
 
     def _on_device(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(value.to(self.device, copy=True) if isinstance(value, Tensor) else value for value in arguments)

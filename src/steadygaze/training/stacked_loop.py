@@ -16,9 +16,11 @@ A model that diverges is left out; it cannot affect the others.  So is one that 
 
 import copy
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.models.encoders.word_encoders import WordEncoder
 from steadygaze.models.stacking.stacked_layers import stack, unstack
 from steadygaze.techniques.technique import CachedTargets, Technique, check_terms
-from steadygaze.training.cuda_graphs import undone_if_it_fails
+from steadygaze.training.cuda_graphs import CapturedFunction
 from steadygaze.training.device_batches import DeviceData
 from steadygaze.training.optimizers import named_parameters
 from steadygaze.training.progress import TrainingDiverged, TrainingStopped
@@ -67,7 +69,6 @@ class StackedLoop:
         """`graphs`: use CUDA graphs; None: on CUDA."""
         self.loops, self.count, self.job = list(loops), len(loops), loops[0].job
         self.device = self.job.accelerator.device
-        self.graphs = self.device.type == "cuda" if graphs is None else graphs
         self.data = DeviceData(self.job.train, self.device)
         self.models: list[Any] = [loop.state.model for loop in loops]
         self.model: Any = stack(self.models) if self.count > 1 else self.models[0]
@@ -87,7 +88,9 @@ class StackedLoop:
         self.tables: dict[str, Tensor] = {}
         self.sums: dict[str, Tensor] = {}  # (K,): over the epoch so far
         self.latest: dict[str, Tensor] = {}  # (B,K): of the last batch
-        self.captured: dict[tuple[int, ...], torch.cuda.CUDAGraph | None] = {}
+        # Without a reference to this loop: the memory of its graphs is freed together with the loop.
+        step = partial(StackedLoop.step, weakref.proxy(self))
+        self.run_step = CapturedFunction(step, self.device, partial(_report, loops[0]), graphs)
         self.epochs = 0  # finished
         self.stopped: set[int] = set()
 
@@ -118,7 +121,7 @@ class StackedLoop:
             longest = self.data.widths(np.arange(len(self.job.train)))
             self._rehearse_gradients(longest)
             self._allocate_moments()
-            if self.graphs:
+            if self.run_step.uses_graphs:
                 self._rehearse_capture(longest)
             self._rehearse_gradients(longest)
         self.model.zero_grad()
@@ -135,7 +138,7 @@ class StackedLoop:
         except torch.cuda.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            self._stop_capturing("trains without CUDA graphs", error)
+            self.run_step.use_no_graphs(error)
 
     def _finish_epoch(self, number: int, terms: dict[str, float]) -> None:
         """Finish the epoch of one model."""
@@ -160,7 +163,7 @@ class StackedLoop:
         """
         widths = self._start_epoch()
         for width in widths:
-            self._run_step(width)
+            self.run_step(width)
             for number in active:
                 terms = {name: values[:, number] for name, values in self.latest.items()}
                 loop = self.loops[number]
@@ -204,37 +207,6 @@ class StackedLoop:
                 self.tables[name].copy_(value)
             else:
                 self.tables[name] = value.clone()
-
-    def _run_step(self, widths: tuple[int, ...]) -> None:
-        """Run one step: directly for the first batch of these widths, then as a graph."""
-        graph = None
-        if self.graphs and widths in self.captured:
-            graph = self.captured[widths] = self.captured[widths] or self._capture(widths)
-        else:  # the first time: allocates memory and compiles kernels
-            self.captured[widths] = None
-        if graph is None:
-            self.step(widths)
-        else:
-            graph.replay()
-
-    def _capture(self, widths: tuple[int, ...]) -> torch.cuda.CUDAGraph | None:
-        """Return the step as a graph; None, and no further graphs, if the device or the step does not support it."""
-        pool = next((other.pool() for other in self.captured.values() if other is not None), None)
-        self.model.zero_grad()
-        try:
-            graph = torch.cuda.CUDAGraph()
-            with undone_if_it_fails(graph, self.device), torch.cuda.graph(graph, pool=pool):
-                self.step(widths)
-        except RuntimeError as error:  # also a lack of memory
-            self._stop_capturing("trains without further CUDA graphs", error)
-            return None
-        return graph
-
-    def _stop_capturing(self, effect: str, error: RuntimeError) -> None:
-        self.graphs = False
-        technique, first_line = type(self.loops[0].state.technique).__name__, f"{error}".split("\n")[0]
-        reason = "too little memory" if isinstance(error, torch.cuda.OutOfMemoryError) else first_line
-        self.loops[0].watcher.detail(f"{technique} {effect}: {reason}")
 
     def step(self, widths: tuple[int, ...]) -> None:
         """Train one step on the next entry of the epoch's tables."""
@@ -357,6 +329,10 @@ class StackedLoop:
         optimizer = self.loops[number].state.optimizer
         for member, own in (pair for _, pairs in self._pairs(number) for pair in pairs):
             optimizer.state[own] = self.optimizer.state[member]
+
+
+def _report(loop: TechniqueLoop, reason: str) -> None:
+    loop.watcher.detail(f"{type(loop.state.technique).__name__} {reason}")
 
 
 @contextmanager

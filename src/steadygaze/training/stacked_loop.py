@@ -209,8 +209,7 @@ class StackedLoop:
                 self.tables[name] = value.clone()
 
     def step(self, widths: tuple[int, ...]) -> None:
-        """Train one step on the next entry of the epoch's tables."""
-        self.model.zero_grad()
+        """Train one step on the next entry of the epoch's tables; it leaves no gradients, so that graphs share memory."""
         loss, terms = self._loss(widths)
         loss.backward()  # type: ignore[no-untyped-call]
         self._set_gradients()
@@ -218,6 +217,8 @@ class StackedLoop:
             for group in self.optimizer.param_groups:
                 group["lr"].copy_(group["rate"] * (1 - self._entry(self.progress)))
         self.optimizer.step()
+        self.model.zero_grad()
+        self.optimizer.zero_grad()
         for name, by_model in terms.items():
             if name in self.sums:
                 self.sums[name] += by_model.sum(0)

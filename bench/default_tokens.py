@@ -2,7 +2,7 @@
 
     python bench/default_tokens.py --cut FILE.npz --data-dir DATA [--vectors glove-50d]           # prepare texts, once
     python bench/default_tokens.py --cut FILE.npz --out DIR [--seeds 10] [--workers 12] [--device cuda] [--only REGEX]
-    python bench/default_tokens.py --table DIR/records
+    python bench/default_tokens.py --table DIR/records        # or files of bench/records
 
 Every text is the tokens a b c d and the review.  Attention covers these four and the first five words; the query is the
 whole review.  One job (pooling.vanilla.s0) trains one decoder with one technique and one seed.
@@ -29,6 +29,16 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
     "mask-neutral": {},
 }
 ENCODERS = ("pooling", "rcnn")
+NAMES = {"rcnn": "RCNN"}
+PAPER = {  # Tables 1 and 2: attention on the four tokens in positive and in negative reviews, in %
+    ("pooling", "vanilla"): (68.3, 93.5),
+    ("pooling", "random-pretraining"): (6.9, 20.6),
+    ("pooling", "mask-neutral"): (6.5, 6.7),
+    ("rcnn", "vanilla"): (17.0, 85.2),
+    ("rcnn", "random-pretraining"): (2.6, 15.7),
+    ("rcnn", "mask-neutral"): (20.5, 20.8),
+}
+BOLD = (("pooling", "vanilla"), ("pooling", "random-pretraining"))
 MAX_WORDS = 400
 POSITIVE = "positive"
 MIN_REVIEWS = 5
@@ -95,24 +105,23 @@ def run_job(options: argparse.Namespace, job: Job) -> dict[str, Any]:
 
 
 def table(paths: Iterable[str | Path]) -> str:
-    """Means and standard deviations over seeds; attention in %."""
-    records = read_records(paths)
-    attention = ["a", "b", "c", "d", "defaults"]
-    lines = [["decoder", "technique", "n", "label", *attention, "mean", "gap", "train", "test", "mask, nats"]]
-    for encoder in ENCODERS:
-        for technique in TECHNIQUES:
-            runs = [record for record in records if record["job"].startswith(f"{encoder}.{technique}.")]
-            if not runs:
-                continue
-            mass, gap = _percent([run["mass"] for run in runs]), mean_and_deviation([run["gap"] for run in runs], 2)
-            accuracies = [f"{mean(run[split] for run in runs):.3f}" for split in ("train", "test")]
-            mask = [run["terms"][-1]["mask"] for run in runs if "mask" in run["terms"][-1]]
-            ends = [mass, gap, *accuracies, f"{mean(mask):.3f}" if mask else ""]
-            for label, name in ((1, "pos"), (0, "neg")):
-                tokens = [f"{100 * mean(run['attention'][label][i] for run in runs):.1f}" for i in range(4)]
-                defaults = _percent([run["defaults"][label] for run in runs])
-                start = [encoder, technique, str(len(runs))] if label else [""] * 3
-                lines.append([*start, name, *tokens, defaults, *(ends if label else [""] * 5)])
+    """The table of docs/results/shortcuts.md: means and standard deviations over seeds; attention in %."""
+    records, tokens = read_records(paths), ["a", "b", "c", "d"]
+    ends = ["all four", "paper", "both labels", "gap", "train / test accuracy"]
+    lines = [["decoder", "technique", "label", *tokens, *ends]]
+    for (encoder, technique), published in PAPER.items():
+        runs = [record for record in records if (record["encoder"], record["technique"]) == (encoder, technique)]
+        if not runs:
+            continue
+        mark = "**" if (encoder, technique) in BOLD else ""
+        both = [_percent([run["mass"] for run in runs]), mean_and_deviation([run["gap"] for run in runs], 2)]
+        accuracy = " / ".join(f"{mean(run[split] for run in runs):.3f}" for split in ("train", "test"))
+        common = [*(f"{mark}{cell}{mark}" for cell in both), accuracy]
+        for label, name, paper in zip((1, 0), ("pos", "neg"), published, strict=True):
+            attention = [f"{100 * mean(run['attention'][label][i] for run in runs):.1f}" for i in range(len(tokens))]
+            all_four = _percent([run["defaults"][label] for run in runs])
+            start = [NAMES.get(encoder, encoder), technique] if label else ["", ""]
+            lines.append([*start, name, *attention, all_four, f"{paper:.1f}", *(common if label else [""] * 3)])
     return markdown(lines)
 
 

@@ -48,8 +48,7 @@ SOURCES = """\
 
 Where a row links a page, its numbers are from that page, which lists the commands with all options. Rows of
 `bench/stability.py` have the numbers of the [stability study](stability.md): four data sets with a BiLSTM, records
-`bench/records/stability-*.jsonl.gz`. Numbers of `bench/black_boxes.py` on IMDB and of `bench/default_tokens.py` have
-no records in the repository.
+`bench/records/stability-*.jsonl.gz`.
 
 `steadygaze reproduce list` lists the tables of the papers. `steadygaze reproduce a2r/…` runs a similar
 experiment with the package's default reviews and settings, and gives other numbers than the rows of A2R. So do

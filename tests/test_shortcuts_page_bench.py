@@ -9,8 +9,10 @@ import pytest
 from scipy.stats import ttest_ind
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "shortcuts.md"
+TEXTS = ("planted", "imdb", "yelp_polarity")
 IMAGES, FASHION, MNIST = ("mnist_3_8", "fashion_mnist_pullover_shirt"), "fashion_mnist_pullover_shirt", "mnist_3_8"
 PRETRAINED, RANDOM_QUERY, PLAIN = "l2x-y-random-pretraining", "l2x-y-random-query", "l2x-y-plain"
+PRETRAINING, NEUTRAL = "random-pretraining", "mask-neutral"
 
 
 @pytest.fixture
@@ -29,18 +31,17 @@ def missing(sentences: Iterable[str]) -> list[str]:
 
 
 def test_the_tables_of_black_boxes_are_those_of_the_records(cells: Any) -> None:
-    """IMDB has no records yet."""
     from black_boxes_table import tables
 
     page, found = PAGE.read_text(encoding="utf-8"), tables(cells)
-    assert set(found) == {"planted", "yelp_polarity", *IMAGES}
+    assert set(found) == {*TEXTS, *IMAGES}
     assert [corpus for corpus, table in found.items() if table not in page] == []
 
 
 def test_every_row_has_all_its_seeds(cells: Any) -> None:
     from black_boxes import FILLS, IMAGE_ROWS, ROWS, UNTRAINED
 
-    for corpus in ("planted", "yelp_polarity"):
+    for corpus in TEXTS:
         assert {row: len(runs) for row, runs in cells[corpus, ""].items()} == {
             row: 1 if row in UNTRAINED else 5 for row in ROWS
         }
@@ -107,6 +108,119 @@ def test_the_text_about_texts_has_the_numbers_of_the_records(cells: Any) -> None
     assert sum(0.685 < loss < 0.795 for loss in positions) == len(positions) - 1 == 59
 
 
+def test_the_text_about_imdb_has_the_numbers_of_the_records(cells: Any) -> None:
+    from black_boxes_table import FIDELITY, MASK, POST_HOC, values
+
+    def scores(row: str, measure: str = POST_HOC, corpus: str = "imdb") -> list[float]:
+        return sorted(values(cells[corpus, ""][row], measure))
+
+    def interval(row: str, other: str, corpus: str = "imdb") -> tuple[float, float, float]:
+        """Difference of the means, and its interval after Welch."""
+        first, second = scores(row, corpus=corpus), scores(other, corpus=corpus)
+        limits = ttest_ind(first, second, equal_var=False).confidence_interval()
+        return mean(first) - mean(second), limits.low, limits.high
+
+    def difference(row: str, other: str, corpus: str = "imdb") -> str:
+        return "{:.3f}, 95 % CI {:.3f} to {:.3f}".format(*interval(row, other, corpus)).replace("-", "−")
+
+    kinds = ("simple", "cnn")
+    plain, pretrained, query, neutral, wide = (
+        {kind: scores(f"{name}-{kind}") for kind in kinds}
+        for name in (PLAIN, PRETRAINED, RANDOM_QUERY, "l2x-y-mask-neutral", "l2x-y-mask-neutral-wide")
+    )
+    l2x = {"simple": scores("l2x"), "cnn": scores("l2x-cnn")}
+    weighted = [f"{name}-{kind}" for name in ("l2x-y-mask-neutral", "l2x-y-mask-neutral-wide") for kind in kinds]
+    runs = [value for by_kind in (neutral, wide) for values_ in by_kind.values() for value in values_]
+    guess, probe = (
+        [value for row in rows for value in scores(row, MASK)]
+        for rows in ([f"{PLAIN}-{kind}" for kind in kinds], weighted)
+    )
+    fidelity = [mean(scores(row, FIDELITY)) for row in weighted]
+    best = max(mean(values_) for by_kind in (neutral, wide) for values_ in by_kind.values())
+    m = {name: {kind: f"{mean(by_kind[kind]):.3f}" for kind in kinds} for name, by_kind in (
+        ("plain", plain), ("pretrained", pretrained), ("query", query), ("neutral", neutral), ("l2x", l2x)
+    )}  # fmt: skip
+    stronger = [f"{PRETRAINED}-cnn", f"{PRETRAINED}-simple"]
+    fall = "(CNN; difference {:.3f}, 95 % CI {:.2f} to {:.2f};".format(*interval("l2x-cnn", f"{PLAIN}-cnn"))
+    sentences = [
+        f"[{mean(plain['cnn']):.0%} with ŷ and {mean(pretrained['cnn']):.0%} with random pretraining]".replace(
+            "%", " %"
+        ),
+        f"L2X with ŷ is {m['plain']['cnn']}, of random pretraining {m['pretrained']['cnn']}, and of mask-neutral "
+        f"weighting at best {best:.3f} (without it {m['plain']['cnn']} with the same approximator",
+        f"mitigates leakage of L2X: {m['pretrained']['cnn']} on IMDB (paper 0.971)",
+        f"leakage of L2X on IMDB: {m['neutral']['simple']}, without it {m['plain']['simple']} (paper 0.943); with the "
+        f"CNN {m['neutral']['cnn']} and {m['plain']['cnn']}",
+        f"mitigates leakage of L2X on IMDB ({m['query']['simple']})",
+        f"L2X falls from {m['l2x']['cnn']} to {m['plain']['cnn']}** {fall} simple approximator: from "
+        f"{m['l2x']['simple']} to {m['plain']['simple']})",
+        f"(CNN: {plain['cnn'][0]:.3f} to {plain['cnn'][-1]:.3f}). In four of five seeds the black box is worse than "
+        f"with ten random words ({scores('random')[0]:.3f})",
+        f"a loss of {min(guess):.2f} to {max(guess):.2f} nats; a guess has 0.69. With mask-neutral weighting it has "
+        f"{min(probe):.2f} to {max(probe):.2f}.",
+        f"fails in every run ({min(runs):.3f} to {max(runs):.3f})",
+        f"({min(fidelity):.3f} to {max(fidelity):.3f}, plain {mean(scores(f'{PLAIN}-simple', FIDELITY)):.3f} and "
+        f"{mean(scores(f'{PLAIN}-cnn', FIDELITY)):.3f})",
+        f"reaches {m['pretrained']['cnn']}, {interval(stronger[0], 'l2x-cnn')[0]:.2f} above L2X**, and at least "
+        f"{pretrained['cnn'][0]:.3f} in every seed (simple approximator {pretrained['simple'][0]:.3f})",
+        f"({difference(*stronger)}, and {difference(*stronger, 'yelp_polarity').replace('95 % CI ', '')})",
+        f"Random-query reaches {query['simple'][0]:.3f} or more (CNN {query['cnn'][0]:.3f})",
+        f"It does not leak here in any seed ({scores('ail')[0]:.3f} or more)",
+    ]
+    assert not missing(sentences)
+    assert sum(score < scores("random")[0] for score in plain["cnn"]) == 4
+    low, high = interval("l2x-y-mask-neutral-wide-cnn", f"{PLAIN}-cnn")[1:]
+    assert low < 0 < high, "the intervals overlap"
+
+
+def test_the_text_about_attention_has_the_numbers_of_the_records(bench: None) -> None:
+    from default_tokens import table
+    from tables import read_records
+
+    files = sorted((PAGE.parent.parent.parent / "bench" / "records").glob("default_tokens-*.jsonl.gz"))
+    records = read_records(map(str, files))
+    assert table(map(str, files)) in PAGE.read_text(encoding="utf-8")
+
+    def scores(encoder: str, technique: str, measure: str) -> list[float]:
+        return [run[measure] for run in records if (run["encoder"], run["technique"]) == (encoder, technique)]
+
+    def fall(technique: str, measure: str) -> tuple[float, float]:
+        """The 95 % interval of the reduction with the RCNN, after Welch."""
+        pair = scores("rcnn", "vanilla", measure), scores("rcnn", technique, measure)
+        limits = ttest_ind(*pair, equal_var=False).confidence_interval()
+        return limits.low, limits.high
+
+    mass, gap, test = (
+        {(e, t): mean(scores(e, t, measure)) for e in ("pooling", "rcnn") for t in ("vanilla", PRETRAINING, NEUTRAL)}
+        for measure in ("mass", "gap", "test")
+    )
+    percent = {key: f"{100 * value:.0f} %" for key, value in mass.items()}
+    vanilla, pretrained, neutral = (("rcnn", name) for name in ("vanilla", PRETRAINING, NEUTRAL))
+    probe = mean(run["terms"][-1]["mask"] for run in records if run["job"].startswith(f"pooling.{NEUTRAL}"))
+    reduced = 1 - mass["pooling", NEUTRAL] / mass["pooling", "vanilla"]
+    points = [f"{100 * limit:.0f}" for limit in fall(PRETRAINING, "mass")]
+    gaps = "{:.2f} to {:.2f}".format(*fall(PRETRAINING, "gap")).replace("-", "−")
+    sentences = [
+        f"test accuracy falls from {test[vanilla]:.3f} to {test[pretrained]:.3f}.",
+        f"it leaves {percent['pooling', NEUTRAL]} of the attention on tokens without meaning (without it "
+        f"{percent['pooling', 'vanilla']}; paper 7 %). With an RCNN it is {percent[neutral]} (without it "
+        f"{percent[vanilla]}; no difference can be shown).",
+        f"with pooling they get {percent['pooling', 'vanilla']} of the attention",
+        f"stops it**: {percent['pooling', PRETRAINING]}, with no loss of test accuracy.",
+        f"({percent[vanilla][:-2]} to {percent[pretrained]}; 95 % CI of the difference {points[0]} to {points[1]} "
+        "points)",
+        f"({gap[vanilla]:.2f} and {gap[pretrained]:.2f}; 95 % CI of the difference {gaps}), and test accuracy falls by "
+        f"{test[vanilla] - test[pretrained]:.3f}.",
+        f"by {100 * reduced:.0f} %; the paper's 7 % is not reached. The probe classifier predicts the label "
+        f"from the weights ({probe:.3f} nats). With the RCNN a reduction cannot be shown ({percent[vanilla][:-2]} and "
+        f"{percent[neutral]}; the 95 % CI",
+        f"from the {len(records)} records of `bench/records/default_tokens-*.jsonl.gz`",
+    ]
+    assert not missing(sentences)
+    assert test["pooling", PRETRAINING] > test["pooling", "vanilla"]
+    assert all(low < 0 < high for low, high in (fall(NEUTRAL, "mass"), fall(PRETRAINING, "gap")))
+
+
 def test_the_text_about_images_has_the_numbers_of_the_records(cells: Any) -> None:
     from black_boxes_table import FIDELITY, MASK, POST_HOC, values
 
@@ -153,7 +267,7 @@ def test_the_gaps_of_the_second_study_are_those_of_the_records(cells: Any) -> No
     """A gap of more than 0.05 to the reader and to the black box, on texts."""
 
     def warned(*rows: str) -> list[bool]:
-        runs = [run for corpus in ("planted", "yelp_polarity") for row in rows for run in cells[corpus, ""][row]]
+        runs = [run for corpus in TEXTS for row in rows for run in cells[corpus, ""][row]]
         return [min(run["leakage-gap"], run["leakage-gap/black-box"]) > 0.05 for run in runs]
 
     def both(name: str) -> list[str]:

@@ -2,7 +2,7 @@
 
     python bench/default_tokens.py --cut FILE.npz --data-dir DATA [--vectors glove-50d]           # prepare texts, once
     python bench/default_tokens.py --cut FILE.npz --out DIR [--seeds 10] [--workers 12] [--device cuda] [--only REGEX]
-    python bench/default_tokens.py --table DIR/records        # or files of bench/records
+    python bench/default_tokens.py --table [RECORDS...]        folders or files; default: the records of the repository
 
 Every text is the tokens a b c d and the review.  Attention covers these four and the first five words; the query is the
 whole review.  One job (pooling.vanilla.s0) trains one decoder with one technique and one seed.
@@ -16,6 +16,7 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -29,6 +30,7 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
     "mask-neutral": {},
 }
 ENCODERS = ("pooling", "rcnn")
+FILES = sorted((Path(__file__).parent / "records").glob("default_tokens-*.jsonl.gz"))
 NAMES = {"rcnn": "RCNN"}
 PAPER = {  # Tables 1 and 2: attention on the four tokens in positive and in negative reviews, in %
     ("pooling", "vanilla"): (68.3, 93.5),
@@ -38,7 +40,7 @@ PAPER = {  # Tables 1 and 2: attention on the four tokens in positive and in neg
     ("rcnn", "random-pretraining"): (2.6, 15.7),
     ("rcnn", "mask-neutral"): (20.5, 20.8),
 }
-BOLD = (("pooling", "vanilla"), ("pooling", "random-pretraining"))
+BOLD_CELLS = (("pooling", "vanilla"), ("pooling", "random-pretraining"))
 MAX_WORDS = 400
 POSITIVE = "positive"
 MIN_REVIEWS = 5
@@ -104,20 +106,20 @@ def run_job(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     return record | {"terms": [epoch["terms"] for epoch in history]}
 
 
-def table(paths: Iterable[str | Path]) -> str:
+def table(paths: Iterable[str | Path] = FILES) -> str:
     """The table of docs/results/shortcuts.md: means and standard deviations over seeds; attention in %."""
     records, tokens = read_records(paths), ["a", "b", "c", "d"]
     ends = ["all four", "paper", "both labels", "gap", "train / test accuracy"]
     lines = [["decoder", "technique", "label", *tokens, *ends]]
-    for (encoder, technique), published in PAPER.items():
+    for encoder, technique in product(ENCODERS, TECHNIQUES):
         runs = [record for record in records if (record["encoder"], record["technique"]) == (encoder, technique)]
         if not runs:
             continue
-        mark = "**" if (encoder, technique) in BOLD else ""
+        mark = "**" if (encoder, technique) in BOLD_CELLS else ""
         both = [_percent([run["mass"] for run in runs]), mean_and_deviation([run["gap"] for run in runs], 2)]
         accuracy = " / ".join(f"{mean(run[split] for run in runs):.3f}" for split in ("train", "test"))
         common = [*(f"{mark}{cell}{mark}" for cell in both), accuracy]
-        for label, name, paper in zip((1, 0), ("pos", "neg"), published, strict=True):
+        for label, name, paper in zip((1, 0), ("pos", "neg"), PAPER[encoder, technique], strict=True):
             attention = [f"{100 * mean(run['attention'][label][i] for run in runs):.1f}" for i in range(len(tokens))]
             all_four = _percent([run["defaults"][label] for run in runs])
             start = [NAMES.get(encoder, encoder), technique] if label else ["", ""]
@@ -138,11 +140,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=25)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--table", nargs="+", help="print the table of these records")
+    parser.add_argument("--table", nargs="*", help="print the table of these records")
     job_cells.options(parser)
     options = parser.parse_args()
-    if options.table:
-        print(table(options.table))
+    if options.table is not None:
+        print(table(options.table or FILES))
     elif options.out is None:
         prepare(options.cut, options.data_dir, options.vectors, options.limit)
     else:

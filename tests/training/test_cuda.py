@@ -319,7 +319,6 @@ def test_a_capture_without_enough_memory_has_no_effect(gpu: Accelerator) -> None
     capture = stack.run_step._capture
 
     def short_of_memory(arguments: tuple[Any, ...]) -> Any:
-        stack.model.zero_grad()
         torch.cuda.empty_cache()
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 2**20) / total)

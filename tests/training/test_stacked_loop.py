@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Technique
+from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.optimizers import Training
 from steadygaze.training.stacked_loop import StackedLoop
@@ -369,7 +371,7 @@ def test_a_technique_that_cannot_be_stacked_is_reported_once_with_the_reason():
     run = make_run(TOYS["anneal"], watcher=Talkative())
     run.job = replace(run.job, stacks=True)
     run.execute()
-    assert messages == ["Anneal trains without a CUDA graph: its settings change with every step"]
+    assert messages == ["Anneal trains without CUDA graphs: its settings change with every step"]
 
 
 def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeypatch):
@@ -625,3 +627,57 @@ def test_a_stack_is_freed_without_garbage_collection():
         assert reference() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_step_leaves_no_gradients(count):
+    stack = StackedLoop([loop_of(Vanilla(), seed, corpus()) for seed in range(count)])
+    stack.rehearse()
+    stack.step(stack._start_epoch()[0])
+    assert all(p.grad is None for some in (stack._parameters(), *stack.members) for p in some.values())
+
+
+def test_a_capture_that_fails_after_the_backward_pass_has_no_effect(monkeypatch):
+    """As on a GPU with too little memory: the gradients of the capture are not used."""
+    static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))
+    stack = StackedLoop([static], graphs=True)
+
+    def fail(_: StackedLoop) -> None:
+        raise torch.cuda.OutOfMemoryError
+
+    @contextmanager
+    def full(*_: Any, **__: Any) -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(StackedLoop, "_set_gradients", fail)
+            yield
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+    monkeypatch.setattr(torch.cuda, "graph", full)
+    stack.execute()
+    ordinary.execute()
+    assert not stack.run_step.uses_graphs
+    assert_same_weights([static], [ordinary])
+
+
+class Probed(Vanilla):
+    """An auxiliary network reads the attended states."""
+
+    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        return {"probe": nn.Linear(model.encoder.size, 2).to(next(model.parameters()).dtype)}
+
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+        out = model(batch)
+        attended = (out.weights.unsqueeze(-1) * out.encoded.hidden).sum(1)
+        logits = {"task": out.logits, "probe": context.modules["probe"](attended)}
+        return {name: nn.functional.cross_entropy(x, batch.label, reduction="none") for name, x in logits.items()}
+
+
+def test_auxiliary_networks_train_as_in_the_ordinary_loop():
+    static, ordinary = (loop_of(Probed(), 0, corpus()) for _ in range(2))
+    stack = StackedLoop([static])
+    stack.rehearse()
+    stack.execute()
+    ordinary.execute()
+    assert_same_weights([static], [ordinary])
+    for own, other in zip(*(loop.state.modules.parameters() for loop in (static, ordinary)), strict=True):
+        assert_close(own, other)

@@ -52,7 +52,7 @@ class CapturedFunction:
         return capture.outputs
 
     def _capture(self, arguments: tuple[Any, ...]) -> _Capture | None:
-        """The graph of a call; None, and no further graphs, if the device or the function does not support it."""
+        """The graph of a call; None, and no graphs from then on, if the device or the function does not support it."""
         pool = next((other.graph.pool() for other in self.captures.values() if other is not None), None)
         copies = self._on_device(arguments)
         try:
@@ -65,7 +65,7 @@ class CapturedFunction:
         return _Capture(graph, _tensors(copies), outputs)
 
     def use_no_graphs(self, error: RuntimeError) -> None:
-        """Call the function from now on.  Earlier graphs draw from the generator's state before the error."""
+        """Call the function from now on.  No earlier graph is used: it draws from the generator before the error."""
         self.uses_graphs, self.captures = False, dict.fromkeys(self.captures)
         is_memory = isinstance(error, torch.cuda.OutOfMemoryError)
         reason = "too little memory" if is_memory else str(error).partition("\n")[0]

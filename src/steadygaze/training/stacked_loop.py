@@ -90,7 +90,7 @@ class StackedLoop:
         self.latest: dict[str, Tensor] = {}  # (B,K): of the last batch
         # Without a reference to this loop: the memory of its graphs is freed together with the loop.
         step = partial(StackedLoop.step, weakref.proxy(self))
-        self.run_step = CapturedFunction(step, self.device, partial(_report, loops[0]), graphs)
+        self.run_step = CapturedFunction(step, self.device, partial(report, loops[0]), graphs)
         self.epochs = 0  # finished
         self.stopped: set[int] = set()
 
@@ -124,10 +124,10 @@ class StackedLoop:
             if self.run_step.uses_graphs:
                 self._rehearse_capture(longest)
             self._rehearse_gradients(longest)
-        self.model.zero_grad()
+        self._clear_gradients()
 
     def _rehearse_gradients(self, widths: tuple[int, ...]) -> None:
-        self.model.zero_grad()
+        self._clear_gradients()
         self._loss(widths)[0].backward()  # type: ignore[no-untyped-call]
 
     def _rehearse_capture(self, widths: tuple[int, ...]) -> None:
@@ -209,7 +209,8 @@ class StackedLoop:
                 self.tables[name] = value.clone()
 
     def step(self, widths: tuple[int, ...]) -> None:
-        """Train one step on the next entry of the epoch's tables; it leaves no gradients, so that graphs share memory."""
+        """Train one step on the next entry of the epoch's tables."""
+        self._clear_gradients()  # of a capture that failed
         loss, terms = self._loss(widths)
         loss.backward()  # type: ignore[no-untyped-call]
         self._set_gradients()
@@ -217,13 +218,12 @@ class StackedLoop:
             for group in self.optimizer.param_groups:
                 group["lr"].copy_(group["rate"] * (1 - self._entry(self.progress)))
         self.optimizer.step()
-        self.model.zero_grad()
-        self.optimizer.zero_grad()
+        self._clear_gradients()  # so that graphs share memory
         for name, by_model in terms.items():
             if name in self.sums:
                 self.sums[name] += by_model.sum(0)
                 self.latest[name].copy_(by_model)
-            else:
+            else:  # the first step of a stage, which is not captured
                 self.sums[name], self.latest[name] = by_model.sum(0), by_model.clone()
         self.counter += 1
 
@@ -266,6 +266,13 @@ class StackedLoop:
             gradient.mul_(factor.unsqueeze(1))
             for members, values in zip(self.members, gradient.unbind(), strict=True):
                 members[name].grad = values.view_as(members[name])
+
+    def _clear_gradients(self) -> None:
+        """Also those of auxiliary networks, and of members, which are views of the gradients of the stack."""
+        stack_and_members: list[Mapping[str, Tensor]] = [self._parameters(), *self.members]
+        for parameters in stack_and_members:
+            for parameter in parameters.values():
+                parameter.grad = None
 
     def _parameters(self) -> dict[str, nn.Parameter]:
         return named_parameters(self.model, dict(self.loops[0].state.modules.items()))
@@ -332,7 +339,8 @@ class StackedLoop:
             optimizer.state[own] = self.optimizer.state[member]
 
 
-def _report(loop: TechniqueLoop, reason: str) -> None:
+def report(loop: TechniqueLoop, reason: str) -> None:
+    """Report how the technique is trained, and why."""
     loop.watcher.detail(f"{type(loop.state.technique).__name__} {reason}")
 
 

@@ -17,7 +17,7 @@ from steadygaze.models.stacking.stacked_layers import is_stackable
 from steadygaze.techniques.technique import Player, Technique
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import TrainingDiverged, TrainingStopped
-from steadygaze.training.stacked_loop import StackedLoop, varying_settings
+from steadygaze.training.stacked_loop import StackedLoop, report, varying_settings
 from steadygaze.training.technique_loop import TechniqueLoop
 
 
@@ -31,8 +31,7 @@ def train_loops(loops: Sequence[TechniqueLoop]) -> list[dict[str, Any] | None]:
         group = [loops[number] for number in numbers]
         reason = why_not_static(group[0]) if group[0].job.uses_stacks else ""
         if reason:
-            technique = type(group[0].state.technique).__name__
-            group[0].watcher.detail(f"{technique} trains without a CUDA graph: {reason}")
+            report(group[0], f"trains without CUDA graphs: {reason}")
         with _clear_memory_errors():
             results = _train_stack(group) if reason is None else list(map(_train_alone, group))
         records |= zip(numbers, results, strict=True)

@@ -131,8 +131,7 @@ def test_a_key_on_the_device_draws_the_same_numbers() -> None:
 def test_a_function_that_cannot_be_captured_is_called() -> None:
     """On a CPU, torch cannot capture a graph."""
     reasons: list[str] = []
-    function = CapturedFunction(lambda value, factor: value * factor, torch.device("cpu"), reasons.append)
-    function.uses_graphs = True
+    function = CapturedFunction(lambda value, factor: value * factor, torch.device("cpu"), reasons.append, graphs=True)
     assert [function(torch.tensor(number), 3).item() for number in (1, 2, 4)] == [3, 6, 12]
     assert not function.uses_graphs
     assert [reason.startswith("trains without CUDA graphs: ") for reason in reasons] == [True]

@@ -1,14 +1,14 @@
 """docs/results/rationales.md, and the pages that quote it, have the numbers of the records of planted reviews."""
 
 from collections.abc import Callable
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "results" / "rationales.md"
+from result_pages import RESULTS, ROOT, missing
+
+PAGE = RESULTS / "rationales.md"
 NEIGHBOR_COMMITS = ("76dcec38", "4dc7bfe7", "36d1aa4c")
 BOTH, EXTREME, THRESHOLD = ("palate", "aroma"), ("skewed20", "biased80"), ("skewed10", "biased70")
 NUMBERS = ("none", "one", "two", "three", "four", "five")
@@ -39,16 +39,6 @@ def scores(planted: Any) -> Score:
         return values(runs, measure, split=split)
 
     return of
-
-
-def text_of(file: str) -> str:
-    """A page as one line, so that line breaks do not matter."""
-    return " ".join((ROOT / file).read_text("utf-8").split())
-
-
-def missing(sentences: list[str], file: str = "docs/results/rationales.md") -> list[str]:
-    page = text_of(file)
-    return [sentence for sentence in sentences if sentence not in page]
 
 
 def interlocked(numbers: list[float]) -> str:
@@ -94,10 +84,12 @@ def test_the_opening_and_the_claims_have_the_numbers_of_the_records(scores: Scor
         f"A2R's F1 on palate is {lead[0]:.0f} points above RNP's at skewed 20 and {lead[1]:.0f} at biased 0.8",
         f"Against RNP at 1e-5 the lead is {slow[0]:.0f} and {slow[1]:.0f} points.",
     ]
-    assert missing(sentences) == []
+    assert missing(sentences, PAGE) == []
     assert max(scores("palate", "skewed20", "rnp-1e-05", "x1")) < 80, "it has not interlocked"
     quoted = f"{a2r} of generated reviews, RNP in {rnp}"
-    assert [file for file in ("README.md", "docs/index.md", "docs/results/index.md") if missing([quoted], file)] == []
+    assert [
+        file for file in ("README.md", "docs/index.md", "docs/results/index.md") if missing([quoted], ROOT / file)
+    ] == []
 
 
 def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
@@ -135,7 +127,7 @@ def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Sc
         "(skewed 20: RNP {:.1f}, A2R {:.1f}; biased 0.8: {:.1f} and {:.1f})".format(*later),
         f"RNP selects the first sentence always and has {mean(scores('appearance', 'standard', 'rnp')):.1f}.",
     ]
-    assert missing(sentences) == []
+    assert missing(sentences, PAGE) == []
     assert max(deficits, key=lambda cell: deficits[cell]) == ("palate", "standard")
     assert {f"{mean(scores('appearance', at, 'rnp', 'x1')):.1f}" for at in SETTINGS} == {"100.0"}
     lower = {at: [mean(scores("palate", at, rnp_row(rate), seeds=2)) for rate in RATES] for at in THRESHOLD}
@@ -179,7 +171,7 @@ def test_the_text_about_lambda_and_neighbors_has_the_numbers_of_the_records(scor
         "RNP (selected rate 3e-4) finds the sentence in the standard setting in all three seeds. This setting is the "
         f"worst for A2R: {worst} with a biased token.",
     ]
-    assert missing(sentences) == []
+    assert missing(sentences, PAGE) == []
     assert all(last < first for last, first in zip(harder[10.0], harder[0.0], strict=True)), "each seed is lower"
     assert planted.rate("palate", "standard", "negated") == 3e-4
     assert min(scores("palate", "standard", "rnp", regime="negated")) > 95
@@ -223,7 +215,7 @@ def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Sc
         f"one seed of three interlocked (F1 66.5, now {negated['rnp']}). A2R has {negated['a2r']} there with a biased "
         f"token (before, 88.3), and {negated['a2r-lambda-10']} at λ = 10 (before, 79.3).",
     ]
-    assert missing(sentences) == []
+    assert missing(sentences, PAGE) == []
 
 
 def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
@@ -260,7 +252,7 @@ def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) 
         f"F1 on palate is {lowest:.1f} or more from 0.1 to 2",
         f"F1 {f1('palate', 'standard', 'a2r')} with A2R, {f1('palate', 'standard', 'rnp')} with RNP on palate.",
     ]
-    assert missing(sentences, "docs/results/ledger.md") == []
+    assert missing(sentences, RESULTS / "ledger.md") == []
     pairs = list(zip(*(scores(*appearance, row) for row in ("a2r", "rnp")), strict=True))
     assert [a2r > rnp for a2r, rnp in pairs] == [True] * 5, "A2R is higher in each of five seeds."
     assert set(scores(*appearance, "rnp", "x1")) == {100.0}, "RNP always selects the first sentence"
@@ -281,7 +273,7 @@ def test_the_text_about_the_last_epoch_has_the_numbers_of_the_records(planted: A
         f"For A2R it was recorded in {sum('last' in run for run in a2r)} of {len(a2r)} runs.",
         f"all three seeds of A2R select the last epoch (F1 {mean(values(late, 'f1')):.1f})",
     ]
-    assert missing(sentences) == []
+    assert missing(sentences, PAGE) == []
     assert {run["kept"] for run in late} == {TRAINING["epochs"]}
 
 

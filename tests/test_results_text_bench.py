@@ -3,24 +3,20 @@
 import json
 import re
 from collections import defaultdict
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 from scipy.stats import t
 
-ROOT = Path(__file__).parents[1]
+from result_pages import RESULTS, ROOT, missing, text_of
+
 Records = list[dict[str, Any]]
 
 
 def records(name: str) -> Records:
     lines = (ROOT / "bench" / "records" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def text_of(page: str) -> str:
-    return " ".join((ROOT / "docs" / "results" / f"{page}.md").read_text(encoding="utf-8").split())
 
 
 def test_a2r_on_few_reviews_has_the_numbers_of_the_records(bench: None) -> None:
@@ -32,17 +28,12 @@ def test_a2r_on_few_reviews_has_the_numbers_of_the_records(bench: None) -> None:
     sentence = (
         f"1e-3 was better: right sentence in {100 * mean(fast):.0f} %, at 1e-4 {100 * mean(slow):.0f} % (means over"
     )
-    assert sentence in text_of("rationales")
-
-
-def missing(page: str, sentences: list[str]) -> list[str]:
-    text = text_of(page)
-    return [sentence for sentence in sentences if sentence not in text]
+    assert sentence in text_of(RESULTS / "rationales.md")
 
 
 def rows_below(page: str, heading: str) -> list[list[str]]:
     """The cells of the first table whose header begins so."""
-    lines = (ROOT / "docs" / "results" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS / f"{page}.md").read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(heading)) + 2
     cells = []
     for line in lines[start:]:
@@ -99,7 +90,7 @@ def test_the_text_about_long_texts_has_the_numbers_of_the_records() -> None:
         "{:,} training reviews, 2 epochs, {:,} test reviews".format(*rows["windows"][0]["sizes"]),
         f"{len(rows['windows'])} seeds: mean ± standard deviation",
     ]
-    assert not missing("long-texts", sentences)
+    assert not missing(sentences, RESULTS / "long-texts.md")
 
 
 WORKLOADS = {
@@ -134,7 +125,7 @@ def test_the_cost_of_long_texts_is_that_of_the_records_and_within_the_target() -
         f"{worst['forward']:.2f} in forward passes on a GPU, {worst['training']:.2f} in training",
         f"the ratio is {after['forward']['long reviews']:.2f} to {after['forward']['reviews']:.2f}.",
     ]
-    assert not missing("long-texts", sentences)
+    assert not missing(sentences, RESULTS / "long-texts.md")
 
 
 def test_the_overlap_and_memory_of_long_texts_are_those_of_the_records() -> None:
@@ -147,7 +138,7 @@ def test_the_overlap_and_memory_of_long_texts_are_those_of_the_records() -> None
         for size, values in overlap["similarity"].items()
     }
     assert {cells[0]: cells[1:] for cells in rows_below("long-texts", "| overlap of 256 |")} == similarity
-    assert not missing("long-texts", [f"on {overlap['texts']} training reviews of 400 to 512"])
+    assert not missing([f"on {overlap['texts']} training reviews of 400 to 512"], RESULTS / "long-texts.md")
     peaks = [
         [f"{record['words']:,}", *(f"{peak:,}" for peak in record["peak MB before, predict, explain"])]
         for record in memory
@@ -259,7 +250,7 @@ def test_the_counts_of_warnings_are_those_of_the_records() -> None:
         f"In {len(without_gap)} of the {fitted}, fidelity does not exceed post-hoc accuracy",
         f"Only IMDB was not used to design the rule: {sum(imdb)} of {len(imdb)} there, and 0 of 10.",
     ]
-    assert not missing("shortcuts", sentences)
+    assert not missing(sentences, RESULTS / "shortcuts.md")
 
 
 def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
@@ -300,8 +291,8 @@ def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
         f"does not raise post-hoc accuracy ({mean(neutral):.3f} against {mean(leaking):.3f})",
         f"recovers {missed[READER]:.3f} of the predictions, and the gap to the reader is {missed['leakage-gap']:.3f}",
     ]
-    assert not missing("shortcuts", sentences)
-    index = text_of("index")
+    assert not missing(sentences, RESULTS / "shortcuts.md")
+    index = text_of(RESULTS / "index.md")
     assert (
         f"recovers only {imdb['l2x-y']} of its predictions (without reading it {imdb['l2x']}); "
         f"with random pretraining {imdb['pretrained-y']}"

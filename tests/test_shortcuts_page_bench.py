@@ -1,14 +1,14 @@
 """The tables and the text of docs/results/shortcuts.md about black boxes are those of the records."""
 
-from collections.abc import Iterable
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import pytest
 from scipy.stats import ttest_ind
 
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "shortcuts.md"
+from result_pages import RESULTS, missing
+
+PAGE = RESULTS / "shortcuts.md"
 TEXTS = ("planted", "imdb", "yelp_polarity")
 IMAGES, FASHION, MNIST = ("mnist_3_8", "fashion_mnist_pullover_shirt"), "fashion_mnist_pullover_shirt", "mnist_3_8"
 PRETRAINED, RANDOM_QUERY, PLAIN = "l2x-y-random-pretraining", "l2x-y-random-query", "l2x-y-plain"
@@ -20,14 +20,6 @@ def cells(bench: None) -> Any:
     from black_boxes_table import load
 
     return load()
-
-
-def text() -> str:
-    return " ".join(PAGE.read_text(encoding="utf-8").split())
-
-
-def missing(sentences: Iterable[str]) -> list[str]:
-    return [sentence for sentence in sentences if sentence not in text()]
 
 
 def welch(first: list[float], second: list[float]) -> tuple[float, float, float]:
@@ -58,7 +50,7 @@ def test_every_row_has_all_its_seeds(cells: Any) -> None:
                 row: 1 if row in UNTRAINED else 5 for row in rows
             }
     count = sum(len(runs) for rows in cells.values() for runs in rows.values())
-    assert not missing([f"are made from the {count} records of"])
+    assert not missing([f"are made from the {count} records of"], PAGE)
 
 
 def test_the_text_about_texts_has_the_numbers_of_the_records(cells: Any) -> None:
@@ -106,7 +98,7 @@ def test_the_text_about_texts_has_the_numbers_of_the_records(cells: Any) -> None
         ),
         f"it has {min(positions):.3f}",
     ]
-    assert not missing(sentences)
+    assert not missing(sentences, PAGE)
     assert sum(loss < 0.5 for loss in losses) == 5
     assert sum(0.685 < loss < 0.795 for loss in positions) == len(positions) - 1 == 59
 
@@ -177,7 +169,7 @@ def test_the_text_about_imdb_has_the_numbers_of_the_records(cells: Any) -> None:
         "higher by {:.3f} ({:.3f} to {:.3f})".format(*planted),
         f"It does not leak here in any seed ({scores('ail')[0]:.3f} or more)",
     ]
-    assert not missing(sentence.replace("-0.", "−0.") for sentence in sentences)
+    assert not missing(sentences, PAGE)
     assert sum(score < scores("random")[0] for score in plain["cnn"]) == 4
     gains = [interval(f"l2x-y-{name}-cnn", f"{PLAIN}-cnn") for name in ("mask-neutral", "mask-neutral-wide")]
     assert all(low < 0 < high for _, low, high in gains)
@@ -228,7 +220,7 @@ def test_the_text_about_attention_has_the_numbers_of_the_records(bench: None) ->
         "{:.1f} points ({:.2f} to {:.1f})".format(*fall("rcnn", NEUTRAL, "mass", 100)),
         f"from the {len(records)} records of `bench/records/default_tokens-*.jsonl.gz`",
     ]
-    assert not missing(sentence.replace("-0.", "−0.") for sentence in sentences)
+    assert not missing(sentences, PAGE)
 
 
 def test_the_text_about_images_has_the_numbers_of_the_records(cells: Any) -> None:
@@ -270,7 +262,7 @@ def test_the_text_about_images_has_the_numbers_of_the_records(cells: Any) -> Non
         f"images it has {neutral[0]:.3f} and {neutral[1]:.3f}, without it {plain[0]:.3f} and {plain[1]:.3f}",
         f"a constant prediction in {sum(constant)} of {len(constant)} runs",
     ]
-    assert not missing(sentences)
+    assert not missing(sentences, PAGE)
 
 
 def test_the_gaps_of_the_second_study_are_those_of_the_records(cells: Any) -> None:
@@ -295,7 +287,7 @@ def test_the_gaps_of_the_second_study_are_those_of_the_records(cells: Any) -> No
         f"With clip 10⁶ both gaps exceed 0.05 in {sum(wide)} of {len(wide)} runs, and in none of the ten on",
         f"AIL: in {sum(ail[:5])} of 5 on the planted corpus, and in {sum(ail[5:])} of {len(ail[5:])} on IMDB",
     ]
-    assert not missing(sentences)
+    assert not missing(sentences, PAGE)
     assert not any(wide[:10])
     arbitrary = [run for run in cells["planted", ""][f"{PLAIN}-simple"] if run["independent-reader-accuracy"] == 1]
     assert [round(run["post-hoc-accuracy"], 1) for run in arbitrary] == [0.5]

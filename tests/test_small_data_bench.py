@@ -1,13 +1,13 @@
 """The tables and the text of docs/results/small-data.md are those of the records of bench/small_data.py."""
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PAGE, RECORDS = ROOT / "docs" / "results" / "small-data.md", ROOT / "bench" / "records" / "small_data.jsonl"
+from result_pages import RESULTS, ROOT, missing, text_of
+
+PAGE, RECORDS = RESULTS / "small-data.md", ROOT / "bench" / "records" / "small_data.jsonl"
 Scores = dict[tuple[str, int], dict[str, dict[int, float]]]
 SHORT = [(corpus, size) for corpus in ("sst2", "rotten_tomatoes") for size in (200, 500, 1000)]
 YELP = [("yelp_polarity", size) for size in (200, 500, 1000)]
@@ -37,14 +37,6 @@ def differences(scores: Scores, row: str, base: str) -> dict[tuple[str, int], tu
     return {cell: t_interval(paired(rows, row, base)) for cell, rows in scores.items()}
 
 
-def text() -> str:
-    return " ".join(PAGE.read_text(encoding="utf-8").split())
-
-
-def missing(sentences: list[str]) -> list[str]:
-    return [sentence for sentence in sentences if sentence.replace("-0", "−0") not in text()]
-
-
 def span(numbers: list[float]) -> str:
     return f"{min(numbers):.3f} to {max(numbers):.3f}"
 
@@ -70,7 +62,8 @@ def test_the_entropies_of_the_page_are_those_of_the_records(records: list[dict[s
 
     means = entropies(records)
     assert not missing(
-        [f"is {means['default']:.2f} without the extra, {means['glove']:.2f} with it and {means['standard']:.2f} with"]
+        [f"is {means['default']:.2f} without the extra, {means['glove']:.2f} with it and {means['standard']:.2f} with"],
+        PAGE,
     )
 
 
@@ -99,8 +92,8 @@ def test_the_text_has_the_differences_of_the_records(scores: Scores) -> None:
         f"is within {max(abs(value) for value, _ in balanced.values()):.3f} in all nine cases",
         f"it is {span([-differences(scores, 'glove', 'tfidf-lr-balanced')[cell][0] for cell in YELP])} lower on Yelp",
     ]
-    assert not missing(sentences)
-    index = " ".join((ROOT / "docs" / "results" / "index.md").read_text(encoding="utf-8").split())
+    assert not missing(sentences, PAGE)
+    index = text_of(RESULTS / "index.md")
     assert f"our macro-F1 is {span(lower)} lower than a good linear model's in seven of nine cases" in index
 
 
@@ -110,10 +103,10 @@ def test_the_default_is_not_below_the_regression_with_the_settings_of_scikit_lea
     assert ties == [("rotten_tomatoes", 500), ("rotten_tomatoes", 1000)]
     assert min(value for value, _ in default.values()) > -0.0015
     assert min(value for value, _ in glove.values()) > 0
-    assert not missing(["The default is not below it anywhere by more than 0.001."])
+    assert not missing(["The default is not below it anywhere by more than 0.001."], PAGE)
 
 
 def test_a_fit_with_the_usual_defaults_failed(scores: Scores) -> None:
     low, *others = sorted(scores["sst2", 200]["standard"].values())
     assert low < 0.4 < 0.55 < min(others)
-    assert not missing([f"one of five fits on SST-2 with 200 texts (macro-F1 {low:.3f})"])
+    assert not missing([f"one of five fits on SST-2 with 200 texts (macro-F1 {low:.3f})"], PAGE)

@@ -39,6 +39,8 @@ from data_folder import data_folder
 from tables import markdown, mean_and_interval, minus_signs, read_records
 
 CORPORA = {"sst2": "SST-2", "rotten_tomatoes": "Rotten Tomatoes", "yelp_polarity": "Yelp polarity"}
+OTHER_CORPORA = {"tweet_emotion": "TweetEval emotion", "ag_news": "AG News", "newsgroups_sport": "newsgroups"}
+"""Corpora of the second table, with two to four classes."""
 SIZES = (200, 500, 1000)
 BASELINES: dict[str, dict[str, Any]] = {
     "tfidf-lr": {},
@@ -156,8 +158,9 @@ def table(records: list[dict[str, Any]]) -> str:
     rows = [row for row in NAMES if any(row in values for values in scores.values())]
     pairs = [(row, base) for base in DIFFERENCES for row in ("default", "glove") if row in rows]
     means, differences = [], []
-    for corpus, size in sorted(scores, key=lambda key: ([*CORPORA, key[0]].index(key[0]), *key)):
-        values, cell = scores[corpus, size], [CORPORA.get(corpus, corpus), f"{size:,}"]
+    names = CORPORA | OTHER_CORPORA
+    for corpus, size in sorted(scores, key=lambda key: ([*names].index(key[0]), *key)):
+        values, cell = scores[corpus, size], [names[corpus], f"{size:,}"]
         means.append(cell + [mean_and_interval([*values[row].values()]) for row in rows])
         differences.append(cell + [mean_and_interval(paired(values, *pair), "+") for pair in pairs])
     tables = [markdown([["corpus", "texts", *(NAMES[row] for row in rows)], *means])]

@@ -170,6 +170,23 @@ def table(records: list[dict[str, Any]]) -> str:
     return "\n\n".join(tables)
 
 
+def sizes_table(records: Iterable[dict[str, Any]]) -> str:
+    """Markdown: mean macro-F1 and CPU time of both sizes of network and batch."""
+    cells: dict[tuple[str, int], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        cells[record["corpus"], record["size"]][record["row"]].append(record)
+    lines = [["corpus", "texts", "seeds", NAMES["hidden-128"], "CPU time", NAMES["hidden-64"], "CPU time"]]
+    for corpus, size in sorted(cells, key=lambda key: (key[1], [*CORPORA].index(key[0]))):
+        runs = [cells[corpus, size][row] for row in ("hidden-128", "hidden-64")]
+        means = [[f"{np.mean([run['macro-f1'] for run in row]):.3f}", _cpu_time(row)] for row in runs]
+        lines.append([CORPORA[corpus], f"{size:,}", str(len(runs[0])), *means[0], *means[1]])
+    return markdown(lines)
+
+
+def _cpu_time(runs: Sequence[Mapping[str, Any]]) -> str:
+    return f"{np.mean([run['cpu_seconds'] for run in runs]):.0f} s"
+
+
 def paired(values: Mapping[str, Mapping[int, float]], row: str, base: str) -> list[float]:
     """By seed, what this row is above the other."""
     return [values[row][seed] - values[base][seed] for seed in values[row] if seed in values[base]]
@@ -186,6 +203,8 @@ def entropies(records: Iterable[dict[str, Any]]) -> dict[str, float]:
 
 def report(records: list[dict[str, Any]]) -> str:
     """The tables, and the entropies below them."""
+    if {record["row"] for record in records} == {"hidden-128", "hidden-64"}:
+        return sizes_table(records)
     lines = [f"normalized entropy of the attention, {NAMES[row]}: {v:.2f}" for row, v in entropies(records).items()]
     return "\n".join([table(records), "", *lines])
 

@@ -5,15 +5,28 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from result_pages import ROOT, missing
+
+RECORDS, PAGE = ROOT / "bench" / "records", ROOT / "docs" / "how-to" / "certify.md"
 
 
 @pytest.mark.usefixtures("bench")
-def test_the_page_has_the_table_of_the_records():
+@pytest.mark.parametrize("name", ["certified_share", "certified_share_cnn"])
+def test_the_page_has_the_table_of_the_records(name: str):
     from certified_share import table
 
-    lines = table(ROOT / "bench" / "records" / "certified_share.jsonl")
-    assert lines in (ROOT / "docs" / "how-to" / "certify.md").read_text("utf-8")
+    assert table(RECORDS / f"{name}.jsonl") in PAGE.read_text("utf-8")
+
+
+def test_the_page_has_the_attack_of_the_records():
+    (record,) = map(json.loads, (RECORDS / "substitution_attack.jsonl").read_text("utf-8").splitlines())
+    for search in ("greedy", "beam 5"):
+        broken, changed = record[f"broken, {search}"], record[f"changed, {search}"]
+        sentence = (
+            f"breaks {broken} of {record['certified']} certified texts, and changes the label of {changed} of "
+            f"{record['counterexamples']} texts with a counterexample ({record['texts']} texts"
+        )
+        assert not missing([sentence], PAGE)
 
 
 @pytest.mark.usefixtures("bench")

@@ -129,6 +129,24 @@ def test_the_tables_of_other_corpora_are_those_of_the_records(bench: None) -> No
     assert value + half < 0
 
 
+def test_the_sizes_of_network_and_batch_are_those_of_the_records(bench: None) -> None:
+    from small_data import paired, sizes_table
+    from tables import read_records, t_interval
+
+    records = read_records([ROOT / "bench" / "records" / "small_data_settings.jsonl"])
+    assert sizes_table(records) in PAGE.read_text(encoding="utf-8")
+    assert {record["split"] for record in records} == {"held-out"}
+    differences: dict[bool, list[float]] = defaultdict(list)
+    for (_, size), rows in scores_of(records).items():
+        differences[size < 600] += paired(rows, "hidden-64", "hidden-128")
+    few, many = ("{:.3f} ± {:.3f}".format(*t_interval(differences[is_small])) for is_small in (True, False))
+    sentences = [
+        f"batches of 8 differs by {few} ({len(differences[True])} pairs of fits).",
+        f"With 1,000 texts the difference is {many} ({len(differences[False])} pairs)",
+    ]
+    assert not missing(sentences, PAGE)
+
+
 def test_a_fit_with_the_usual_defaults_failed(scores: Scores) -> None:
     low, *others = sorted(scores["sst2", 200]["standard"].values())
     assert low < 0.4 < 0.55 < min(others)

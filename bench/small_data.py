@@ -1,6 +1,6 @@
 """Macro-F1 on 200, 500 and 1,000 training texts: the default classifier beside TF-IDF and logistic regression.
 
-    python bench/small_data.py --out DIR                       all rows of docs/results/small-data.md
+    python bench/small_data.py --out DIR                       the first tables of docs/results/small-data.md
     python bench/small_data.py --out DIR --split held-out      without the test split, for choosing settings
     python bench/small_data.py --table bench/records/small_data.jsonl    the tables of finished fits; or DIR/records
 
@@ -69,8 +69,8 @@ NAMES = {
     "hidden-64": "64 and 8",
 }
 """Columns of the page."""
-COLUMNS = ("tfidf-lr", "tfidf-lr-balanced", "tfidf-lr-10", "tfidf-lr-10-balanced", "standard", "default", "glove")
-"""Rows of the table of test scores."""
+DEFAULT_ROWS = ("tfidf-lr", "tfidf-lr-balanced", "tfidf-lr-10", "tfidf-lr-10-balanced", "standard", "default", "glove")
+"""Rows that are fitted without --rows: those of the tables of test scores."""
 DIFFERENCES = {"tfidf-lr": "TF-IDF", "tfidf-lr-10-balanced": "C = 10, balanced"}
 HELD_OUT = 1000
 EXPLAINED = 200
@@ -212,7 +212,7 @@ def report(records: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     job_cells.options(parser)
-    parser.add_argument("--rows", nargs="+", choices=NAMES, default=list(COLUMNS))
+    parser.add_argument("--rows", nargs="+", choices=NAMES, default=list(DEFAULT_ROWS))
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--seeds", type=int, default=5)

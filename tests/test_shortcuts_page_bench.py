@@ -13,6 +13,7 @@ TEXTS = ("planted", "imdb", "yelp_polarity")
 IMAGES, FASHION, MNIST = ("mnist_3_8", "fashion_mnist_pullover_shirt"), "fashion_mnist_pullover_shirt", "mnist_3_8"
 PRETRAINED, RANDOM_QUERY, PLAIN = "l2x-y-random-pretraining", "l2x-y-random-query", "l2x-y-plain"
 PRETRAINING, NEUTRAL, WEIGHTED = "random-pretraining", "mask-neutral", "l2x-y-mask-neutral"
+WEIGHTED_ROWS = [f"{name}-{kind}" for kind in ("simple", "cnn") for name in (WEIGHTED, f"{WEIGHTED}-wide")]
 
 
 @pytest.fixture
@@ -103,76 +104,91 @@ def test_the_text_about_texts_has_the_numbers_of_the_records(cells: Any) -> None
     assert sum(0.685 < loss < 0.795 for loss in positions) == len(positions) - 1 == 59
 
 
-def test_the_text_about_imdb_has_the_numbers_of_the_records(cells: Any) -> None:
-    from black_boxes_table import FIDELITY, MASK, POST_HOC, values
-    from tables import t_interval
+class Imdb:
+    """Scores of the rows of L2X on IMDB."""
 
-    def scores(row: str, measure: str = POST_HOC, corpus: str = "imdb") -> list[float]:
-        return sorted(values(cells[corpus, ""][row], measure))
+    def __init__(self, cells: Any) -> None:
+        self.cells = cells
 
-    def interval(row: str, other: str, corpus: str = "imdb") -> tuple[float, float, float]:
-        return welch(scores(row, corpus=corpus), scores(other, corpus=corpus))
+    def scores(self, row: str, measure: str = "post-hoc-accuracy", corpus: str = "imdb") -> list[float]:
+        return sorted(run[measure] for run in self.cells[corpus, ""][row])
 
-    def difference(row: str, other: str, corpus: str = "imdb") -> str:
-        return "{:.3f}, 95 % CI {:.3f} to {:.3f}".format(*interval(row, other, corpus)).replace("-", "−")
+    def mean(self, row: str, measure: str = "post-hoc-accuracy") -> str:
+        return f"{mean(self.scores(row, measure)):.3f}"
 
-    kinds = ("simple", "cnn")
-    plain, pretrained, query, neutral, wide = (
-        {kind: scores(f"{name}-{kind}") for kind in kinds}
-        for name in (PLAIN, PRETRAINED, RANDOM_QUERY, "l2x-y-mask-neutral", "l2x-y-mask-neutral-wide")
-    )
-    l2x = {"simple": scores("l2x"), "cnn": scores("l2x-cnn")}
-    weighted = [f"{name}-{kind}" for name in ("l2x-y-mask-neutral", "l2x-y-mask-neutral-wide") for kind in kinds]
-    runs = [value for by_kind in (neutral, wide) for values_ in by_kind.values() for value in values_]
-    guess, probe = (
-        [value for row in rows for value in scores(row, MASK)]
-        for rows in ([f"{PLAIN}-{kind}" for kind in kinds], weighted)
-    )
-    fidelity = [mean(scores(row, FIDELITY)) for row in weighted]
-    best = max(mean(values_) for by_kind in (neutral, wide) for values_ in by_kind.values())
-    m = {name: {kind: f"{mean(by_kind[kind]):.3f}" for kind in kinds} for name, by_kind in (
-        ("plain", plain), ("pretrained", pretrained), ("query", query), ("neutral", neutral), ("l2x", l2x)
-    )}  # fmt: skip
-    stronger = [f"{PRETRAINED}-cnn", f"{PRETRAINED}-simple"]
-    fall = "(CNN; difference {:.3f}, 95 % CI {:.2f} to {:.2f};".format(*interval("l2x-cnn", f"{PLAIN}-cnn"))
-    gain = {
-        kind: "{:.3f} (95 % CI {:.2f} to {:.2f})".format(*interval(f"{WEIGHTED}-{kind}", f"{PLAIN}-{kind}"))
-        for kind in kinds
-    }
-    halves = [t_interval(values_[kind])[1] for kind in kinds for values_ in (neutral, wide)]
-    planted = interval(f"{PRETRAINED}-simple", f"{PRETRAINED}-cnn", "planted")
+    def difference(self, row: str, other: str, corpus: str = "imdb") -> tuple[float, float, float]:
+        return welch(self.scores(row, corpus=corpus), self.scores(other, corpus=corpus))
+
+
+@pytest.fixture
+def imdb(cells: Any) -> Imdb:
+    return Imdb(cells)
+
+
+def test_the_claims_about_imdb_have_the_numbers_of_the_records(imdb: Imdb) -> None:
+    plain, pretrained = (mean(imdb.scores(f"{name}-cnn")) for name in (PLAIN, PRETRAINED))
+    best, highest = (max(summary(imdb.scores(row)) for row in WEIGHTED_ROWS) for summary in (mean, max))
+    simple, cnn = (imdb.difference(f"{WEIGHTED}-{kind}", f"{PLAIN}-{kind}") for kind in ("simple", "cnn"))
     sentences = [
-        f"[{mean(plain['cnn']):.0%} with ŷ and {mean(pretrained['cnn']):.0%} with random pretraining]".replace(
-            "%", " %"
+        f"[{100 * plain:.0f} % with ŷ and {100 * pretrained:.0f} % with random pretraining]",
+        f"L2X with ŷ is {plain:.3f}, of random pretraining {pretrained:.3f}, and of mask-neutral weighting at best "
+        f"{best:.3f} (without it {plain:.3f} with the same approximator",
+        f"mitigates leakage of L2X: {pretrained:.3f} on IMDB (paper 0.971)",
+        f"in any run (at most {highest:.3f}). A gain over L2X with ŷ cannot be shown: "
+        "{:.3f} (95 % CI {:.2f} to {:.2f}), with the CNN {:.3f} ({:.2f} to {:.2f}); the paper has 0.455".format(
+            *simple, *cnn
         ),
-        f"L2X with ŷ is {m['plain']['cnn']}, of random pretraining {m['pretrained']['cnn']}, and of mask-neutral "
-        f"weighting at best {best:.3f} (without it {m['plain']['cnn']} with the same approximator",
-        f"mitigates leakage of L2X: {m['pretrained']['cnn']} on IMDB (paper 0.971)",
-        f"in any run (at most {max(runs):.3f}). A gain over L2X with ŷ cannot be shown: {gain['simple']}, with the CNN "
-        f"{gain['cnn'].replace('95 % CI ', '')}; the paper has 0.455",
-        f"mitigates leakage of L2X on IMDB ({m['query']['simple']})",
-        f"L2X falls from {m['l2x']['cnn']} to {m['plain']['cnn']}** {fall} simple approximator: from "
-        f"{m['l2x']['simple']} to {m['plain']['simple']})",
-        f"(CNN: {plain['cnn'][0]:.3f} to {plain['cnn'][-1]:.3f}). In four of five seeds the black box is worse than "
-        f"with ten random words ({scores('random')[0]:.3f})",
-        f"a loss of {min(guess):.2f} to {max(guess):.2f} nats; a guess has 0.69. With mask-neutral weighting it has "
-        f"{min(probe):.2f} to {max(probe):.2f}.",
-        f"fails in every run ({min(runs):.3f} to {max(runs):.3f})",
-        f"({min(fidelity):.3f} to {max(fidelity):.3f}, plain {mean(scores(f'{PLAIN}-simple', FIDELITY)):.3f} and "
-        f"{mean(scores(f'{PLAIN}-cnn', FIDELITY)):.3f}; not significant)",
-        f"reaches {m['pretrained']['cnn']}, {interval(stronger[0], 'l2x-cnn')[0]:.2f} above L2X**, and at least "
-        f"{pretrained['cnn'][0]:.3f} in every seed (simple approximator {pretrained['simple'][0]:.3f})",
-        f"({difference(*stronger)}, and {difference(*stronger, 'yelp_polarity').replace('95 % CI ', '')})",
-        f"Random-query reaches {query['simple'][0]:.3f} or more (CNN {query['cnn'][0]:.3f})",
-        f"In {sum(loss >= 0.6855 for loss in probe)} of {len(probe)} runs it has at least 0.686",
-        "are {:.3f} and {:.3f} with the simple one, {:.3f} and {:.3f} with the CNN".format(*halves),
-        "higher by {:.3f} ({:.3f} to {:.3f})".format(*planted),
-        f"It does not leak here in any seed ({scores('ail')[0]:.3f} or more)",
+        f"mitigates leakage of L2X on IMDB ({imdb.mean(f'{RANDOM_QUERY}-simple')})",
     ]
     assert not missing(sentences, PAGE)
-    assert sum(score < scores("random")[0] for score in plain["cnn"]) == 4
-    gains = [interval(f"l2x-y-{name}-cnn", f"{PLAIN}-cnn") for name in ("mask-neutral", "mask-neutral-wide")]
+    gains = [imdb.difference(f"{name}-cnn", f"{PLAIN}-cnn") for name in (WEIGHTED, f"{WEIGHTED}-wide")]
     assert all(low < 0 < high for _, low, high in gains)
+
+
+def test_the_text_below_the_table_of_imdb_has_the_numbers_of_the_records(imdb: Imdb) -> None:
+    plain = imdb.scores(f"{PLAIN}-cnn")
+    lowest = {
+        name: [imdb.scores(f"{name}-{kind}")[0] for kind in ("cnn", "simple")] for name in (PRETRAINED, RANDOM_QUERY)
+    }
+    fall = "(CNN; difference {:.3f}, 95 % CI {:.2f} to {:.2f};".format(*imdb.difference("l2x-cnn", f"{PLAIN}-cnn"))
+    approximators = f"{PRETRAINED}-cnn", f"{PRETRAINED}-simple"
+    on_imdb, on_yelp = (imdb.difference(*approximators, corpus) for corpus in ("imdb", "yelp_polarity"))
+    sentences = [
+        f"L2X falls from {imdb.mean('l2x-cnn')} to {imdb.mean(f'{PLAIN}-cnn')}** {fall} simple approximator: from "
+        f"{imdb.mean('l2x')} to {imdb.mean(f'{PLAIN}-simple')})",
+        f"(CNN: {plain[0]:.3f} to {plain[-1]:.3f}). In four of five seeds the black box is worse than with ten random "
+        f"words ({imdb.mean('random')})",
+        f"reaches {imdb.mean(f'{PRETRAINED}-cnn')}, {imdb.difference(f'{PRETRAINED}-cnn', 'l2x-cnn')[0]:.2f} above "
+        f"L2X**, and at least {lowest[PRETRAINED][0]:.3f} in every seed (simple approximator "
+        f"{lowest[PRETRAINED][1]:.3f})",
+        "({:.3f}, 95 % CI {:.3f} to {:.3f}, and {:.3f}, {:.3f} to {:.3f})".format(*on_imdb, *on_yelp),
+        "higher by {:.3f} ({:.3f} to {:.3f})".format(*imdb.difference(*approximators[::-1], "planted")),
+        f"Random-query reaches {lowest[RANDOM_QUERY][1]:.3f} or more (CNN {lowest[RANDOM_QUERY][0]:.3f})",
+        f"It does not leak here in any seed ({imdb.scores('ail')[0]:.3f} or more)",
+    ]
+    assert not missing(sentences, PAGE)
+    assert sum(score < imdb.scores("random")[0] for score in plain) == 4
+
+
+def test_the_text_about_weighting_on_imdb_has_the_numbers_of_the_records(imdb: Imdb) -> None:
+    from black_boxes_table import FIDELITY, MASK
+    from tables import t_interval
+
+    plain_rows = [f"{PLAIN}-{kind}" for kind in ("simple", "cnn")]
+    guess, probe = ([loss for row in rows for loss in imdb.scores(row, MASK)] for rows in (plain_rows, WEIGHTED_ROWS))
+    accuracy = [score for row in WEIGHTED_ROWS for score in imdb.scores(row)]
+    fidelity = [imdb.mean(row, FIDELITY) for row in WEIGHTED_ROWS]
+    halves = [t_interval(imdb.scores(row))[1] for row in WEIGHTED_ROWS]
+    sentences = [
+        f"a loss of {min(guess):.2f} to {max(guess):.2f} nats; a guess has 0.69. With mask-neutral weighting it has "
+        f"{min(probe):.2f} to {max(probe):.2f}.",
+        f"In {sum(loss >= 0.6855 for loss in probe)} of {len(probe)} runs it has at least 0.686",
+        f"fails in every run ({min(accuracy):.3f} to {max(accuracy):.3f})",
+        f"({min(fidelity)} to {max(fidelity)}, plain {imdb.mean(plain_rows[0], FIDELITY)} and "
+        f"{imdb.mean(plain_rows[1], FIDELITY)}; not significant)",
+        "are {:.3f} and {:.3f} with the simple one, {:.3f} and {:.3f} with the CNN".format(*halves),
+    ]
+    assert not missing(sentences, PAGE)
 
 
 def test_the_text_about_attention_has_the_numbers_of_the_records(bench: None) -> None:

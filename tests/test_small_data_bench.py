@@ -46,11 +46,13 @@ def span(numbers: list[float]) -> str:
 
 
 def test_every_row_has_five_seeds_in_each_of_the_nine_cells(scores: Scores, bench: None) -> None:
-    from small_data import COLUMNS
+    from small_data import DEFAULT_ROWS
 
     assert sorted(scores) == sorted(SHORT + YELP)
     for cell, rows in scores.items():
-        assert {row: sorted(seeds) for row, seeds in rows.items()} == {row: [0, 1, 2, 3, 4] for row in COLUMNS}, cell
+        assert {row: sorted(seeds) for row, seeds in rows.items()} == {row: [0, 1, 2, 3, 4] for row in DEFAULT_ROWS}, (
+            cell
+        )
 
 
 def test_the_tables_of_the_page_are_those_of_the_records(records: list[dict[str, Any]], bench: None) -> None:

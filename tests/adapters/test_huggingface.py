@@ -17,6 +17,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes import text_perturbations
 from steadygaze.audit.probes.text_perturbations import observe
+from steadygaze.audit.protocols.shortcut_leakage import _keys, shortcut_leakage
 from steadygaze.audit.protocols.stability import _probe_findings
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Example
@@ -200,6 +201,19 @@ def test_a_pass_on_a_cpu_has_a_limited_number_of_tokens(kind, folder, monkeypatc
 
 
 @pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
+@KIND
+def test_the_shortcut_leakage_of_pairs_of_several_pieces_each_is_measured(kind, folder):
+    """The questions are longer and shorter than the texts, and each row has a key of its own."""
+    examples = [Example(text, question=question) for text, question in zip(TEXTS, QUESTIONS, strict=True)]
+    swapped = [Example(example.question, question=example.text) for example in examples]
+    for rows in (examples, swapped):
+        case = prepare(examined(folder(kind)), rows, {"attention": Attention()}, ProbeConfig()).case
+        findings = {finding.measure: finding for finding in shortcut_leakage(case)}
+        assert findings["default-mass"].values.isfinite().any()
+        assert len(set(_keys(case).tolist())) == len(TEXTS)
+
+
 @KIND
 def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
     adapter = examined(folder(kind))

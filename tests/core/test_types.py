@@ -57,6 +57,27 @@ def test_gold_is_there_or_an_error():
         _ = batch(label=None).gold
 
 
+def test_the_questions_as_texts_keep_the_rows_and_leave_what_belongs_to_the_texts():
+    question = torch.tensor([[6, 1, 8, 9], [4, 0, 0, 0]])
+    pairs = batch(
+        question_ids=question,
+        question_present=question > 0,
+        question_word_starts=question > 7,
+        word_starts=torch.ones(2, 3, dtype=torch.bool),
+        sentences=torch.zeros(2, 3, dtype=torch.long),
+    )
+    asked = pairs.question_as_text()
+    assert torch.equal(asked.ids, question)
+    assert torch.equal(asked.present, question > 0)
+    assert torch.equal(asked.mask, question > 0)
+    assert torch.equal(asked.word_starts, question > 7)
+    assert (asked.sentences, asked.question_ids, asked.question_present) == (None, None, None)
+    assert (asked.index.tolist(), asked.label.tolist()) == ([4, 7], [1, 0])
+    words = question > 1
+    assert torch.equal(dataclasses.replace(pairs, question_mask=words).question_as_text().mask, words)
+    assert batch().question_as_text() is None
+
+
 def test_a_moved_batch_is_the_same_elsewhere():
     moved = batch(weight=torch.ones(2)).to("meta")
     assert {value.device.type for value in (moved.ids, moved.present, moved.mask, moved.index, moved.weight)} == {

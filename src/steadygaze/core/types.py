@@ -117,6 +117,15 @@ class Batch:
             raise ValueError("this batch has no labels")
         return self.label
 
+    def question_as_text(self) -> "Batch | None":
+        """The questions as the texts of a batch, with the same rows; None without questions."""
+        if self.question_ids is None or self.question_present is None:
+            return None
+        mask = self.question_present if self.question_mask is None else self.question_mask
+        own = {"ids": self.question_ids, "present": self.question_present, "mask": mask}
+        none = dict.fromkeys(("question_ids", "question_present", "question_mask", "question_word_starts", "sentences"))
+        return replace(self, **own, word_starts=self.question_word_starts, **none)  # type: ignore[arg-type]
+
     def to(self, device: Any) -> "Batch":
         """The same batch on another device."""
         values = {name: getattr(self, name) for name in self.__slots__}

@@ -23,7 +23,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Removal
 from steadygaze.explainers.class_probability import logits_without
 from steadygaze.models.inference import BATCH, Model
-from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, text_key, units_of
+from steadygaze.techniques.perturbations.word_removal import pair_key, remove_words, take_rows, text_key, units_of
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
@@ -103,10 +103,7 @@ def rationale_sizes(words: Tensor, shares: tuple[float, ...]) -> Tensor:
 
 def distinct_texts(batch: Batch) -> tuple[Tensor, Tensor]:
     """The first row of each distinct text, and the index of each row's text.  V -> (D,), (V,)"""
-    key = text_key(replace(batch, ids=batch.ids * 2 + batch.mask))  # tells a special token from a word with the same id
-    if batch.question_ids is not None and batch.question_present is not None:
-        present = batch.question_present
-        key = key + RandomKey(2).scramble(text_key(Batch(batch.question_ids, present, present, batch.index)))
+    key = pair_key(replace(batch, ids=batch.ids * 2 + batch.mask))  # tells a special token from a word with the same id
     # The probability of a collision of the 64-bit keys among ten thousand texts is about 10^-11.
     kinds, kind = torch.unique(key, return_inverse=True)
     rows = torch.arange(len(key), device=key.device)

@@ -40,7 +40,7 @@ from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.ragged import RaggedTensor
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.techniques.perturbations.word_removal import text_key
+from steadygaze.techniques.perturbations.word_removal import pair_key
 
 DEFAULT = ("default-mass", "default-mass/above-share")
 FIRST = {
@@ -79,13 +79,7 @@ def _keys(case: AuditCase) -> Tensor:
     """(N,) a key for each text, or for each pair of text and question"""
     keys = torch.empty(len(case), dtype=torch.int64)
     for rows, batch in case.batches():
-        key = text_key(batch)
-        if batch.question_ids is not None and batch.question_present is not None:
-            present = batch.question_present
-            key = key + RandomKey(2).scramble(
-                text_key(replace(batch, ids=batch.question_ids, present=present, mask=present))
-            )
-        keys[torch.from_numpy(rows)] = key.cpu()
+        keys[torch.from_numpy(rows)] = pair_key(batch).cpu()
     return keys
 
 

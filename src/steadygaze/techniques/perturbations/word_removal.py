@@ -33,6 +33,12 @@ def text_key(batch: Batch) -> Tensor:
     return mixed.sum(-1)  # overflow is intended
 
 
+def pair_key(batch: Batch) -> Tensor:
+    """Return a hash of each text and its question; without questions it is `text_key`.  (B,)"""
+    question = batch.question_as_text()
+    return text_key(batch) if question is None else text_key(batch) + RandomKey(2).scramble(text_key(question))
+
+
 def remove_words(batch: Batch, removed: Tensor, removal: Removal = "delete", padding: int = 0) -> Batch:
     """Return a batch of the same width; deleted words leave padding at the end.
 

@@ -6,10 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from steadygaze.audit.measures import COLUMNS, MEASURES, NAMES
 from steadygaze.results.comparison import Column, Difference
+from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.row import Row, ValueKey
+from steadygaze.study.cells import LABEL as LABEL_KEY
+from steadygaze.study.cells import PREDICTED
 from steadygaze.study.compare_config import BETWEEN
 from steadygaze.study.comparison_table import mark, technique_results
 from study.tiny import cell
@@ -91,13 +95,53 @@ def test_a_number_without_a_good_end_differs():
 
 
 def test_a_number_of_the_whole_set_has_seeds_and_no_test():
+    """0.7 ± 9.17 · 0.1, and within the range of macro-F1; the difference −0.2 ± 0.917."""
     cells = [cell("other", 0, {F1: 0.8}), cell("other", 1, {F1: 0.6})]
     entry = compared([cell("vanilla", s, {F1: 0.9}) for s in range(2)], cells)["other"].entries[F1]
-    assert (entry.row.value, entry.row.interval, entry.seeds) == (pytest.approx(0.7), (0.6, 0.8), (0.8, 0.6))
+    assert (entry.row.value, entry.row.interval, entry.seeds) == (pytest.approx(0.7), (0.0, 1.0), (0.8, 0.6))
     assert entry.against.value == pytest.approx(-0.2)
+    assert entry.against.interval == pytest.approx((-1.1168, 0.7168), abs=1e-3)
     assert (entry.against.p, entry.against.holm, entry.mark) == (None, None, "")
     alone = compared(several("vanilla", seeds=1), several("other", seeds=1))["other"].entries[F1]
     assert alone.row.interval is None
+
+
+LABEL = np.arange(50) % 2
+
+
+def predicting(technique, seed, wrong):
+    """A model that is wrong about the first texts."""
+    predicted = np.where(np.arange(50) < wrong, 1 - LABEL, LABEL)
+    made = cell(technique, seed, {F1: macro_f1(LABEL, predicted)})
+    outcomes = {LABEL_KEY: LABEL.astype(float), PREDICTED: predicted.astype(float)}
+    return replace(made, values={**made.values, **outcomes})
+
+
+def macro_f1(label, predicted):
+    return f1_score(label, predicted, average="macro")
+
+
+def test_equal_seeds_leave_the_variation_between_texts_in_macro_f1():
+    """All seeds are wrong about ten texts of 50: the interval is that of one model, and not of width 0."""
+    result = compared([predicting("vanilla", s, 10) for s in range(3)], [predicting("other", s, 10) for s in range(3)])
+    predicted = np.where(np.arange(50) < 10, 1 - LABEL, LABEL)
+    (low, high), alone = result["vanilla"].entries[F1].row.interval, macro_f1_row(LABEL, predicted, 2).interval
+    assert (low, high) == pytest.approx(alone, abs=0.02)
+    assert high - low > 0.15
+    assert result["other"].entries[F1].against.interval == (0.0, 0.0), "the same predictions in every resample"
+
+
+def test_one_seed_has_an_interval_of_macro_f1_over_texts():
+    low, high = (
+        compared([predicting("vanilla", 0, 10)], [predicting("other", 0, 5)])["vanilla"].entries[F1].row.interval
+    )
+    assert 0.6 < low < 0.75 < 0.85 < high < 0.95
+
+
+def test_macro_f1_of_seeds_without_known_predictions_resamples_the_seeds():
+    cells = [predicting("other", 0, 10), cell("other", 1, {F1: 0.8})]
+    entry = compared([predicting("vanilla", s, 10) for s in range(2)], cells)["other"].entries[F1]
+    assert entry.against.interval == pytest.approx((0.0, 0.0), abs=1e-12)
 
 
 def test_a_difference_that_seeds_do_not_share_is_not_marked():

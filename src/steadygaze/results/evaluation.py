@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import Console, one_line, unknown
-from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
+from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of_resamples
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.types import Label
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
-from steadygaze.results.intervals import Interval, bootstrap_statistic, wilson_interval
+from steadygaze.results.intervals import Interval, bootstrap_statistic, draw_counts, wilson_interval
 from steadygaze.results.row import JsonResult, Row, json_values, plain
 
 if TYPE_CHECKING:
@@ -308,14 +308,11 @@ def macro_f1_row(
     seed: int = 0,
 ) -> Row:
     """Macro-F1 of class indices; no interval of a single example or if all predictions are right.  (N,), (N,)"""
-    pairs = label * classes + predicted
+    n = len(label)
 
     def score(draws: NDArray[np.int64]) -> NDArray[np.float64]:
-        cells = pairs[draws] + classes**2 * np.arange(len(draws))[:, None]
-        counts = np.bincount(cells.ravel(), minlength=classes**2 * len(draws))
-        return macro_f1_of(counts.reshape(len(draws), classes, classes))
+        return macro_f1_of_resamples(draw_counts(draws), label, predicted, classes)
 
-    n = len(pairs)
     varied = n > 1 and bool((label != predicted).any())  # without errors, all resamples have the same score
     interval = bootstrap_statistic(score, n, seed=seed) if varied else None
     return Row("macro-f1", float(score(np.arange(n)[None])[0]), n, interval, settings or {})

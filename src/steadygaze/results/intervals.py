@@ -48,15 +48,39 @@ def bootstrap_means(
 ) -> list[Interval | None]:
     """The intervals of M means over seeds and texts, with the same resamples; None: all values are NaN.  (M,S,N)"""
     measures, seeds, texts = values.shape
-    random, parts = np.random.default_rng(seed), []
+
+    def means(draws: NDArray[np.int64]) -> Values:
+        flat = _resampled_means(values.reshape(measures * seeds, texts), draws)
+        return flat.reshape(len(draws), measures, seeds)
+
+    return bootstrap_scores(means, (seeds, texts), stretch=stretch, seed=seed, level=level, resamples=resamples)
+
+
+SeedScores = Callable[[NDArray[np.int64]], Values]
+"""M scores of every seed on resampled texts, from the indices of the texts.  (D,N) -> (D,M,S)"""
+
+
+def bootstrap_scores(
+    scores: SeedScores,
+    shape: tuple[int, int],
+    *,
+    stretch: float = 1.0,
+    seed: int = 0,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> list[Interval | None]:
+    """The intervals of M means over seeds of scores of whole sets, such as macro-F1; None: no score is finite.
+
+    `shape`: the numbers of seeds and texts.
+    """
+    (seeds, texts), random, parts = shape, np.random.default_rng(seed), []
     for size in chunks(resamples, texts):
-        text_draws = random.integers(texts, size=(size, texts))
-        means = _resampled_means(values.reshape(measures * seeds, texts), text_draws).reshape(size, measures, seeds)
+        per_seed = scores(random.integers(texts, size=(size, texts)))
         seed_draws = random.integers(seeds, size=(size, 1, seeds))
-        all_seeds, drawn_seeds = means.mean(-1), np.take_along_axis(means, seed_draws, axis=2).mean(-1)
+        all_seeds, drawn_seeds = per_seed.mean(-1), np.take_along_axis(per_seed, seed_draws, axis=2).mean(-1)
         parts.append(all_seeds + stretch * (drawn_seeds - all_seeds))
     draws = np.concatenate(parts)
-    return [_percentile_interval(draws[:, i], level) for i in range(measures)]
+    return [_percentile_interval(draws[:, i], level) for i in range(draws.shape[1])]
 
 
 def bootstrap_statistic(
@@ -104,7 +128,7 @@ def _resampled_means(values: Values, draws: NDArray[np.int64]) -> Values:
     finite = np.isfinite(values)
     if len(values) == 1 and finite.all():
         return np.asarray(values[0][draws].mean(axis=1, keepdims=True))
-    counts = _counts(draws)
+    counts = draw_counts(draws)
     total, number = counts @ np.where(finite, values, 0.0).T, counts @ finite.T.astype(np.float64)
     return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
 
@@ -113,10 +137,10 @@ def resample_counts(n: int, resamples: int, seed: int) -> Iterator[Values]:
     """Chunks of resamples: how often each of n texts was drawn.  (R,n)"""
     random = np.random.default_rng(seed)
     for size in chunks(resamples, n):
-        yield _counts(random.integers(n, size=(size, n)))
+        yield draw_counts(random.integers(n, size=(size, n)))
 
 
-def _counts(draws: NDArray[np.int64]) -> Values:
+def draw_counts(draws: NDArray[np.int64]) -> Values:
     """How often each draw has each text.  (D,N) -> (D,N)"""
     size, texts = draws.shape
     places = draws + texts * np.arange(size)[:, None]

@@ -31,9 +31,10 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
-from steadygaze.results.row import ValueKey
+from steadygaze.results.row import MeasureKey, ValueKey
 from steadygaze.study.cell_record import Cell, Output, gpu_share
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
+from steadygaze.study.seed_statistics import Outcomes
 from steadygaze.study.study_data import StudyData, cell_inputs
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
 from steadygaze.techniques import TECHNIQUES
@@ -42,6 +43,8 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.training_run import RESULT
 
 VANILLA = "vanilla"
+LABEL, PREDICTED = ValueKey(MeasureKey("label")), ValueKey(MeasureKey("predicted"))
+"""The label and the predicted class of each text, as indices."""
 MODEL, VALUES, REPORT = "model", "values.safetensors", "report.json"
 
 
@@ -129,6 +132,13 @@ class StudyCell:
     def name(self) -> str:
         return f"{self.technique}, seed {self.seed}"
 
+    @property
+    def outcomes(self) -> Outcomes | None:
+        """The label and the predicted class of each text; None: not known."""
+        if LABEL not in self.values or PREDICTED not in self.values:
+            return None
+        return self.values[LABEL].astype(np.int64), self.values[PREDICTED].astype(np.int64)
+
     def values_of(self, measure: str) -> NDArray[np.float64] | str:
         """(N,) for a value per text, (1,) for one of the whole split; else the reason why there is none."""
         row = self.report.find(measure)
@@ -182,6 +192,10 @@ def write(folder: Path, examined: AuditFindings) -> None:
         for finding in examined.findings
         if finding.values is not None and (not wanted or finding.measure in wanted)
     }
+    case = examined.prepared.case
+    if case.data.label is not None:
+        predicted = case.probs.argmax(-1).numpy()
+        per_text |= {LABEL: case.data.label.astype(np.float64), PREDICTED: predicted.astype(np.float64)}
     write_arrays(folder / VALUES, per_text)
     examined.report().to_json(folder / REPORT, replace=True)
 

@@ -6,29 +6,28 @@ over texts and seeds excludes 0; `seed_statistics.py` explains why both are need
 
 import dataclasses
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steadygaze.audit.measures import COLUMNS
+from steadygaze.audit.measures import COLUMNS, measure_of
 from steadygaze.audit.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.evaluation import is_at_chance
 from steadygaze.results.formatting import count_text
-from steadygaze.results.intervals import RESAMPLES, Interval, Values, bootstrap_means
+from steadygaze.results.intervals import RESAMPLES, Interval, Values
 from steadygaze.results.row import Answer, Row
 from steadygaze.study.cells import StudyCell
 from steadygaze.study.compare_config import BETWEEN, COLLAPSED, CompareConfig
 from steadygaze.study.seed_statistics import (
     SIGN_FLIPS,
-    across_seeds,
     by_model,
-    holm,
+    macro_f1_interval,
     mean,
+    mean_intervals,
     seed_means,
     seed_stretch,
-    sign_flips,
+    tested_differences,
 )
 from steadygaze.study.study_data import HELD_OUT, KEPT_OUT, StudyData, encoder, explainers, synonyms
 from steadygaze.study.study_folder import Arrays
@@ -63,15 +62,14 @@ def _intervals(config: CompareConfig) -> str:
     if config.seeds == 1:
         return (
             f"Intervals are 95 % bootstrap intervals over texts ({RESAMPLES:,} resamples).  Only one seed was trained: "
-            "the variance between seeds is unknown.  Scores of a whole split (macro-F1, calibration error) have no "
-            "interval."
+            "the variance between seeds is unknown.  The calibration error has no interval."
         )
     times = f"{seed_stretch(config.seeds):.1f}"
     return (
         f"Intervals are 95 % bootstrap intervals: {RESAMPLES:,} resamples of seeds and texts, the same for all "
-        "techniques.  Scores of a whole split (macro-F1, calibration error) resample only seeds.  The divergence "
+        "techniques.  The calibration error resamples only seeds.  The divergence "
         "between seeds belongs to pairs of seeds: the jackknife gives the part of each seed, and two seeds are too "
-        f"few to test it.  For {config.seeds} seeds, the interval of a difference "
+        f"few to test it.  For {config.seeds} seeds, every interval "
         f"multiplies the variation between seeds by {times}, as in Student's t."
     )
 
@@ -103,6 +101,7 @@ Place = tuple[str, str]
 """A technique and a measure."""
 ENOUGH = 3
 """Seeds needed to test the divergence between seeds: two seeds have only one distance."""
+MACRO_F1 = "macro-f1"
 ONE_MODEL = ("model", "seed")
 """Settings that differ between models."""
 
@@ -117,14 +116,15 @@ def technique_results(
         for column in COLUMNS
     }
     values = {place: score for place, score in scores.items() if not isinstance(score, str)}
-    intervals, differences = _intervals_of(values), _tested_differences(_differences(values, next(iter(cells))))
+    intervals, differences = mean_intervals(values), tested_differences(_differences(values, next(iter(cells))))
+    _resample_macro_f1(cells, intervals, differences)
     results = []
     for technique, of_seeds in cells.items():
         collapsed = tuple(map(_collapsed, of_seeds))
         entries = {}
         for column in COLUMNS:
             place, of_pairs = (technique, column.measure), column.key == BETWEEN
-            row = _row(column.measure, of_seeds, scores[place], intervals.get(place))
+            row = _row(column.measure, of_seeds, scores[place], _bounded(column.measure, intervals.get(place)))
             per_seed = tuple(seed_means(values[place]).tolist()) if place in values and not of_pairs else ()
             difference = differences.get(place)
             testable = None if of_pairs and len(of_seeds) < ENOUGH else difference
@@ -171,37 +171,29 @@ def _differences(values: Mapping[Place, Values], baseline: str) -> dict[Place, V
     return {place: values for place, values in differences.items() if np.isfinite(values).any(-1).all()}
 
 
-def _intervals_of(values: Mapping[Place, Values], stretched: bool = False) -> dict[Place, Interval | None]:
-    """Intervals; arrays of the same shape use the same resamples.  None for a single number."""
-    shapes: dict[tuple[int, ...], list[Place]] = defaultdict(list)
-    for place, array in values.items():
-        shapes[array.shape].append(place)
-    intervals: dict[Place, Interval | None] = {}
-    for (seeds, texts), places in shapes.items():
-        stretch = seed_stretch(seeds) if stretched else 1.0
-        arrays = np.stack([values[place] for place in places])
-        same_shape = bootstrap_means(arrays, stretch=stretch) if seeds * texts > 1 else [None] * len(places)
-        intervals |= zip(places, same_shape, strict=True)
-    return intervals
+def _resample_macro_f1(
+    cells: Mapping[str, Sequence[StudyCell]],
+    intervals: dict[Place, Interval | None],
+    differences: dict[Place, Difference],
+) -> None:
+    """Replace the intervals of macro-F1, one number per seed, by those over seeds and texts."""
+    known = {name: [outcome for cell in of_seeds if (outcome := cell.outcomes)] for name, of_seeds in cells.items()}
+    baseline = next(iter(cells))
+    for name, outcomes in known.items():
+        place = (name, MACRO_F1)
+        if not outcomes or len(outcomes) < len(cells[name]):
+            continue
+        if place in intervals:
+            intervals[place] = macro_f1_interval(outcomes)
+        if place in differences and len(known[baseline]) == len(outcomes):
+            difference = macro_f1_interval(outcomes, minus=known[baseline])
+            differences[place] = dataclasses.replace(differences[place], interval=difference)
 
 
-def _tested_differences(differences: Mapping[Place, Values]) -> dict[Place, Difference]:
-    intervals, p_values = _intervals_of(differences, stretched=True), _p_values(differences)
-    tested = {}
-    for place, values in differences.items():
-        value = mean(values)
-        agree = int((np.sign(seed_means(values)) == np.sign(value)).sum())
-        tested[place] = Difference(value, intervals[place], agree, *p_values.get(place, (None, None)))
-    return tested
-
-
-def _p_values(differences: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]:
-    """p and corrected p, for measures with a value per text."""
-    places = [place for place, values in differences.items() if values.shape[1] > 1]
-    if not places:
-        return {}
-    p = sign_flips(np.stack([across_seeds(differences[place]) for place in places])).tolist()
-    return dict(zip(places, zip(p, holm(p), strict=True), strict=True))
+def _bounded(measure: str, interval: Interval | None) -> Interval | None:
+    """The interval within the range of the measure, which the stretch can exceed."""
+    low, high = measure_of(measure).bounds
+    return interval and (max(interval[0], low), min(interval[1], high))
 
 
 def _row(measure: str, cells: Sequence[StudyCell], values: Values | str, interval: Interval | None) -> Row:

@@ -17,3 +17,13 @@ def macro_f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     totals = counts.sum(-2) + counts.sum(-1)  # 2 TP + FP + FN
     f1 = 2 * np.diagonal(counts, axis1=-2, axis2=-1) / np.maximum(totals, 1)
     return np.asarray(f1.sum(-1) / (totals > 0).sum(-1))
+
+
+def macro_f1_of_resamples(
+    counts: NDArray[np.float64], label: NDArray[np.int64], predicted: NDArray[np.int64], classes: int
+) -> NDArray[np.float64]:
+    """Macro-F1 of resamples that have each example `counts` times.  (R,N), (N,), (N,) -> (R,)"""
+    is_label, is_predicted = np.eye(classes)[label], np.eye(classes)[predicted]
+    hits, totals = counts @ (is_label * is_predicted), counts @ (is_label + is_predicted)  # TP, 2 TP + FP + FN
+    f1 = 2 * hits / np.maximum(totals, 1)
+    return np.asarray(f1.sum(-1) / (totals > 0).sum(-1))

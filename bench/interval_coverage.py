@@ -1,0 +1,87 @@
+"""Coverage of the 95 % intervals of `compare`, by simulation.
+
+    python bench/interval_coverage.py [TRIALS]
+
+A model of seed s is right about text i with probability σ(1 + 1.5 d_i + b_s + t_s y_i); d_i is the difficulty of the
+text, b_s and t_s come with the seed, and y_i is the class (0 or 1; three texts in ten are of class 1).  A trial draws
+texts and seeds.  The truth is the mean macro-F1 of many seeds on many texts; for differences of two techniques with
+equal distributions it is 0.  The other measure is a mean: a value per text, shifted with each seed.
+"""
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
+from steadygaze.results.intervals import Interval, Values, bootstrap_means
+from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval, mean_intervals
+
+TRIALS = 500
+SEEDS, TEXTS = (2, 3, 5), (60, 200)
+SEED_EFFECTS = (0.2, 0.8)
+"""Standard deviations of b_s and t_s: macro-F1 of seeds then varies by about 0.04 and 0.14."""
+KINDS = ("seeds only", "texts × seeds, not stretched", "texts × seeds", "its difference", "mean, not stretched", "mean")
+
+
+def models(
+    rng: np.random.Generator, effect: float, seeds: int, label: NDArray[np.int64], difficulty: Values
+) -> list[Outcomes]:
+    """The labels and predictions of models that differ by their seeds."""
+    overall, of_class = effect * rng.normal(size=(2, seeds))
+    logits = 1 + 1.5 * difficulty + overall[:, None] + of_class[:, None] * label
+    right = rng.random(logits.shape) < 1 / (1 + np.exp(-logits))
+    return [(label, np.where(row, label, 1 - label)) for row in right]
+
+
+def texts(rng: np.random.Generator, n: int) -> tuple[NDArray[np.int64], Values]:
+    return (rng.random(n) < 0.3).astype(np.int64), rng.normal(size=n)
+
+
+def macro_f1(label: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
+    return float(macro_f1_of(confusion_counts(label, predicted, 2)))
+
+
+def true_macro_f1(effect: float) -> float:
+    rng = np.random.default_rng(1)
+    return float(np.mean([macro_f1(*models(rng, effect, 1, *texts(rng, 5_000))[0]) for _ in range(4_000)]))
+
+
+def intervals(rng: np.random.Generator, effect: float, seeds: int, n: int) -> Iterator[Interval]:
+    """One trial: an interval of each of KINDS; the mean has the true value 0.1."""
+    label, difficulty = texts(rng, n)
+    ours, theirs = (models(rng, effect, seeds, label, difficulty) for _ in range(2))
+    scores = np.array([[macro_f1(*outcome)] for outcome in ours])
+    values = (
+        rng.gamma(1.0, 0.1, size=n) + 0.1 * effect * rng.normal(size=(seeds, 1)) + 0.03 * rng.normal(size=(seeds, n))
+    )
+    found = (
+        *bootstrap_means(scores[None]),
+        macro_f1_interval(ours, stretched=False),
+        macro_f1_interval(ours),
+        macro_f1_interval(ours, minus=theirs),
+        *bootstrap_means(values[None]),
+        mean_intervals({"": values})[""],
+    )
+    for interval in found:
+        assert interval is not None
+        yield interval
+
+
+def main() -> None:
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
+    print("seed effect", "seeds", "texts", *KINDS, sep=" | ")
+    for effect, seeds, n in product(SEED_EFFECTS, SEEDS, TEXTS):
+        truth = true_macro_f1(effect)
+        rng, hits = np.random.default_rng(0), np.zeros(len(KINDS))
+        for _ in range(trials):
+            found = intervals(rng, effect, seeds, n)
+            true_values = (truth, truth, truth, 0.0, 0.1, 0.1)
+            hits += [low <= value <= high for (low, high), value in zip(found, true_values, strict=True)]
+        print(effect, seeds, n, *(f"{share:.3f}" for share in hits / trials), sep=" | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

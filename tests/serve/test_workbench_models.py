@@ -61,7 +61,7 @@ def test_a_pair_is_explained_with_its_question(pair_page):
     for card in cards.all():
         expect(card.locator("p", has_text="Question:")).to_have_text(f"Question: {QUESTION}")
     expect(cards.nth(1).locator('.word[data-field="question"]').first).to_have_attribute("title", "weight 0.000")
-    expect(cards.nth(0).locator(".certificate")).to_contain_text("certified radius of the label")
+    expect(cards.nth(0).locator(".certificate")).to_contain_text("label: certified radius")
     assert serious_problems(pair_page) == []
 
 

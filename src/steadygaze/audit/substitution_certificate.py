@@ -47,6 +47,7 @@ from steadygaze.audit.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.audit.worst_rewrites import WorstRewrites, WorstRewriteSearch, has_local_states
 from steadygaze.core.maths.smoothing_bounds import Floats, binomial_bounds, is_separated
 from steadygaze.core.types import Batch
+from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_tables import as_table
 from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.models import inference
@@ -77,9 +78,24 @@ def certify_substitutions(
     """One certificate per text or pair; words of a question are not substituted."""
     read, questions = read_texts([texts] if is_single_text(texts) else texts)
     adapter = adapter.for_pairs(questions is not None)
-    adapter.check_classes()
     pairs = as_table(table, folded=True)
     substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)
+    rows = certificate_rows(adapter, read, questions, substitutions, config, batch_size)
+    total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
+    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs)
+
+
+def certificate_rows(
+    adapter: ModelAdapter,
+    read: Sequence[str],
+    questions: Sequence[str] | None,
+    substitutions: Substitutions,
+    config: SubstitutionConfig,
+    batch_size: int,
+) -> list[SubstitutionCertificate]:
+    """One certificate per text or pair, by the substitutions of a table that was prepared for the model."""
+    adapter = adapter.for_pairs(questions is not None)
+    adapter.check_classes()
     search = None
     if has_local_states(adapter):
         search = WorstRewriteSearch(adapter, read, questions, config.max_substitutions, config.samples)
@@ -90,8 +106,7 @@ def certify_substitutions(
         for i, (plan, output) in enumerate(zip(chunk, outputs, strict=True)):
             question = None if chunk_questions is None else chunk_questions[i]
             rows.append(_certificate(plan, output, adapter, config, question))
-    total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
-    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs)
+    return rows
 
 
 def _in_chunks(plans: Iterable[Plan]) -> Iterator[list[Plan]]:

@@ -44,14 +44,20 @@ class Plan:
     """Bounds over all rewrites; None: `texts` are all rewrites, samples, or the text alone."""
 
 
-def model_substitutions(tokens: Tokens, table: Table, set_size: int) -> Substitutions:
-    """The pairs of the table of single words, as the model reads them."""
+def _table_alternatives(table: Table) -> dict[str, list[str]]:
+    """Single word -> the words that a rewrite may put in its place; all in lower case."""
     alternatives: dict[str, list[str]] = {}
     for word, row in substitutable_pairs(table).items():
         own = fold_word(word)
         names = [name for name in map(fold_word, row) if name is not None and name != own]
         if own is not None and names:
             alternatives[own] = list(dict.fromkeys([*alternatives.get(own, ()), *names]))
+    return alternatives
+
+
+def model_substitutions(tokens: Tokens, table: Table, set_size: int) -> Substitutions:
+    """The pairs of the table of single words, as the model reads them."""
+    alternatives = _table_alternatives(table)
     if not alternatives:
         raise UserError(
             "substitutions: no pair of the table can be used; function words, numbers, single letters and entries of "
@@ -75,6 +81,13 @@ def _encodings(tokens: Tokens, words: Sequence[str]) -> list[tuple[Any, ...]]:
     return [tuple(ids[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
+def substituted_positions(texts: Sequence[str], substitutions: Substitutions) -> Iterator[TextPositions]:
+    """The words of each text that rewrites replace."""
+    splitter, words = build_word_tokenizer([], max_length=LONGEST), frozenset(substitutions.nodes)
+    for text in texts:
+        yield text_positions(text, splitter.place([text]).spans[0], words)
+
+
 def plans(
     tokens: Tokens,
     texts: Sequence[str],
@@ -83,10 +96,8 @@ def plans(
     search: WorstRewriteSearch | None = None,
 ) -> Iterator[Plan]:
     """The rewrites to evaluate for each text; `search`: for the worst rewrites, if the model allows it."""
-    splitter, words = build_word_tokenizer([], max_length=LONGEST), frozenset(substitutions.nodes)
     encodings: dict[str, tuple[Any, ...]] = {}
-    for row, text in enumerate(texts):
-        positions = text_positions(text, splitter.place([text]).spans[0], words)
+    for row, (text, positions) in enumerate(zip(texts, substituted_positions(texts, substitutions), strict=True)):
         names = [fold_word(form) or form for form in positions.words]
         forms = [
             {form: name, **cased_alternatives(form, substitutions.alternatives.get(name, ()))}

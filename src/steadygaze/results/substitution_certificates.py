@@ -71,6 +71,13 @@ class SubstitutionCertificate:
     """A rewrite with another label, if the method "exact" found one."""
     question: str | None = None
 
+    @property
+    def model_certified(self) -> bool | None:
+        """Whether no rewrite changes `model_label`; None: not known, as for all texts that are sampled."""
+        if self.counterexample is not None:
+            return False
+        return True if self.method == "exact" and self.certified else None
+
     def is_vacuous(self, k: int | None = None) -> bool:
         """Whether the claim holds for any model: no word has an alternative.  `k`: or at most k words, for top-k."""
         return not self.positions or (k is not None and self.words is not None and self.words <= k)

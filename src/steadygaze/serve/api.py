@@ -70,8 +70,12 @@ class ShiftRequest(StrictModel):
 
 
 class SynonymsRequest(StrictModel):
+    """A word; with its text, only synonyms that the certificate of the text covers."""
+
     model: Name | None = None
     word: Annotated[str, Field(min_length=1, max_length=100)]
+    text: Text | None = None
+    start: Annotated[int, Field(ge=0, le=MOST_CHARACTERS), WHOLE] = Field(0, description="First character of the word.")
 
 
 class Choice(StrictModel):
@@ -99,6 +103,7 @@ class Models:
         self.by_name = {model.name: model for model in models}
         for model in models:
             guard(model.adapter)
+            model.facts  # noqa: B018  reads the whole synonym table, before there are requests
         self.data = data
         examples = () if data is None else data.examples
         self.sentences = {e.text: e.sentences for e in examples if e.sentences is not None and e.question is None}
@@ -319,7 +324,8 @@ async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
 
 @router.post("/synonyms", summary="Synonyms of a word in the table of the server")
 async def synonyms(body: SynonymsRequest, request: Request) -> Answer:
-    return answer(word=body.word, synonyms=models_of(request).find(body.model).alternatives(body.word))
+    model = models_of(request).find(body.model)
+    return answer(word=body.word, synonyms=model.alternatives(body.word, body.text, body.start))
 
 
 @router.post("/compare", summary="Compare models and explainers on one text")

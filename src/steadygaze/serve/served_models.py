@@ -15,13 +15,16 @@ from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.certificate import certify_attention
 from steadygaze.audit.certify import RADIUS
-from steadygaze.audit.substitution_certificate import certify_substitutions
+from steadygaze.audit.substitution_certificate import certificate_rows
+from steadygaze.audit.substitution_plans import model_substitutions, substituted_positions
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon, top_k_overlap
 from steadygaze.core.types import Example
 from steadygaze.data.batches import collate
-from steadygaze.data.substitutable_pairs import substitutable_pairs
-from steadygaze.data.synonym_rewriting import match_case
+from steadygaze.data.substitutions import Substitutions
+from steadygaze.data.synonym_groups import fold_word
+from steadygaze.data.synonym_rewriting import cased_alternatives
+from steadygaze.data.synonym_tables import as_table
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
@@ -30,11 +33,12 @@ from steadygaze.models import inference
 from steadygaze.models.classifier import has_extension_points
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.substitution_certificates import SubstitutionCertificate
 
 TOP = 5
 """Words of the overlap."""
-SAMPLES = 200
-"""Rewrites of a certificate: it should take less than a second."""
+CERTIFIED = SubstitutionConfig()
+"""Settings of certificates: those of the command `certify`."""
 EXPENSIVE = 25
 """Forward passes of an expensive explanation."""
 MOST_PIECES = 200_000
@@ -45,7 +49,7 @@ WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 NO_CERTIFICATE = "a certificate needs the attention layer of a classifier of train"
-NO_TABLE = "the server has no synonym table: start it with --synonyms FILE"
+NO_TABLE = "the server was started without synonyms of words"
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,17 @@ class ServedModel:
         return self.batch_size or inference.BATCH
 
     @cached_property
-    def synonyms(self) -> dict[str, list[str]]:
-        """Word in lower case -> its substitutable synonyms."""
-        rows = {word.lower(): list(row) for word, row in self.table.items()}
-        return substitutable_pairs(rows)
+    def substitutions(self) -> Substitutions | None:
+        """The usable pairs of the table, as the model reads them; None: there are none.  Slow for a large table."""
+        try:
+            return model_substitutions(self.adapter.tokens, as_table(self.table, folded=True), CERTIFIED.set_size)
+        except UserError:
+            return None
+
+    @property
+    def synonyms(self) -> Mapping[str, Sequence[str]]:
+        """Word in lower case -> the words that replace it."""
+        return {} if self.substitutions is None else self.substitutions.alternatives
 
     @cached_property
     def explainers(self) -> list[str]:
@@ -141,12 +152,14 @@ class ServedModel:
     def certify(self, inputs: Sequence[Any]) -> list[dict[str, Any]]:
         """Certificates of each text: `attention` against changes of the weights, `words` against substitutions.
 
-        A missing certificate is a sentence that says why.  A vacuous one holds for any model.
+        They are those of `certify` with its defaults, for weights that keep their sum.  A missing certificate is a
+        sentence that says why.  A vacuous one holds for any model.
         """
         attention: list[Any] = [NO_CERTIFICATE] * len(inputs)
         words: list[Any] = [NO_TABLE] * len(inputs)
         if self.has_certificate:
-            rows = certify_attention(self.classifier, list(inputs), RADIUS, "linf", TOP, True, None, False, self.batch)
+            k = CERTIFIED.k
+            rows = certify_attention(self.classifier, list(inputs), RADIUS, "linf", k, True, None, False, self.batch)
             few = self._has_few_tokens(inputs)
             names = dict(zip(self.classifier.stored_.description.classes, self.adapter.classes, strict=True))
             attention = [
@@ -155,29 +168,20 @@ class ServedModel:
             ]
         if self.adapter.outputs:
             words = ["substitutions of words are certified for models with classes"] * len(inputs)
-        elif self.synonyms:
-            config = SubstitutionConfig(k=TOP, samples=SAMPLES)
-            certificate = certify_substitutions(self.adapter, list(inputs), self.synonyms, config, self.batch)
-            words = [
-                {
-                    **asdict(row),
-                    "uncovered": list(row.uncovered),
-                    "k": TOP,
-                    "vacuous": row.is_vacuous(),
-                    "vacuous_top_k": row.is_vacuous(TOP),
-                }
-                for row in certificate.rows
-            ]
+        elif self.substitutions is not None:
+            read = read_texts(list(inputs))
+            certificates = certificate_rows(self.adapter, *read, self.substitutions, CERTIFIED, self.batch)
+            words = [_certificate_of_words(row) for row in certificates]
         return [
             {"attention": a, "words": w, "covered_words": self._covered(item, w)}
             for item, a, w in zip(inputs, attention, words, strict=True)
         ]
 
     def _has_few_tokens(self, inputs: Sequence[Any]) -> list[bool]:
-        """Whether each text has at most TOP tokens with attention weights, so that its top words are all of them."""
+        """Whether each text has so few tokens with attention weights that its top words are all of them."""
         stored = self.classifier.stored_
         data = stored.data(*read_texts(list(inputs)))
-        few: list[bool] = (collate(data, np.arange(len(inputs))).mask.sum(-1) <= TOP).tolist()
+        few: list[bool] = (collate(data, np.arange(len(inputs))).mask.sum(-1) <= CERTIFIED.k).tolist()
         return few
 
     def _covered(self, item: Any, certificate: Any) -> list[str]:
@@ -188,9 +192,32 @@ class ServedModel:
         words = WORD.findall((item if isinstance(item, str) else item[0]).lower())
         return sorted({word for word in words if word in self.synonyms} - uncovered)
 
-    def alternatives(self, word: str) -> list[str]:
-        """Synonyms of a word, with its capitals."""
-        return [match_case(word, synonym) for synonym in self.synonyms.get(word.lower(), ())]
+    def alternatives(self, word: str, text: str | None = None, start: int = 0) -> list[str]:
+        """The words by which certified rewrites replace a word, with its capitals.
+
+        `text`: the text with the word at `start`; a part of a longer word, as in well-known_film, is not replaced.
+        """
+        if self.substitutions is None:
+            return []
+        if text is not None:
+            (positions,) = substituted_positions([text], self.substitutions)
+            start += len(text[start:]) - len(text[start:].lstrip())
+            if (start, word) not in zip(positions.starts, positions.words, strict=True):
+                return []
+        return list(cased_alternatives(word, self.synonyms.get(fold_word(word) or "", ())))
+
+
+def _certificate_of_words(row: SubstitutionCertificate) -> dict[str, Any]:
+    return {
+        **asdict(row),
+        "uncovered": list(row.uncovered),
+        "model_certified": row.model_certified,
+        "confidence": CERTIFIED.confidence,
+        "samples": CERTIFIED.samples,
+        "k": CERTIFIED.k,
+        "vacuous": row.is_vacuous(),
+        "vacuous_top_k": row.is_vacuous(CERTIFIED.k),
+    }
 
 
 def shift(before: Explanation, after: Explanation) -> dict[str, Any]:

@@ -110,7 +110,8 @@ async function openMenu(button, field, start, end) {
   const model = state.chosen[0]?.model;
   const asked = selected;
   try {
-    const { synonyms } = await call("/v1/synonyms", { ...(model && { model }), word: selected.word.slice(0, 100) });
+    const place = field === "text" ? { text: current().text, start } : {}; // certificates are about words of the text
+    const { synonyms } = await call("/v1/synonyms", { ...(model && { model }), word: selected.word.slice(0, 100), ...place });
     if (asked !== selected) return;
     element("word-note").textContent = synonyms.length ? "Substitute a synonym:" : "The synonym table has no synonym of this word.";
     element("alternatives").replaceChildren(...synonyms.map((synonym) => {

@@ -128,32 +128,57 @@ const drawShift = ({ shift }) => facts("Compared with the first text", shiftRows
 
 /** A certificate that holds for any model. */
 const vacuous = (reason) => [`vacuous: ${reason}`, "vacuous"];
-const canChange = (certified) => (certified ? "cannot change" : "not certified");
+const answerOf = (certified) => (certified ? "certified" : "not certified");
+
+/** Whether rewrites change the label that the card shows. */
+function labelAnswer({ model_certified: certified, rewrites, samples, vacuous: isVacuous }) {
+  if (isVacuous) return vacuous("no word has a synonym in the table");
+  if (certified === false) return ["changed by a rewrite", "flip"];
+  const count = `${rewrites.toLocaleString("en")} rewrites`;
+  if (certified) return [`certified: the same for all ${count}`];
+  return [rewrites > samples ? `not certified: of ${count}, at most ${samples.toLocaleString("en")} are evaluated` : "not certified: too close to another label"];
+}
+
+/** The label of another model, which takes the most frequent label of random rewrites. */
+function smoothedRow({ label, model_label: shown, certified, confidence, samples }) {
+  const differs = String(label) !== String(shown);
+  const answer = certified ? `certified (${Math.round(100 * confidence)}\u00a0%)` : "not certified";
+  return [`smoothed model: its label is the most frequent one of ${samples.toLocaleString("en")} random rewrites`,
+    `${label}${differs ? `, not ${shown} as shown above` : ""}: ${answer}`, differs ? "flip" : ""];
+}
 
 function certificateRows({ attention, words }) {
   const rows = [];
   if (typeof attention === "string") rows.push(["attention weights", `not available: ${attention}`]);
   else {
-    rows.push(["certified radius of the label (change of an attention weight, sum kept)",
+    rows.push(["label: certified radius (change of an attention weight, sum kept)",
       ...(attention.radius === null ? ["none: the decoder is not linear"]
         : String(attention.radius) === "inf" ? vacuous("no change of the weights changes the prediction") : [number(attention.radius)])]);
-    rows.push([`top ${attention.k} words, for changes up to ${attention.R}`,
-      ...(attention.vacuous_top_k ? vacuous(`the text has at most ${attention.k} words`) : [canChange(attention.top_k_holds)])]);
+    rows.push([`top ${attention.k} words, for changes of the weights up to ${attention.R}`,
+      ...(attention.vacuous_top_k ? vacuous(`the text has at most ${attention.k} words`) : [answerOf(attention.top_k_holds)])]);
   }
   if (typeof words === "string") rows.push(["substituted words", `not available: ${words}`]);
   else {
-    const label = words.counterexample !== null ? ["changes", "flip"]
-      : [words.method === "none" ? "not certified: too many rewrites" : canChange(words.certified)];
-    rows.push([`label${words.method === "sampling" ? " of the smoothed model" : ""}, for all substitutions of the table`,
-      ...(words.vacuous ? vacuous("no word has a synonym in the table") : label)]);
+    const isSampled = words.method === "sampling";
+    rows.push([`label ${words.model_label}, for all substitutions of the table`, ...labelAnswer(words)]);
+    if (isSampled) rows.push(smoothedRow(words));
     if (words.top_k_certified !== null) {
       const reason = words.vacuous ? "no word has a synonym in the table" : `the text has at most ${words.k} words`;
-      rows.push([`top ${words.k} words, for these substitutions`,
-        ...(words.vacuous_top_k ? vacuous(reason) : [canChange(words.top_k_certified)])]);
+      const level = isSampled && words.top_k_certified ? ` (${Math.round(100 * words.confidence)}\u00a0%)` : "";
+      rows.push([`top ${words.k} words${isSampled ? " of the smoothed model" : ""}, for these substitutions`,
+        ...(words.vacuous_top_k ? vacuous(reason) : [answerOf(words.top_k_certified) + level])]);
     }
     rows.push(["words read the same as all their synonyms", `${words.covered_positions} of ${words.positions} words with synonyms`]);
   }
   return rows;
+}
+
+/** What the certificate is about. */
+function scope({ attention, words }) {
+  const claims = [];
+  if (typeof attention !== "string") claims.push("changes of the attention weights themselves");
+  if (typeof words !== "string") claims.push("rewrites that replace any words of the text by their synonyms in the table");
+  return claims.length ? `Certificate of the text as shown, for ${claims.join(", and for ")}. Other words, inserted or deleted words and questions are not covered.` : "Certificate";
 }
 
 function drawRewrite(text, useRewrite) {
@@ -169,7 +194,7 @@ export function addCertificate(certificate, useRewrite) {
   for (const card of element("cards").children) {
     if (card.dataset.model !== certificate.model) continue;
     for (const old of card.querySelectorAll(".certificate, .rewrite")) old.remove();
-    const table = facts("Certificate", certificateRows(certificate));
+    const table = facts(scope(certificate), certificateRows(certificate));
     table.classList.add("certificate");
     card.append(table);
     if (certificate.words.counterexample) card.append(drawRewrite(certificate.words.counterexample, useRewrite));

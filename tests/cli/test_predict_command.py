@@ -64,7 +64,7 @@ def test_json_lines_keep_values_and_types(run, model, tmp_path):
     rows = [{"text": TEXTS[0], "meta": {"a": [1, None]}}, {"text": TEXTS[1], "rating": 2}, {"text": TEXTS[2]}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ended = run("predict", *model, "--file", "in.jsonl", "--out", "out.jsonl", "--json")
-    assert json.loads(ended.out) == {"out": "out.jsonl", "predicted": 3}
+    assert json.loads(ended.out) == {"health": [], "out": "out.jsonl", "predicted": 3}
     written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     missing = {"meta": None, "rating": None}
     assert [{key: row[key] for key in ("text", "meta", "rating")} for row in written] == [

@@ -87,7 +87,6 @@ def test_models_are_trained_together_and_found_again(stacks, tmp_path: Path, mon
     assert [clf.seed for clf in again] == [0, 1, 2]
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 def test_a_model_that_diverges_is_left_out_also_if_its_architecture_is_another(monkeypatch):
     diverge(monkeypatch, {1})
     pair = [tiny(seed=0), tiny(seed=1, settings=small(hidden=8))]
@@ -98,7 +97,6 @@ def test_a_model_that_diverges_is_left_out_also_if_its_architecture_is_another(m
         fit_many([ClassifierFit(pair[1])], TEXTS, LABELS)
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 def test_a_model_that_diverged_beside_others_is_left_out_again_on_resume(monkeypatch, tmp_path: Path):
     diverge(monkeypatch, {1})
     trainings = [ModelTraining(tiny(seed=seed), tmp_path / f"m{seed}") for seed in range(2)]

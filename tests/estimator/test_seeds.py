@@ -98,5 +98,5 @@ def test_clones_keep_the_number_of_seeds():
 
 
 def test_the_messages_of_a_seed_name_it():
-    with pytest.warns(UserWarning, match="seed 1: .*predicts the same label"):
+    with pytest.warns(UserWarning, match="The model of seed 1 predicts the label"):
         classifier(n_seeds=2, seed=0, vectors=None).set_params(learning_rate=1e-9).fit(TEXTS, LABELS)

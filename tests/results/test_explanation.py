@@ -91,6 +91,7 @@ def test_the_dict_survives_json_unchanged():
     values = e.to_dict()
     assert json.loads(json.dumps(values)) == values
     assert values == {
+        "health": [],
         "text": "good  plot,\nbad end",
         "question": "why?",
         "label": 1,

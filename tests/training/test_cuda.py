@@ -30,7 +30,6 @@ from training.toys import WORDS, Recorder, corpus, make_run, model_for
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
-    pytest.mark.filterwarnings("ignore:collapsed attention"),
 ]
 DROPOUT = {"dropout": 0.3, "word_dropout": 0.2}
 MODELS: dict[str, Callable[[], Any]] = {

@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from commands import run
+from steadygaze.core.errors import HealthWarning
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.training.optimizers import EPOCHS, STEPS, Training
 from steadygaze.training.technique_loop import constant_label
@@ -129,13 +130,15 @@ def test_a_model_with_a_constant_label_is_reported_on_the_command_line(
     command: list[Any] = ["train", hopeless, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]
     ended = run(capsys, *command, "--out", tmp_path / "m")
     assert ended.code == 0
-    label = json.loads(run(capsys, *command, "--out", tmp_path / "n", "--json").out)["constant_label"]
-    assert label in ("good", "bad")
-    assert " ".join((ended.out + ended.err).split()).count(f"predicts the same label for every text: {label}") == 1
+    problem = json.loads(run(capsys, *command, "--out", tmp_path / "n", "--json").out)["health"][0]
+    assert problem["kind"] == "constant-label"
+    assert problem["label"] in ("good", "bad")
+    assert problem["message"] in ended.err.splitlines()[-2:][0]
+    assert (ended.out + ended.err).count(problem["message"]) == 1
 
 
 def test_fit_warns_if_the_model_predicts_one_label_for_every_text() -> None:
     texts, labels = ["a text like any other"] * 40, ["good", "bad"] * 20
-    with pytest.warns(UserWarning, match="predicts the same label for every text: (good|bad)"):
+    with pytest.warns(HealthWarning, match="predicts the label '(good|bad)' for every validation text"):
         clf = TextClassifier("average", epochs=1, settings=SMALL, device="cpu", verbose=False).fit(texts, labels)
-    assert clf.stored_.description.constant_label in ("good", "bad")
+    assert clf.health.problems[0].label in ("good", "bad")

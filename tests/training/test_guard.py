@@ -1,6 +1,7 @@
 """The guard in training: every epoch records whether attention is informative, and a run that ends without warns."""
 
 import json
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,8 +19,10 @@ from steadygaze.core.ragged import TokenArray
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.data.batches import Data
+from steadygaze.estimator.model_health import collapse_problems
 from steadygaze.models import inference
 from steadygaze.models.classifier import Classifier
+from steadygaze.models.inference import selects
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext, Stage, Technique
@@ -90,15 +93,11 @@ def placed() -> Classifier:
 
 
 def warned(run: TrainingRun) -> list[str]:
-    """What the run warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        run.execute()
-    return [
-        str(warning.message)
-        for warning in caught
-        if "selection" in str(warning.message) or "attention" in str(warning.message)
-    ]
+    """The collapse of the selected epoch, by kind and statistics."""
+    with warnings.catch_warnings(action="ignore"):
+        model = run.execute()
+    problems = collapse_problems(run.best_epoch["attention"], selects=selects(model))
+    return [f"{problem.kind}: {problem.detail}" for problem in problems]
 
 
 def texts(*rows: Sequence[int], words: bool = True) -> Data:
@@ -176,13 +175,14 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     ],
     ids=["frozen at zero", "pulled to uniform", "by place"],
 )
-def test_a_run_that_ends_with_uninformative_attention_warns_once(technique: Technique, make: Any, reason: str) -> None:
+def test_a_run_that_ends_with_uninformative_attention_is_collapsed(
+    technique: Technique, make: Any, reason: str
+) -> None:
     run = make_run(technique, make, data=corpus(), validation=corpus(16, seed=1), epochs=5, learning_rate=0.05)
-    with pytest.warns(UserWarning, match=f"^collapsed attention: {reason}") as caught:
-        run.execute()
-    assert len(caught) == 1
+    (collapse,) = warned(run)
+    assert re.match(f"collapsed-attention: {reason}", collapse)
     assert run.best_epoch["attention"]["collapsed"]
-    assert str(caught[0].message) == f"collapsed attention: {run.best_epoch['attention']['reason']}"
+    assert collapse == f"collapsed-attention: {run.best_epoch['attention']['reason']}"
 
 
 def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
@@ -218,7 +218,7 @@ class Sentences(Place):
 def test_a_rationalizer_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
     run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationalizer(Sentences(sign)))
     run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
-    assert warned(run) == [f"an interlocked selection: {run.best_epoch['attention']['reason']}"]
+    assert warned(run) == [f"interlocked-selection: {run.best_epoch['attention']['reason']}"]
     assert run.best_epoch["attention"]["constant"]
     assert "follow the position of a sentence, not the text" in run.best_epoch["attention"]["reason"]
 
@@ -270,7 +270,7 @@ def test_a_model_that_selects_all_words_or_none_is_a_warning_in_words(score: flo
         return model
 
     run = make_run(technique, make)
-    assert warned(run) == [f"an uninformative selection: {reason}"]
+    assert warned(run) == [f"uninformative-selection: {reason}"]
     assert all(record["attention"]["selected"] == (score > 0) for record in run.history)
 
 
@@ -285,8 +285,11 @@ def test_words_that_are_always_selected_by_their_place_are_no_attention() -> Non
 
     run = make_run(technique, make, validation=corpus(80, seed=1))
     (message,) = warned(run)
-    assert message.startswith("an uninformative selection: The weights follow the position of a word, not the text")
+    assert message.startswith("uninformative-selection: The weights follow the position of a word, not the text")
     assert run.best_epoch["attention"]["selected"] is None, "as many as share says: neither all nor none"
+
+
+UNIFORM = "collapsed-attention: The weights are nearly the same for every word (0.0010 nats from uniform)."
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
@@ -295,7 +298,12 @@ def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
 
     def validate(*_: Any) -> dict[str, Any]:
         result = next(left)
-        seen = {"collapsed": result, "reason": "Why." if result else ""}
+        seen = {
+            "uniform": result,
+            "constant": False,
+            "distance_to_uniform": 0.001 if result else 0.2,
+            "unexplained": 1.0,
+        }
         return {"macro-f1": 0.5, "loss": 1.0, "accuracy": 0.5, "attention": seen}
 
     monkeypatch.setattr(technique_loop, "validation_scores", validate)
@@ -305,7 +313,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
     ("technique", "collapsed", "expected"),
     [
         (Pretrain(), [True, False, False], []),  # attention is trained last: before that it cannot be informative
-        (Pretrain(), [False, True, False], ["collapsed attention: Why."]),  # of two equals the earlier is kept
+        (Pretrain(), [False, True, False], [UNIFORM]),  # of two equals the earlier is kept
         (Distil(), [True, True, False, False], []),  # a teacher's affair
         (Vanilla(), [False, True], []),  # another epoch than the one that is kept
     ],
@@ -329,7 +337,7 @@ def test_a_resumed_run_warns_of_what_was_kept_before_the_interruption(
     with pytest.raises(KeyboardInterrupt):
         make_run(Afterward(), folder=tmp_path, watcher=Recorder(epochs=3)).execute()
     scripted(monkeypatch, [False])
-    assert warned(make_run(Afterward(), folder=tmp_path, resume=True)) == ["collapsed attention: Why."]
+    assert warned(make_run(Afterward(), folder=tmp_path, resume=True)) == [UNIFORM]
 
 
 @pytest.mark.sweep

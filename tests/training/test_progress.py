@@ -44,11 +44,6 @@ def test_the_line_of_an_epoch_with_collapsed_attention_and_no_other_is_marked() 
     assert NOTHING not in quiet.getvalue()
 
 
-def test_a_run_that_ends_with_collapsed_attention_is_reported_at_the_end() -> None:
-    screen, _, run = shown("vanilla")
-    assert screen.splitlines()[-1] == f"collapsed attention: {run.best_epoch['attention']['reason']}"
-
-
 def test_stages_are_named_where_there_are_several() -> None:
     screen, _, _ = shown("distil")
     lines = [line for line in screen.splitlines() if "macro-F1" in line]

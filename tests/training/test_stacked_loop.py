@@ -206,7 +206,6 @@ DATA = corpus()
 NO_MODEL = r"train, seed 1: training diverged.*The other models are not affected"
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 @pytest.mark.parametrize("stacks", [True, False], ids=["one stack", "one after another"])
 def test_a_model_that_diverges_is_left_out_and_the_others_go_on(stacks):
     (alone,) = execute_together(damaged_runs([], stacks=stacks)[2:])
@@ -217,7 +216,6 @@ def test_a_model_that_diverges_is_left_out_and_the_others_go_on(stacks):
         assert_close(value, alone.state_dict()[name])
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 def test_models_go_on_if_the_diverged_one_was_trained_alone_after_a_lack_of_memory(monkeypatch):
     def rehearse(stack: StackedLoop) -> None:
         if stack.count > 1:
@@ -236,7 +234,6 @@ def test_all_models_diverging_is_an_error_and_is_not_recorded(stacks, tmp_path):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 @pytest.mark.parametrize("stacks", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_resumed_run_knows_which_model_diverged(stacks, tmp_path, monkeypatch):
     whole = execute_together(damaged_runs([], tmp_path / "whole", stacks=stacks))
@@ -350,7 +347,6 @@ def test_a_diverged_teacher_is_left_out():
     assert sorted(run.models) == ["model", "teacher-1", "teacher-2"]
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 def test_a_run_resumes_without_its_diverged_teacher(tmp_path):
     with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"), pytest.raises(KeyboardInterrupt):
         with_damaged_teacher(
@@ -460,7 +456,6 @@ def dropout_runs(
     return runs
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 @pytest.mark.parametrize("kind", DROPOUT_KINDS)
 def test_dropout_of_a_model_does_not_depend_on_the_models_trained_with_it(kind):
     three = execute_together(dropout_runs(kind, (0, 1, 2)))
@@ -490,7 +485,6 @@ def run_without_dropout(kind: str) -> TrainingRun:
     return run
 
 
-@pytest.mark.filterwarnings("ignore:collapsed attention")
 @pytest.mark.parametrize("kind", DROPOUT_KINDS)
 def test_models_with_dropout_resume_as_if_not_interrupted(kind, tmp_path):
     whole = execute_together(dropout_runs(kind, (0, 1), tmp_path / "whole"))

@@ -69,6 +69,7 @@ def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
         fingerprint=_fingerprint(saved),
         facts=facts,
         saved=saved,
+        health=saved.health,
     )
 
 

@@ -37,6 +37,7 @@ from steadygaze.data.table_writers import check_format, header, write_rows
 from steadygaze.data.tables import column_types
 from steadygaze.data.user_files import input_files, stream_chunks
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.health import HEALTHY, Health
 
 CHUNKS = 8
 """Chunks of rows per part, of up to streaming.CHUNK rows each."""
@@ -134,24 +135,28 @@ class Parts:
     def write(self, part: int, rows: Sequence[Row]) -> None:
         write_rows(self.folder / f"part-{part:06}-{len(rows)}{self.out.suffix}", self.types, rows)
 
-    def merge(self) -> int:
-        """Write the output file and delete the parts; return the number of rows."""
+    def merge(self, health: Health = HEALTHY) -> int:
+        """Write the output file and delete the parts; return the number of rows.
+
+        Parquet files have the health of the model in their metadata; rows of other formats have no place for it.
+        """
         parts = self.finished().values()
         with new_file(self.out) as new:
             if self.out.suffix.lower() == ".parquet":
-                _merge_parquet([path for _, path in parts], new, self.types)
+                _merge_parquet([path for _, path in parts], new, self.types, health)
             else:
                 _merge_text([path for _, path in parts], new, header(self.out, self.types))
         remove_folder(self.folder)
         return sum(count for count, _ in parts)
 
 
-def _merge_parquet(files: Sequence[Path], new: Path, types: Mapping[str, Any]) -> None:
-    with parquet.ParquetWriter(new, pa.schema(list(types.items()))) as writer:
+def _merge_parquet(files: Sequence[Path], new: Path, types: Mapping[str, Any], health: Health) -> None:
+    schema = pa.schema(list(types.items()), metadata={"health": json.dumps(health.to_list())})
+    with parquet.ParquetWriter(new, schema) as writer:
         for file in files:
             with parquet.ParquetFile(file) as part:
                 for group in range(part.num_row_groups):
-                    writer.write_table(part.read_row_group(group))
+                    writer.write_table(part.read_row_group(group).replace_schema_metadata(schema.metadata))
 
 
 def _merge_text(files: Sequence[Path], new: Path, start: bytes) -> None:
@@ -172,6 +177,11 @@ class BulkTask:
     explain: Mapping[str, Any] | None
     """Arguments of streaming.explain; None: predict."""
     batch_size: int | None = None
+
+    @property
+    def health(self) -> Health:
+        """Known-bad states of the model and of a fitted explainer."""
+        return getattr((self.explain or {}).get("explainer"), "health", self.adapter.health)
 
     def types(self, pair: bool) -> dict[str, Any]:
         """The columns that are added, and their Arrow types."""

@@ -84,6 +84,7 @@ def load(
             return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
     instructions = read_prompt(prompt, label_words)
     adapter = as_adapter(model, classes=classes, device=device, attention=attention, prompt=instructions)
+    adapter.health.warn(stacklevel=3)
     if adapter.saved is None:
         return adapter
     if list(adapter.classes) != list(adapter.saved.description.classes):

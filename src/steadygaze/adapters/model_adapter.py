@@ -34,6 +34,7 @@ from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanations
+from steadygaze.results.health import HEALTHY, Health
 
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
@@ -80,6 +81,8 @@ class ModelAdapter:
     """The TextClassifier, if it is in memory."""
     task: Task = "classification"
     """Unless it is classification, `classes` are the names of the outputs."""
+    health: Health = HEALTHY
+    """Known-bad states; `sg.load` warns of them."""
 
     def __repr__(self) -> str:
         names = listed_names("outputs" if self.outputs else "classes", self.classes)
@@ -359,7 +362,7 @@ class ModelAdapter:
             texts, questions, sentences = read_inputs(inputs)
             own = adapter.for_pairs(questions is not None)
             explanations = explain_texts(
-                own.model, own.tokens, own.classes, texts, questions, request, batch_size, sentences
+                own.model, own.tokens, own.classes, texts, questions, request, batch_size, sentences, self.health
             )
             if self.task != "regression":
                 return explanations
@@ -447,7 +450,8 @@ class ModelAdapter:
         check_label_order(self.classes, names, self.name)
         renamed = [f"{old} is {new}" for old, new in zip(self.classes, names, strict=True) if str(old) != str(new)]
         facts = {**self.facts, "renamed classes": ", ".join(renamed)} if renamed else self.facts
-        return replace(self, classes=names, facts=facts)
+        health = self.health.renamed(dict(zip(self.classes, names, strict=True)))
+        return replace(self, classes=names, facts=facts, health=health)
 
     def label_codes(self, labels: Sequence[Label]) -> list[int]:
         """Find the positions of labels among the classes.

@@ -29,6 +29,7 @@ from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_inputs
 from steadygaze.models import inference
 from steadygaze.results.evaluation import Evaluation, tabulate
+from steadygaze.results.health import constant_prediction
 from steadygaze.results.intervals import Interval, Values, bootstrap_statistic
 from steadygaze.results.row import Row, mean_row
 
@@ -111,7 +112,8 @@ def evaluate_adapter(
     for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
         rows.append(Row(measure, value, len(codes), interval, settings))
     evaluation = tabulate(adapter.name, adapter.classes, rows, texts, codes, probabilities, ERRORS)
-    return replace(evaluation, training_texts=adapter.training_overlap(inputs))
+    constant = constant_prediction(probabilities.argmax(-1).tolist(), codes.tolist(), adapter.classes)
+    return replace(evaluation, training_texts=adapter.training_overlap(inputs), health=adapter.health + constant)
 
 
 def _settings(
@@ -149,7 +151,7 @@ def _regression(
         if all(np.ptp(values) > 0 for values in varied):
             interval = _score_interval(score, true, value, varied, seed)
             rows.append(Row(measure, float(score(true, value)), len(true), interval, settings))
-    return Evaluation(adapter.name, (), tuple(rows), (), ())
+    return Evaluation(adapter.name, (), tuple(rows), (), (), health=adapter.health)
 
 
 Score = Callable[[Values, Values], Values]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from steadygaze.core.types import Task
     from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.text_classifier import TextClassifier
+    from steadygaze.results.health import Health
 
 
 DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
@@ -290,6 +291,7 @@ def load_model(model: Path, common: Common) -> "TextClassifier":
     from steadygaze.estimator.text_classifier import load_classifier as load
 
     clf = load(model, common.device)
+    print_health(clf.health)
     freeze_collector()
     return clf
 
@@ -319,8 +321,25 @@ def load_adapter(
         import_objects=True,
         prompt=instructions,
     )
+    print_health(adapter.health)
     freeze_collector()
     return adapter
+
+
+def print_health(health: "Health") -> None:
+    """Print the known-bad states of a model, also with --quiet: they belong to every result."""
+    from steadygaze.core.errors import Console
+
+    for problem in health:
+        print_line(Console(stderr=True), f"! {problem.sentence}")
+
+
+def print_result(result: Any, known: "Health") -> None:
+    """Print a result, first its health on standard error; `known`: problems that are already there."""
+    from steadygaze.results.health import without_health
+
+    print_health(result.health - known)
+    stdout_console().print(without_health(result))
 
 
 def freeze_collector() -> None:

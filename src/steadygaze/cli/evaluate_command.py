@@ -23,6 +23,7 @@ from steadygaze.cli.application import (
     output_file,
     output_option,
     print_omissions,
+    print_result,
     stderr_console,
     stdout_console,
 )
@@ -92,7 +93,7 @@ def evaluate(
     if common.json:
         print_json(evaluation.to_dict())
         return
-    stdout_console().print(evaluation)
+    print_result(evaluation, adapter.health)
     if common.verbose and evaluation.reliability:
         stdout_console().print("\nReliability of the confidence\n", evaluation.reliability_table)
     console = stderr_console(common)

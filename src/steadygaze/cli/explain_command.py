@@ -214,12 +214,14 @@ def _label_column(file: Path, texts: "Sequence[str]", classes: "Sequence[str]") 
 
 
 def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:
+    from steadygaze.results.health import without_health
+
     if common.json:
         print_json_lines(explanation.to_json() for explanation in explanations)
         return
     console = stdout_console()
     for explanation in until_closed(explanations):
-        console.print(explanation, end="\n\n")
+        console.print(without_health(explanation), end="\n\n")  # standard error has it
 
 
 def _write_eraser(

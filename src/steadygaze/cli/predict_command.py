@@ -148,7 +148,9 @@ def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
         adapter, inputs.read(adapter, dropped), common.batch_size, lambda warning: print_line(console, f"! {warning}.")
     )
     if common.json:
-        print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
+        health = {"health": adapter.health.to_list()}
+        lines = (json.dumps({**health, **record}, ensure_ascii=False) for record in records)
+        print_json_lines(line.encode(errors="replace") for line in lines)
     else:
         for record in until_closed(records):
             print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
@@ -215,10 +217,12 @@ def write_table(
             from steadygaze.cli.ray_bulk import write_with_ray
 
             write_with_ray(run, make_task, inputs.engine, inputs.workers, gpu=common.device in ("auto", "cuda"))
-        written = run.parts.merge()
+        written = run.parts.merge(task.health)
     explained = task.explain is not None
     if common.json:
-        print_json({"out": str(out), "explained" if explained else "predicted": written})
+        print_json(
+            {"health": task.health.to_list(), "out": str(out), "explained" if explained else "predicted": written}
+        )
     else:
         show(f"{written:,} {'explanations' if explained else 'predictions'} written to {out}")
 

@@ -26,6 +26,7 @@ from steadygaze.cli.application import (
     model_option,
     output_file,
     output_option,
+    print_health,
     stderr_console,
     training_option,
 )
@@ -156,6 +157,7 @@ def train(
     _write_test_part(test_file, whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
     _show_next(out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
+    print_health(clf.health)  # the last line: a model in a known-bad state was saved
 
 
 def _write_test_part(file: "TestPartFile | None", corpus: "Corpus") -> None:

@@ -22,8 +22,8 @@ from steadygaze.cli.application import (
     model_option,
     output_file,
     output_option,
+    print_result,
     stderr_console,
-    stdout_console,
 )
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar
 
@@ -90,4 +90,4 @@ def word_weights(
     if common.json:
         print_json(weights.to_dict())
     else:
-        stdout_console().print(weights)
+        print_result(weights, adapter.health)

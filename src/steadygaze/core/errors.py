@@ -102,12 +102,8 @@ class RequirementNotMet(Exception):
         super().__init__(*(one_line(message, LONGEST - PREFIX) for message in messages))
 
 
-class CollapseWarning(UserWarning):
-    """Attention or a selection that hardly depends on the text."""
-
-
-class ConstantLabelWarning(UserWarning):
-    """A trained model that predicts the same label for every text."""
+class HealthWarning(UserWarning):
+    """A known-bad state of a model or a fitted explainer, such as collapsed attention or a constant label."""
 
 
 class SynonymWarning(UserWarning):

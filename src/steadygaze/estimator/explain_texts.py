@@ -24,6 +24,7 @@ from steadygaze.explainers.resolve_explainer import default_explainer, resolve_e
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanation, Explanations
+from steadygaze.results.health import HEALTHY, Health
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,12 @@ def explain_texts(
     request: ExplainRequest,
     batch_size: int = inference.BATCH,
     sentences: Sentences | None = None,
+    health: Health = HEALTHY,
 ) -> Explanations:
-    """One Explanation per text, in order; `sentences`: given sentences, for a model that selects them."""
+    """One Explanation per text, in order; `sentences`: given sentences, for a model that selects them.
+
+    `health`: of the model and, if it is fitted, of the explainer.
+    """
     tokenized = tokenizer.place(texts)
     tokenized_questions = None if questions is None else tokenizer.place(questions, question=True)
     whole_words = tokenizer.kind == "pieces" and request.granularity == "word"
@@ -109,6 +114,7 @@ def explain_texts(
                 rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
                 sentences=numbers[i],
                 reader_accuracy=accuracy,
+                health=health,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:
             per_question = _per_row(saliency.question, _words(batch))

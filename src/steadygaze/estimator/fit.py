@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from steadygaze.core.errors import ConstantLabelWarning, CoverageWarning, LeakageWarning, UserError
+from steadygaze.core.errors import CoverageWarning, LeakageWarning, UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.rounding import percent
 from steadygaze.core.settings import difference
@@ -25,6 +25,7 @@ from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, n
 from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
 from steadygaze.estimator.model_config import ModelConfig
 from steadygaze.estimator.model_folder import Hashes, SavedModel, fingerprint, hash_texts
+from steadygaze.estimator.model_health import reference_problems
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
@@ -32,6 +33,7 @@ from steadygaze.explainers.rationale import fit_reader, rationale_readings
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.results.health import Health
 from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
 from steadygaze.techniques import own_source
@@ -60,6 +62,8 @@ UNPLANNED: dict[str, Any] = {
     "history": [],
     "best_epoch": {},
     "token_coverage": None,
+    "validation_texts": None,
+    "health": [],
     "independent_reader": {},
     "test_scores": {},
 }
@@ -226,6 +230,8 @@ class _Fit:
     run: TrainingRun
     covered: float | None
     """Share of the tokens with a pre-trained vector."""
+    references: tuple[Health, ...]
+    """Health of the references that were passed."""
 
 
 def _start(
@@ -264,7 +270,8 @@ def _start(
         run.checkpoint = Checkpoint(files.checkpoint, identity, files.resume)
     if files.teacher_cache is not None:
         run.teacher_cache = TeacherCache(files.teacher_cache, stage_identity(plan.identity(accelerate.device)))
-    return _Fit(config, plan, train, validation, run, covered)
+    health = tuple(saved.health for saved in request.references)
+    return _Fit(config, plan, train, validation, run, covered, health)
 
 
 def _device_synonyms(
@@ -291,13 +298,12 @@ def _finish(fit: _Fit, model: Model) -> SavedModel:
         history=run.history,
         best_epoch=run.best_epoch,
         token_coverage=fit.covered,
+        validation_texts=len(fit.validation.texts),
+        health=reference_problems(fit.references),
         independent_reader=reader,
     )
     if selects(model) and model.reader is not None:
         model.reader.accuracy = description.reader_accuracy
-    if description.constant_label is not None:
-        sentence = "the model predicts the same label for every text"
-        watcher.warn(ConstantLabelWarning(f"{sentence}: {description.constant_label}.  It has learned nothing"))
     if (remark := small_data.advice(config, fit.validation, description.best_epoch["macro-f1"])) is not None:
         watcher.say(remark)
     if config.class_weight is None:

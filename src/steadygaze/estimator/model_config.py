@@ -21,6 +21,7 @@ from steadygaze.models.encoders.transformer import from_config
 from steadygaze.models.encoders.windows import Windows, default_stride
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Model
+from steadygaze.results.health import Health
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
@@ -74,6 +75,10 @@ class ModelConfig:
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
     best_epoch: dict[str, Any] = Field(default_factory=dict)
     """The epoch of the saved weights: stage, epoch, macro-f1, always, attention."""
+    validation_texts: int | None = None
+    """Number of validation texts; None: written by an earlier version."""
+    health: list[dict[str, Any]] = Field(default_factory=list)
+    """Known-bad states, as `Health.to_list`; judged again when the model is loaded."""
     independent_reader: dict[str, Any] = Field(default_factory=dict)
     """Scores of a rationalizer's independent reader on the validation texts, by measure."""
     test_scores: dict[str, HeldOutScore] = Field(default_factory=dict)
@@ -82,12 +87,6 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if len(set(self.classes)) < len(self.classes):
             raise ValueError(f"has {self.classes!r:.80}: some labels are duplicates")
-
-    @property
-    def constant_label(self) -> Label | None:
-        """The label predicted for every validation text; None: predictions differ, or were not checked."""
-        index = self.best_epoch.get("constant_label")
-        return None if index is None else self.classes[index]
 
     @property
     def reader_accuracy(self) -> float | None:
@@ -111,6 +110,10 @@ def contradiction(config: ModelConfig) -> str:
     constant_label = config.best_epoch.get("constant_label")
     if constant_label is not None and not (type(constant_label) is int and 0 <= constant_label < len(config.classes)):
         return f"best_epoch.constant_label is {constant_label!r:.40}, which is not the position of a class"
+    try:
+        Health.from_list(config.health)
+    except UserError as error:
+        return str(error)
     weights = config.class_weight if isinstance(config.class_weight, list) else []
     if unknown_labels := [label for label, _ in weights if label not in config.classes]:
         return f"class_weight names {unknown_labels[0]!r:.40}, which is not a class"

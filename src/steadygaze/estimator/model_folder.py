@@ -18,6 +18,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,10 @@ from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
+from steadygaze.estimator.model_health import assess
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import Model, selects
+from steadygaze.results.health import Health
 from steadygaze.results.model_card import card
 from steadygaze.techniques import TECHNIQUES
 
@@ -97,6 +100,11 @@ class SavedModel:
     tokenizer: TextTokenizer
     training_hashes: Hashes | None = None
     """Sorted hashes of the texts for training and validation; None: not stored."""
+
+    @cached_property
+    def health(self) -> Health:
+        """Known-bad states, judged by the records of the training and the weights."""
+        return assess(self.description, self.model)
 
     def training_overlap(self, inputs: Sequence[Any]) -> int | None:
         """The number of training texts among these texts or pairs; None: unknown."""
@@ -150,6 +158,7 @@ def save(folder: Path, saved: SavedModel) -> None:
     recover_folder(folder)
     check_model_folder(folder)
     values, state = dataclasses.asdict(saved.description), saved.model.state_dict()
+    values["health"] = assess(saved.description, saved.model).to_list()  # the weights may have changed
     reader = {name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)}
     weights = {name: value for name, value in state.items() if not name.startswith(PREFIX)}
     texts = {"tokenizer.json": saved.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}

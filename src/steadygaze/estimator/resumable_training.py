@@ -259,6 +259,7 @@ def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
     """The result of a training run."""
     best_epoch = clf.stored_.description.best_epoch
     return {
+        "health": clf.health.to_list(),
         "model": str(out),
         "corpus": corpus.name,
         "fingerprint": corpus.fingerprint,
@@ -269,7 +270,6 @@ def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
         "macro-f1": best_epoch["macro-f1"],
         "test": {name: dataclasses.asdict(score) for name, score in clf.stored_.description.test_scores.items()},
         "token_coverage": clf.stored_.description.token_coverage,
-        "constant_label": clf.stored_.description.constant_label,
         "synonym_groups": clf.stored_.description.synonym_groups,
         "history": clf.history_,
     }

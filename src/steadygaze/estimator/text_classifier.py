@@ -33,6 +33,7 @@ from steadygaze.estimator.train_config import consecutive_seeds, setting_default
 from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import best_device, check_device
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import ProgressBar, SilentWatcher, Watcher, is_interactive
 
@@ -88,6 +89,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels, sorted.
     history_ : list of dict
         One record per epoch: its loss terms, validation macro-F1 and accuracy.
+    health : Health
+        Known-bad states; `fit` and `sg.load` warn of them.
     stored_ : SavedModel
         Network, vocabulary and description, as written by `save`.
     seed_ : int
@@ -256,7 +259,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         self.other_seeds_.extend(from_saved(model, self.device) for model in others)
+        several = [(f"The model of seed {clf.seed_}", clf.health) for clf in (self, *self.other_seeds_)]
+        health = self.health if not others else sum((health.of(name) for name, health in several), HEALTHY)
+        health.warn(stacklevel=3)
         return self
+
+    @property
+    def health(self) -> Health:
+        """Known-bad states of this model, such as collapsed attention or a constant label."""
+        check_is_fitted(self, "stored_")
+        return self.stored_.health
 
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
@@ -361,7 +373,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model, classes = self.stored_.model, self.stored_.description.classes
         request = explain_request(model, classes, explainer, target, granularity, output=output)
         tokenizer = self.stored_.tokenizer
-        explanations = explain_texts(model, tokenizer, classes, texts, questions, request, batch_size, sentences)
+        explanations = explain_texts(
+            model, tokenizer, classes, texts, questions, request, batch_size, sentences, self.health
+        )
         for warning in truncation(self.stored_.tokenizer, [e.read_to for e in explanations]).warnings():
             warnings.warn(warning, stacklevel=3)
         return explanations[0] if is_single else explanations

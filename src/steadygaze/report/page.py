@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from steadygaze.core.output_paths import write_output
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import direction, interval, number, short_number, span
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.highlight import highlight_html, is_truncated, legend
 from steadygaze.results.report import Report
 from steadygaze.results.row import Better, Fact, Row, Verdict
@@ -36,6 +37,7 @@ def render(
     explanations: Sequence[Explanation] = (),
     notes: Sequence[str] = (),
     facts: Mapping[str, str] | None = None,
+    health: Health = HEALTHY,
 ) -> str:
     """Render the page without empty parts.
 
@@ -54,6 +56,7 @@ def render(
         legend=Markup(legend(explanations)),  # no user text
         notes=notes,
         facts=facts or {},
+        health=Markup(health.banner),  # escaped
     )
     return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
 
@@ -321,5 +324,6 @@ def write_explanations(
     if any(explanation.true_label is not None for explanation in drawn):
         wrong = sum(explanation.is_wrong for explanation in drawn)
         remarks = [f"{wrong:,} of the {len(drawn):,} predictions on this page are wrong.", *remarks]
-    write(path, render("Explanations", lead=lead, explanations=drawn, notes=remarks), overwrite)
+    health = drawn[0].health if drawn else HEALTHY
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=remarks, health=health), overwrite)
     return {"explained": total, "drawn": len(drawn)}

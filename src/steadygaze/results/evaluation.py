@@ -26,6 +26,7 @@ from steadygaze.core.types import Label
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
+from steadygaze.results.health import HEALTHY, Health, without_health
 from steadygaze.results.intervals import Interval, bootstrap_statistic, draw_counts, wilson_interval
 from steadygaze.results.row import JsonResult, Row, json_values, plain
 
@@ -119,6 +120,8 @@ class Evaluation(JsonResult):
 
     Of one output of a multi-label model, the predicted class is whether the label applies.  A regression model predicts
     no class and has no bins."""
+    health: Health = HEALTHY
+    """Known-bad states of the model."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -160,6 +163,7 @@ class Evaluation(JsonResult):
         """
         return {
             **GENERATOR,
+            "health": self.health.to_list(),
             "model": self.model,
             "classes": list(self.classes),
             "rows": [row.to_dict() for row in self.rows],
@@ -205,7 +209,8 @@ class Evaluation(JsonResult):
         scores = Table("measure", "value", "95 % interval", "n", box=None)
         for row in self.rows:
             scores.add_row(row.measure, number(row.value), interval(row), f"{row.n:,}")
-        heading = [Text(f"Evaluation of {one_line(self.model)}", "bold")]
+        heading = [] if self.health.ok else [Text(f"! {self.health.sentence}", "bold yellow")]
+        heading.append(Text(f"Evaluation of {one_line(self.model)}", "bold"))
         if self.overlap_warning is not None:
             heading.append(Text(f"{self.overlap_warning}.", "yellow"))
         if not self.classes:
@@ -234,7 +239,7 @@ class Evaluation(JsonResult):
         return render_text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"{self.health.banner}<pre>{escape(str(without_health(self)))}</pre>"
 
 
 def accuracy_below_baseline(confusion: Any) -> tuple[float, float] | None:

@@ -20,6 +20,7 @@ from steadygaze.core.output_paths import write_output
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label, Picked, Span
 from steadygaze.results.data_frame import data_frame
+from steadygaze.results.health import HEALTHY, Health, without_health
 from steadygaze.results.highlight import UNREAD, highlight_html, highlight_rich, is_truncated, legend, page
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Explanation:
     """The label in the data, if known.  The prediction is wrong if `label` differs from it."""
     value: float | None = None
     """The prediction of a regression model; its `label` is the name of the output."""
+    health: Health = HEALTHY
+    """Known-bad states of the model or of the fitted explainer: the weights may then be no reasons."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -207,6 +210,7 @@ class Explanation:
             Lists, strings and numbers, ready for JSON.
         """
         return {
+            "health": self.health.to_list(),
             "text": self.text,
             "question": self.question,
             "label": self.label,
@@ -241,7 +245,8 @@ class Explanation:
         """
         import orjson
 
-        return orjson.dumps(self, option=orjson.OPT_NON_STR_KEYS)
+        values = {"health": self.health.to_list(), **{name: getattr(self, name) for name in JSON_FIELDS}}
+        return orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS)
 
     def to_pandas(self) -> "DataFrame":
         """The tokens as a table.
@@ -285,7 +290,8 @@ class Explanation:
             question = small("Question:") + highlight_html(question_part, other=self)
         prediction = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._confidence())}</div>"
         lines = "".join(small(escape(line)) for line in self._lines())
-        body = f"{prediction}{question}{highlight_html(self, other=question_part)}{lines}{small(legend([self]))}"
+        parts = self.health.banner, prediction, question, highlight_html(self, other=question_part), lines
+        body = f"{''.join(parts)}{small(legend([self]))}"
         html = f"<figure style='margin:0 0 1.5em'>{body}</figure>"
         return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
@@ -293,6 +299,8 @@ class Explanation:
         from rich.text import Text
 
         output = Text()
+        if not self.health.ok:
+            output.append(f"! {printable(self.health.sentence)}\n", style="bold yellow")
         if self.question is not None:
             output.append("Question: ", style="italic")
             question_part = self.question_explanation
@@ -361,6 +369,9 @@ class Explanation:
         return lines
 
 
+JSON_FIELDS = tuple(name for name in Explanation.__slots__ if name != "health")
+
+
 def _three_decimals(value: float) -> str:
     """
     >>> _three_decimals(-0.0004), _three_decimals(-0.0006)
@@ -406,4 +417,5 @@ class Explanations(list[Explanation]):
     def _repr_html_(self) -> str:
         more = len(self) - MOST_SHOWN
         note = f"<div>… and {more:,} more</div>" if more > 0 else ""
-        return "".join(e._repr_html_() for e in self[:MOST_SHOWN]) + note
+        health = sum((e.health for e in self), HEALTHY)
+        return health.banner + "".join(without_health(e)._repr_html_() for e in self[:MOST_SHOWN]) + note

@@ -17,6 +17,7 @@ from steadygaze.core.rounding import percent
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.formatting import code, constant_prediction, interval, measure_noun, number
+from steadygaze.results.health import Health
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
 
@@ -35,7 +36,7 @@ tags: [steadygaze, explainability, {shows}]
 ---
 # A {classes}-way text classifier with {shows}
 
-Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, seed {seed}.
+{health}Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, seed {seed}.
 
 | | |
 |---|---|
@@ -76,6 +77,9 @@ def card(config: Mapping[str, Any]) -> str:
         groups=_groups(config),
         shows=shows,
         words=SHOWS[shows],
+        health="".join(
+            f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in Health.from_list(config["health"])
+        ),
         begin=BEGIN,
         end=END,
     )

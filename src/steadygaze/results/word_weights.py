@@ -25,13 +25,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import Console, one_line, unknown
+from steadygaze.core.errors import Console, one_line, printable, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text, number
+from steadygaze.results.health import HEALTHY, Health, without_health
 from steadygaze.results.highlight import page
 from steadygaze.results.intervals import percentile_bounds, resample_counts
 from steadygaze.results.row import SavedResult
@@ -83,6 +84,8 @@ class WordWeights(SavedResult):
     """By explainer and class, the largest absolute share first."""
     texts: Mapping[Label, int]
     """Number of texts that are explained for each class."""
+    health: Health = HEALTHY
+    """Known-bad states of the model or of the fitted explainers."""
 
     def __iter__(self) -> Iterator[WordWeight]:
         return iter(self.weights)
@@ -130,7 +133,8 @@ class WordWeights(SavedResult):
             Lists, strings and numbers, ready for JSON.
         """
         texts = {str(label): count for label, count in self.texts.items()}
-        return {**GENERATOR, "model": self.model, "texts": texts, "weights": [asdict(item) for item in self.weights]}
+        weights = [asdict(item) for item in self.weights]
+        return {**GENERATOR, "health": self.health.to_list(), "model": self.model, "texts": texts, "weights": weights}
 
     def to_pandas(self) -> "DataFrame":
         """The weights as a table.
@@ -153,7 +157,7 @@ class WordWeights(SavedResult):
         str
             For each class one table per explainer.
         """
-        parts = []
+        parts = [self.health.banner]
         for label, count in self.texts.items():
             parts.append(f"<h2>{escape(str(label))} <small>({count_text(count, 'text')})</small></h2>")
             tables = [_table(name, self.top(label, name, len(self.weights))) for name in self.explainers]
@@ -171,7 +175,7 @@ class WordWeights(SavedResult):
         from rich.table import Table
         from rich.text import Text
 
-        parts: list[Any] = []
+        parts: list[Any] = [] if self.health.ok else [Text(f"! {printable(self.health.sentence)}", "bold yellow")]
         for label, count in self.texts.items():
             table = Table(*self.explainers, box=None)
             columns = [
@@ -194,7 +198,8 @@ class WordWeights(SavedResult):
 def render(weights: WordWeights) -> str:
     """One HTML page."""
     title = f"Word weights of {weights.model}"
-    return page(title, f"<h1>{escape(title)}</h1>{weights.body()}")
+    body = without_health(weights).body()
+    return page(title, f"{weights.health.banner}<h1>{escape(title)}</h1>{body}")
 
 
 def _line(weight: WordWeight) -> str:
@@ -241,7 +246,9 @@ def word_weights_of(
         for label in labels:
             of_class = [item for item in items if item.explained_label == label]
             weights += _of_class(of_class, label, name, words, min_texts, seed)
-    return WordWeights(model, tuple(weights), {label: count for label, count in counts.items() if count})
+    texts = {label: count for label, count in counts.items() if count}
+    health = sum((item.health for items in explanations.values() for item in items[:1]), HEALTHY)
+    return WordWeights(model, tuple(weights), texts, health)
 
 
 def _of_class(

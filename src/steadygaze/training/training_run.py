@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.errors import CollapseWarning, UserError
+from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.tensor_files import layout, layout_difference
 from steadygaze.models.inference import Model
@@ -116,7 +116,7 @@ class TrainingRun:
                 raise failures[0]
         if RESULT not in self.models:
             return None
-        self._warn_if_collapsed()
+        self._warn_if_undivided()
         self._warn_of_technique()
         return self._copy(RESULT).eval()
 
@@ -308,16 +308,11 @@ class TrainingRun:
         if best.get("constant_label") is not None:
             raise UserError(NOTHING_LEARNED.format(stage.name, best["macro-f1"]))
 
-    def _warn_if_collapsed(self) -> None:
-        """Warn if the attention or selection of the selected epoch is collapsed."""
+    def _warn_if_undivided(self) -> None:
+        """Warn if a model that selects sentences has only selected whole texts."""
         attention = self.best_epoch.get("attention", {})
-        if attention.get("collapsed"):
-            selects = "selection" in self.models[RESULT].capabilities
-            problem = "an uninformative selection" if selects else "collapsed attention"
-            interlocked = attention.get("unit") == "sentence" and attention["constant"]
-            problem = "an interlocked selection" if interlocked else problem
-            self.job.watcher.warn(CollapseWarning(f"{problem}: {attention['reason']}"))
-        elif attention.get("unit") == "sentence" and attention["distance_to_uniform"] is None:
+        undivided = attention.get("unit") == "sentence" and attention["distance_to_uniform"] is None
+        if undivided and not attention.get("collapsed"):
             self.job.watcher.warn(UNDIVIDED)
 
     def _warn_of_technique(self) -> None:

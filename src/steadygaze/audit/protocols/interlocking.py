@@ -28,7 +28,7 @@ from torch import Tensor
 from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Threshold
-from steadygaze.core.errors import CollapseWarning, UserError
+from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Example, OnProgress, inputs_of, no_progress
 from steadygaze.data.corpora import add_shortcut
@@ -187,7 +187,7 @@ def _retrain(clf: TextClassifier, splits: dict[str, list[Example]], watcher: Wat
     train = read_split(*_columns(splits["train"]))
     validation = read_validation(_columns(splits["validation"])) if "validation" in splits else None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CollapseWarning)  # expected here
+        warnings.simplefilter("ignore", HealthWarning)  # expected here
         saved = fit.fit(train_config(params), train, validation, watcher, fit.CheckpointConfig())
     saved.model.to(clf.stored_.model.device)
     return saved

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures import probe_names, stability_measures
-from steadygaze.core.errors import CollapseWarning, UserError
+from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.settings import field_names
 from steadygaze.estimator.inputs import read_texts
@@ -47,7 +47,7 @@ def attention_necessity(
 ) -> Iterator[Finding]:
     """`train` and `validation`: the data `clf` was trained on; `test`: texts and class indices, or None."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CollapseWarning)  # expected here
+        warnings.simplefilter("ignore", HealthWarning)  # expected here
         uniform = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
         adversary = same_labels(clf, "adversary", difference=difference).fit(
             *train, validation=validation, reference=clf

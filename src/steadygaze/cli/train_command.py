@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.held_out_test import TestPartFile
     from steadygaze.estimator.model_config import ModelConfig
+    from steadygaze.estimator.text_classifier import TextClassifier
 
 Columns = dict[str, Any]
 """Arguments of `load_corpus` that name columns."""
@@ -156,8 +157,7 @@ def train(
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     _write_test_part(test_file, whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
-    _show_next(out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
-    print_health(clf.health)  # the last line: a model in a known-bad state was saved
+    _show_next(clf, out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
 
 
 def _write_test_part(file: "TestPartFile | None", corpus: "Corpus") -> None:
@@ -216,10 +216,14 @@ class NextAudit:
         return f"add {'' if self.test_share else '--test-share 0.2 '}--test-out held-out.csv to train"
 
 
-def _show_next(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
-    """Print the commands to try next."""
-    if common.json:
-        return
+def _show_next(clf: "TextClassifier", out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
+    """Print the commands to try next; the last line says that a model in a known-bad state was saved."""
+    if not common.json:
+        _print_commands(out, next_audit, corpus, common)
+    print_health(clf.health)
+
+
+def _print_commands(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
     console = stderr_console(common)
     print_line(console, f'next:  steadygaze explain {shlex.quote(str(out))} "a text of your own"')
     words = ["audit", str(out), *next_audit.words]

@@ -7,7 +7,7 @@ judged, too.  Problems that were saved are kept: some, such as an unlearned refe
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from math import isfinite, nan, sqrt
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch import nn
 
@@ -26,7 +26,7 @@ STALLED = 0.01
 TEACHERS = ("teacher", "reference")
 """First words of the stages whose models are distilled."""
 
-UNKNOWN = {
+UNKNOWN: dict[str, Any] = {
     **dict.fromkeys(("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean", "unexplained"), nan),
     **{"overlap": None, "uniform": False, "constant": False},
 }
@@ -76,8 +76,8 @@ def _unlearned(
 def _stalled(epoch: Mapping[str, Any], history: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the training loss of the stage of this epoch hardly changed."""
     terms = [record.get("terms") for record in history if record.get("stage") == epoch.get("stage")]
-    losses = [values.get("task") for values in terms if isinstance(values, Mapping)]
-    if len(losses) < 2 or not all(map(_is_number, losses)):
+    losses = [loss for values in terms if isinstance(values, Mapping) and _is_number(loss := values.get("task"))]
+    if len(losses) < 2:
         return False
     return abs(losses[-1] - losses[0]) < STALLED * abs(losses[0])
 
@@ -114,5 +114,5 @@ def collapse_problems(record: Any, selects: bool) -> Iterator[HealthProblem]:
         yield HealthProblem(ProblemKind.INTERLOCKED if interlocked else kind, detail=reason)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

@@ -259,9 +259,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         self.other_seeds_.extend(from_saved(model, self.device) for model in others)
-        several = [(f"The model of seed {clf.seed_}", clf.health) for clf in (self, *self.other_seeds_)]
-        health = self.health if not others else sum((health.of(name) for name, health in several), HEALTHY)
-        health.warn(stacklevel=3)
+        models: list[TextClassifier] = [self, *self.other_seeds_]
+        several = (clf.health.of(f"The model of seed {clf.seed_}") for clf in models)
+        (sum(several, HEALTHY) if others else self.health).warn(stacklevel=3)
         return self
 
     @property

@@ -259,8 +259,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         self.other_seeds_.extend(from_saved(model, self.device) for model in others)
-        models: list[TextClassifier] = [self, *self.other_seeds_]
-        several = (clf.health.of(f"The model of seed {clf.seed_}") for clf in models)
+        classifiers: list[TextClassifier] = [self, *self.other_seeds_]
+        several = (clf.health.of(f"The model of seed {clf.seed_}") for clf in classifiers)
         (sum(several, HEALTHY) if others else self.health).warn(stacklevel=3)
         return self
 

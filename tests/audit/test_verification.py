@@ -42,7 +42,6 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(here / "bundle"),
         "--require",
         STRICT,
-        "--no-card",
         "--quiet",
     ]
     with pytest.MonkeyPatch.context() as patch:
@@ -282,7 +281,6 @@ def sign(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         here / "held.csv",
         "--bundle",
         here / "bundle",
-        "--no-card",
         "--device",
         "cpu",
     ]

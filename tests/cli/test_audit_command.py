@@ -170,15 +170,22 @@ def test_the_card_of_a_model_of_ours_gets_the_numbers_and_the_model_stays_the_sa
     card = here / "model" / "README.md"
     card.write_text(before := "My own words.\n")
     weights = {name: (here / "model" / name).read_bytes() for name in ("config.json", "model.safetensors")}
-    audit("--no-card")
+    audit()
     assert card.read_text() == before
-    assert "the part about the audit" in audit().err
+    assert "the part about the audit" in audit("--card").err
     after = card.read_text()
     assert "- **Stability**: undecided." in after
     assert after.startswith(before)
-    audit()
+    audit("--card")
     assert card.read_text() == after
     assert {name: (here / "model" / name).read_bytes() for name in weights} == weights
+
+
+def test_a_card_of_a_model_that_has_none_is_refused_before_the_audit(command, here):
+    Path("flip.py").write_text("def half(texts):\n    return [[0.5, 0.5] for _ in texts]\n")
+    ended = command("audit", "flip:half", "--data", here / "held.csv", "--classes", "negative,positive", "--card")
+    assert ended.code == 2
+    assert "--card writes into the card of a model of train, which flip:half is not" in ended.err
 
 
 def test_a_folder_that_cannot_be_written_to_costs_the_card_and_nothing_else(audit, canned, here, monkeypatch):
@@ -186,7 +193,7 @@ def test_a_folder_that_cannot_be_written_to_costs_the_card_and_nothing_else(audi
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(model_card, "write_text", refused)
-    ended = audit()
+    ended = audit("--card")
     assert ended.code == 0
     assert "README.md is unchanged" in ended.err
 
@@ -208,7 +215,7 @@ def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
 
 @pytest.mark.usefixtures("fewer_protocols")
 def test_texts_without_labels_are_audited_and_a_line_reports_it(command, here):
-    arguments = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--limit", "16", "--no-card")
+    arguments = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--limit", "16")
     ended = command(*arguments, "--json")
     assert ended.code == 0, ended.err
     assert "runs without labels" in ended.err
@@ -365,11 +372,11 @@ def test_complete_commands_of_the_advice_are_the_last_lines(audit, here, monkeyp
     advice = "Run `steadygaze audit ./model --limit 99`, or `steadygaze train TRAINING_DATA --set synonyms=TABLE`."
     report = full_report(plots={}, verdicts=(replace(VERDICTS[0], advice=advice),) * 2)
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: report)
-    lines = [line for line in audit("--no-card").err.splitlines() if line.startswith("next:")]
+    lines = [line for line in audit().err.splitlines() if line.startswith("next:")]
     assert lines == ["next:  steadygaze audit ./model --limit 99"]
-    assert "next:" not in audit("--no-card", "--json").err
+    assert "next:" not in audit("--json").err
     monkeypatch.chdir(tmp_path)  # the page does not have the folders of the model and the data
-    assert "next:" not in audit("--no-card").err
+    assert "next:" not in audit().err
 
 
 def test_a_model_that_gives_every_text_the_same_label_is_named_before_the_verdicts(command, here, tmp_path):

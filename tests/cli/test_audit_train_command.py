@@ -25,7 +25,7 @@ from steadygaze.core.types import Example
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.report import Report
 
-QUICK = ("--sample", "2", "--device", "cpu", "--no-card")
+QUICK = ("--sample", "2", "--device", "cpu")
 EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
 CPU = Runtime(device="cpu")
 

@@ -65,7 +65,7 @@ def test_a_closed_pipe_keeps_the_exit_code_of_the_gate(
     requirement: str, more: list[str], made: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
-    command = ["audit", made.model, "--data", made.data, "--no-card", "--require", requirement, *more]
+    command = ["audit", made.model, "--data", made.data, "--require", requirement, *more]
     expected = exit_code(*command)
     assert expected == (1 if requirement.endswith("1.5") else 0)
     for names in (["stdout"], ["stderr"], ["stdout", "stderr"]):
@@ -79,7 +79,7 @@ def test_a_closed_pipe_keeps_the_exit_code_of_a_verification(
     made: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: full_report(plots={}))
-    assert exit_code("audit", made.model, "--data", made.data, "--no-card", "--bundle", tmp_path / "b") == 0
+    assert exit_code("audit", made.model, "--data", made.data, "--bundle", tmp_path / "b") == 0
     with (tmp_path / "b" / "report.html").open("a") as page:
         page.write("altered")
     with closed_pipe() as stream:

@@ -492,7 +492,7 @@ def audit_arguments(workspace: Workspace) -> tuple[object, ...]:
     return (
         *data_arguments(workspace),
         *("--rationales", "evidence", "--synonyms", workspace.folder / "synonyms.jsonl", "--sample", 8),
-        *("--device", "cpu", "--json", "--no-card"),
+        *("--device", "cpu", "--json"),
     )
 
 

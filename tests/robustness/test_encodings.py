@@ -22,7 +22,7 @@ COMMANDS = {
     "explain": ["explain", "MODEL", "日本語 → café"],
     "explain as JSON": ["explain", "MODEL", "日本語 → café", "--json"],
     "certify": ["certify", "MODEL", "--data", "DATA", "--radius", "0.01"],
-    "audit": ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "--no-card", "-v"],
+    "audit": ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "-v"],
     "error": ["predict", "日本語 →", "a text"],
 }
 
@@ -57,7 +57,7 @@ def test_a_process_with_another_encoding_prints_a_table() -> None:
 
 @pytest.mark.usefixtures("fewer_protocols")
 def test_a_written_bundle_is_followed_by_its_table(made: Small, tmp_path: Path) -> None:
-    audit = ["audit", made.model, "--data", made.data, "--sample", "2", "--limit", "4", "--no-card"]
+    audit = ["audit", made.model, "--data", made.data, "--sample", "2", "--limit", "4"]
     result = run_case([*audit, "--bundle", tmp_path / "bundle"], encoding="ascii")
     assert_clean(result, codes=(0,))
     assert (tmp_path / "bundle" / "report.json").is_file()

@@ -19,7 +19,7 @@ COMMANDS: dict[str, list[str]] = {
     "predict-json": ["predict", "{}/model", "--file", "{}/films.csv", "--json"],
     "explain": ["explain", "{}/model", TEXT],
     "explain-lime": ["explain", "{}/model", TEXT, "--explainer", "lime", "--json"],
-    "audit": ["audit", "{}/model", "--data", "{}/films.csv", "--no-card"],
+    "audit": ["audit", "{}/model", "--data", "{}/films.csv"],
     "audit-gate": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "jensen-shannon/noise<=0.02"],
     "audit-accuracy": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "accuracy>=0.4", "--bundle", "{}/b"],
     "certify": ["certify", "{}/model", "--data", "{}/films.csv", "--radius", "0.1"],

@@ -34,7 +34,7 @@ def results(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
         patch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 25)
-        audit = ["audit", "{}/model", "--data", "{}/films.csv", "--limit", "6", "--sample", "2", "--no-card"]
+        audit = ["audit", "{}/model", "--data", "{}/films.csv", "--limit", "6", "--sample", "2"]
         assert_clean(run(place, *audit, "--policy", "{}/policy.toml", "--bundle", "{}/bundle"), {0}, None)
         fit = ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/explainer", "--quiet"]
         quick = ["--set", "epochs=2", "--set", "hidden=8", "--set", "dimension=6"]

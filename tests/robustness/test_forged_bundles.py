@@ -53,7 +53,7 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> Rerun:
     fitted().save(place / "model")
     rows = [f'"{text}",{label}' for text, label in list(zip(TEXTS, LABELS, strict=True))[8:16]]
     (place / "held.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    options = ["--explainer", "attention", "--sample", "4", "--require", "accuracy>=0.99", "--no-card", "--quiet"]
+    options = ["--explainer", "attention", "--sample", "4", "--require", "accuracy>=0.99", "--quiet"]
     words = ["audit", place / "model", "--data", place / "held.csv", "--bundle", place / "bundle", "--device", "cpu"]
     assert run_case([*words, *options]).code in (0, 1)
     made: list[Any] = []

@@ -109,7 +109,7 @@ def labeled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         ["explain", "MODEL", "--file", "DATA"],
         ["explain", "MODEL", "a film", "--explainer", "leave-one-out", "--target", "NAME"],
         ["certify", "MODEL", "--data", "DATA", "--radius", "0.01"],
-        ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "-v", "--no-card"],
+        ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "-v"],
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[4:5]),
 )

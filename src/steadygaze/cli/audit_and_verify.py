@@ -81,6 +81,8 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
         with audit_runtime(common, console, (config.model, *config.other_seeds)) as runtime:
             loaded = load_audit(config, runtime)
             settings = portable_settings(asdict(loaded.config), outputs.base)
+            if outputs.card and not loaded.request.adapter.is_classifier:
+                raise UserError(f"--card writes into the card of a model of train, which {config.model} is not")
             if not loaded.labeled:
                 print_line(console, NO_LABELS)
             print_omissions(loaded.corpus.name, loaded.corpus.dropped, common)
@@ -92,7 +94,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
                 partial_report = with_provenance(interruption.findings.report(), settings, None, now())
                 raise KeyboardInterrupt(_keep_finished(partial_report, outputs)) from None
         lines = _write(outputs, report, loaded.manifest(report, settings), policy)
-    if outputs.card and loaded.request.adapter.is_classifier:
+    if outputs.card:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
     _show(report, common)
     for line in lines:

@@ -50,7 +50,7 @@ Verify = Annotated[
         "--verify", metavar="BUNDLE", help="Rerun the audit of a bundle with its settings, and compare everything."
     ),
 ]
-Card = Annotated[bool, output_option("--card/--no-card", help="Add the scores to the card of a model of train.")]
+Card = Annotated[bool, output_option("--card", help="Write the verdicts into README.md of a model of train.")]
 Sign = Annotated[Path | None, output_option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")]
 Signers = Annotated[
     Path | None, audit_option("--signers", metavar="FILE", help="With --verify: allowed signers (SSH keys).")
@@ -81,7 +81,7 @@ def audit(
     signer: Signer = None,
     bundle: Bundle = None,
     html: Page = None,
-    card: Card = True,
+    card: Card = False,
     replace: Replace = False,
     sign: Sign = None,
     common: Common,
@@ -133,9 +133,10 @@ def _verify(
     from steadygaze.core.arguments import option_name
     from steadygaze.core.errors import UserError
 
-    if outputs.out or outputs.html or outputs.sign:
+    if outputs.out or outputs.html or outputs.sign or outputs.card:
         raise UserError(
-            "--verify runs the audit of the bundle again and writes nothing: it takes no --bundle, --html, --sign"
+            "--verify runs the audit of the bundle again and writes nothing: it takes no --bundle, --html, --sign, "
+            "--card"
         )
     defaults = {field.name: field.default for field in fields(AuditConfig) if field.name not in (*PATHS, "imports")}
     if changed := [option_name(AuditConfig, name) for name in defaults if settings[name] != defaults[name]]:

@@ -9,13 +9,13 @@ from typing import Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
-from steadygaze.core.arguments import choice, instance, integer, optional, sequence_of, validated
+from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator.explainer_folder import is_fitted
-from steadygaze.estimator.inputs import join_questions, read_inputs
+from steadygaze.estimator.inputs import EXPLAIN_CHECKS, Granularity, join_questions, read_inputs
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import check_distinct
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
@@ -95,17 +95,18 @@ def load(
     return adapter.fitted or resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
 
 
-@validated(settings=optional(instance(Mapping, "a dict")), seed=integer(0), classes=optional(sequence_of))
+@validated(**EXPLAIN_CHECKS, classes=optional(sequence_of))
 def explain(
     model: Any,
     texts: Any,
     explainer: Any = None,
     target: Label | None = None,
-    granularity: str = "word",
+    granularity: Granularity = "word",
     *,
     output: Output = "probability",
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
+    batch_size: int = inference.BATCH,
     classes: Sequence[Label] | None = None,
     device: str = "auto",
 ) -> Any:
@@ -131,6 +132,8 @@ def explain(
         Settings of the explainer, by name: {"samples": 500}.
     seed : int, default=0
         Random seed of the explainer.
+    batch_size : int, default=128
+        Texts per batch.
     classes : list of str or int, default=None
         Class names, in the order of the probabilities.
     device : str, default="auto"
@@ -150,7 +153,9 @@ def explain(
     ('yes', [('good', 0.7)])
     """
     adapter = as_adapter(model, classes=classes, device=device)
-    return adapter.explain(texts, explainer, target, granularity, output=output, settings=settings, seed=seed)
+    return adapter.explain(
+        texts, explainer, target, granularity, output=output, settings=settings, seed=seed, batch_size=batch_size
+    )
 
 
 @validated(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.adapters.output_labels import label_matrix, numbers
-from steadygaze.core.arguments import choice, integer, validated
+from steadygaze.core.arguments import integer, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Batch, Label, Sentences, Task
@@ -29,7 +29,15 @@ from steadygaze.data.text_checks import (
 )
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.data.token_alignment import Coverage, coverage, truncation
-from steadygaze.estimator.inputs import check_label_count, is_single_text, join_questions, list_labels, read_inputs
+from steadygaze.estimator.inputs import (
+    EXPLAIN_CHECKS,
+    Granularity,
+    check_label_count,
+    is_single_text,
+    join_questions,
+    list_labels,
+    read_inputs,
+)
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
@@ -257,13 +265,13 @@ class ModelAdapter:
         true = np.array(numbers(labels) if predicted.ndim == 1 else [numbers(row) for row in labels])
         return float(r2_score(true, predicted))
 
-    @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
+    @validated(**EXPLAIN_CHECKS)
     def explain(
         self,
         X: Any,
         explainer: Any = None,
         target: Label | None = None,
-        granularity: str = "word",
+        granularity: Granularity = "word",
         *,
         output: "Output" = "probability",
         settings: Mapping[str, Any] | None = None,

@@ -28,7 +28,8 @@ from steadygaze.models.inference import Model, NonFiniteOutput
 
 if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
-    from steadygaze.estimator.text_classifier import Granularity, TextClassifier
+    from steadygaze.estimator.inputs import Granularity
+    from steadygaze.estimator.text_classifier import TextClassifier
     from steadygaze.explainers.class_probability import Output
     from steadygaze.results.explanation import Explanation
 

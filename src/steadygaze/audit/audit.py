@@ -1,11 +1,10 @@
 """sg.audit: run every protocol on a model and its texts, and build the report.  The model does not change."""
 
-import inspect
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
@@ -56,7 +55,7 @@ from steadygaze.audit.retraining import check_vocabulary, read_train, trainable
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import SampleWarning, UserError
 from steadygaze.core.settings import build
-from steadygaze.core.types import Example, Label, Task, texts_of
+from steadygaze.core.types import Example, Label, Removal, Task, texts_of
 from steadygaze.data.rationale_spans import annotate
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import list_labels, read_inputs
@@ -70,23 +69,8 @@ from steadygaze.training.progress import TrainingDiverged
 
 SYNONYM_MEASURES = probe_names(*SUBSTITUTIONS, *LABEL_KEPT)
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _with_probe_settings(function: F) -> F:
-    """Show the fields of ProbeConfig in the signature."""
-    signature, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
-    parameters = [value for name, value in signature.parameters.items() if name != "settings"]
-    hints = get_type_hints(ProbeConfig)
-    probe_parameters = [
-        inspect.Parameter(item.name, kind, default=item.default, annotation=hints[item.name])
-        for item in fields(ProbeConfig)
-    ]
-    function.__signature__ = signature.replace(parameters=[*parameters, *probe_parameters])  # type: ignore[attr-defined]
-    return function
-
-
-@_with_probe_settings
 @validated(
     labels=optional(sequence_of),
     explainers=sequence_of,
@@ -116,7 +100,13 @@ def audit(
     attention: str = AuditConfig.attention,
     device: str = Runtime.device,
     batch_size: int = Runtime.batch_size,
-    **settings: Any,
+    radius: float = ProbeConfig.radius,
+    removal: Removal = ProbeConfig.removal,
+    k: int = ProbeConfig.k,
+    sample: int | None = ProbeConfig.sample,
+    thorough: bool = ProbeConfig.thorough,
+    skewed_epochs: int = ProbeConfig.skewed_epochs,
+    seed: int = ProbeConfig.seed,
 ) -> Report:
     """Audit a model's explanations on these texts.
 
@@ -156,8 +146,20 @@ def audit(
         Device of models that this call loads.
     batch_size : int, default=256
         Texts per batch.
-    **settings
-        Settings of the probes: radius, removal, k, sample, thorough, skewed_epochs, seed.
+    radius : float, default=0.1
+        Perturbation of word vectors, in standard deviations.
+    removal : str, default="delete"
+        How words are erased: "delete", "pad" or "zero".
+    k : int, default=7
+        Top-k words for the overlap.
+    sample : int, default=None
+        Texts for expensive measures; None: 100, and 50 for Hugging Face models.
+    thorough : bool, default=False
+        Run slow checks as well.
+    skewed_epochs : int, default=10
+        With `train`: epochs on first sentences alone, for the test of interlocking.
+    seed : int, default=0
+        Random seed of the audit.
 
     Returns
     -------
@@ -178,14 +180,26 @@ def audit(
     >>> report.find("accuracy").value
     1.0
     """
-    probe_settings, runtime = vars(build(ProbeConfig, settings)), Runtime(device=device, batch_size=batch_size)
+    probes = build(
+        ProbeConfig,
+        {
+            "radius": radius,
+            "removal": removal,
+            "k": k,
+            "sample": sample,
+            "thorough": thorough,
+            "skewed_epochs": skewed_epochs,
+            "seed": seed,
+        },
+    )
+    runtime = Runtime(device=device, batch_size=batch_size)
     models = (model, *(list(other_seeds) or getattr(model, "other_seeds_", [])))
     adapters = [as_adapter(item, classes=classes, device=device, attention=attention) for item in models]
     listed = None if labels is None else list_labels(labels, adapters[0].outputs)
     examples = examples_of(texts, listed, rationales, adapters[0].task)
     output = None if target is None else str(target)
     config = AuditConfig(
-        model=adapters[0].name, data="", limit=limit, target=output, threshold=threshold, **probe_settings
+        model=adapters[0].name, data="", limit=limit, target=output, threshold=threshold, **vars(probes)
     )
     request = compose_request(
         adapters, examples, config, runtime, explainers=explainers, synonyms=synonyms, train=train

@@ -39,14 +39,21 @@ def names_object(value: Any) -> bool:
 
 
 def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check these arguments before the function runs.  Arguments that are left out are not checked."""
+    """Check these arguments before the function runs, and refuse names of arguments that it does not have.
+
+    Arguments that are left out are not checked.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         assert checks.keys() <= signature.parameters.keys(), function
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+        names = () if takes_any else tuple(name for name in signature.parameters if name != "self")
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if misspelled := [name for name in kwargs if names and name not in names]:
+                raise unknown("argument", misspelled[0], names)
             bound = signature.bind(*args, **kwargs)
             for name, check in checks.items():
                 if name in bound.arguments:

@@ -9,17 +9,27 @@ A list of `Example`: text, question and the given sentences, which models that s
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadygaze.core.arguments import Check, choice, instance, integer, optional
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Example, Label, Sentences
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
 
+Granularity = Literal["word", "piece"]
+EXPLAIN_CHECKS: dict[str, Check] = {
+    "granularity": choice("word", "piece"),
+    "output": choice("probability", "logit"),
+    "settings": optional(instance(Mapping, "a dict")),
+    "seed": integer(0),
+    "batch_size": integer(1),
+}
+"""Checks of the options that every `explain` has."""
 SMALL_DATASET = 20
 """Fewest texts for a held-out set."""
 

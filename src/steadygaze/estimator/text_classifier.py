@@ -4,14 +4,14 @@ import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
+from steadygaze.core.arguments import flag, integer, optional, path, validated
 from steadygaze.core.errors import SeedWarning, SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label, Sentences
 from steadygaze.data.synonym_groups import SynonymGroups
@@ -19,6 +19,8 @@ from steadygaze.data.token_alignment import coverage, truncation
 from steadygaze.estimator import fit, model_folder, small_data
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import (
+    EXPLAIN_CHECKS,
+    Granularity,
     Split,
     is_single_text,
     known_label,
@@ -36,8 +38,6 @@ from steadygaze.models.inference import best_device, check_device
 from steadygaze.results.health import HEALTHY, Health
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import ProgressBar, SilentWatcher, Watcher, is_interactive
-
-Granularity = Literal["word", "piece"]
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -332,7 +332,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split = Split(*self._read(X)[:2], labels, read_weights(sample_weight))
         return float(super().score(X, np.asarray(labels), split.weights))
 
-    @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
+    @validated(**EXPLAIN_CHECKS)
     def explain(
         self,
         X: Any,
@@ -341,6 +341,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         granularity: Granularity = "word",
         *,
         output: Output = "probability",
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
         batch_size: int = inference.BATCH,
     ) -> Any:
         """Explain predictions: an Explanation for one text, a list of them for a list.
@@ -360,6 +362,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "word", or "piece" for a transformer's subwords.
         output : str, default="probability"
             Explain the "probability" or the "logit" of the class.
+        settings : dict, default=None
+            Settings of the explainer, by name: {"samples": 500}.
+        seed : int, default=0
+            Random seed of the explainer.
         batch_size : int, default=128
             Texts per batch.
 
@@ -371,7 +377,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_single = is_single_text(X)
         texts, questions, sentences = self._read([X] if is_single else X)
         model, classes = self.stored_.model, self.stored_.description.classes
-        request = explain_request(model, classes, explainer, target, granularity, output=output)
+        request = explain_request(
+            model, classes, explainer, target, granularity, output=output, settings=settings, seed=seed
+        )
         tokenizer = self.stored_.tokenizer
         explanations = explain_texts(
             model, tokenizer, classes, texts, questions, request, batch_size, sentences, self.health

@@ -32,7 +32,7 @@ def resolve_explainer(
         )
         name = getattr(explainer, "name", default_name)
         if settings:
-            raise UserError(f"the settings of {name} were fixed when it was fitted: leave out --set")
+            raise UserError(f"the settings of {name} are those of the given object: leave out settings= (--set)")
         return name, explainer
     return explainer, configure_explainer(explainer, settings or {}, seed)
 

@@ -16,7 +16,8 @@ from tables import minus_signs
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "results"
-VERDICTS = ("holds", "holds in part", "does not hold", "cannot be decided here")
+NOT_ACTIVE = "not active at these settings"
+VERDICTS = ("holds", "holds in part", "does not hold", NOT_ACTIVE, "cannot be decided here")
 NUMBER = re.compile(r"\{(\w+) ([\w-]+) ([\w/-]+)\}")
 RECOMMENDATION = """\
 **Recommendation.** Use random pretraining against label leakage of L2X, an explainer that selects words: its network is
@@ -26,9 +27,8 @@ movie reviews than A2R. Do not rely on SEAT or Attention AT for stability or bet
 `steadygaze compare` to test a technique on your own data.
 
 **Caveat.** A verdict is about our code, data and settings, which depart from those of the papers. "Does not hold" does
-not show that a paper is wrong. At the constants of its released code SEAT [changes nothing](seat.md). Four of its
-claims were tried at these constants alone and cannot be decided: about random seeds, about BERT, and two about single
-terms of its loss.
+not show that a paper is wrong. SEAT as printed, with [constants that the paper does not print](seat.md#constants),
+changes nothing: its claims are "not active at these settings", which decides nothing about the idea.
 """
 INTRODUCTION = """\
 ## How to read the verdicts
@@ -36,10 +36,12 @@ INTRODUCTION = """\
 - **holds**: we see the claimed effect.
 - **holds in part**: we see it for some of the claimed data, variants or measures only; the row states for which.
 - **does not hold**: not seen with these settings, although the measurement would show an effect of the published size.
-- **cannot be decided here**: there is no measurement, it is too uncertain, or the technique changed nothing.
+- **not active at these settings**: the technique changed nothing, so that its effect was not tested.
+- **cannot be decided here**: there is no measurement, or it is too uncertain.
 
 Numbers in brackets are 95 % intervals over seeds, unless the row states otherwise. Numbers after ± are half widths of
-95 % intervals (label leakage) or standard deviations over seeds (A2R). A ratio below 1 is more stable than vanilla,
+95 % intervals (label leakage) or standard deviations over seeds (A2R). None is corrected for multiple comparisons;
+the linked pages mark what stays significant after Holm's correction. A ratio below 1 is more stable than vanilla,
 which is training with cross-entropy alone. The command of a row made its numbers, or would make them. The
 [glossary](../concepts/glossary.md#names-in-the-results) explains the names.
 """
@@ -84,7 +86,8 @@ def summary(claims: list[dict[str, Any]]) -> str:
     counts = Counter(claim["verdict"] for claim in claims)
     return (
         f"Of {len(claims)} claims of four papers that we tried to repeat, {counts['holds']} hold, "
-        f"{counts['holds in part']} hold in part, {counts['does not hold']} do not hold, "
+        f"{counts['holds in part']} hold in part, {counts['does not hold']} do not hold, {counts[NOT_ACTIVE]} are "
+        "about a technique that is not active at these settings, "
         f"and {counts['cannot be decided here']} cannot be decided here."
     )
 
@@ -117,7 +120,7 @@ def _line(claim: dict[str, Any], rows: Rows) -> str:
     if claim["verdict"] not in VERDICTS:
         raise SystemExit(f"{claim['claim']}: {claim['verdict']!r} is not one of {', '.join(VERDICTS)}")
     for quote in claim.get("quotes", ()):
-        if quote not in (PAGES / claim["page"]).read_text(encoding="utf-8"):
+        if quote not in (PAGES / claim["page"]).read_text(encoding="utf-8").replace("]*", "]"):  # significance
             raise SystemExit(f"{claim['claim']}: docs/results/{claim['page']} no longer has {quote!r}")
     evidence = NUMBER.sub(lambda match: _number(rows, *match.groups()), claim["evidence"])
     link = f" [{claim['page'].removesuffix('.md')}]({claim['page']})" if "page" in claim else ""

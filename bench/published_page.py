@@ -6,7 +6,6 @@ python bench/published_page.py kitada > docs/results/kitada.md
 
 import gzip
 import json
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,8 +18,17 @@ from typing import Any
 import numpy as np
 
 from stability_records import study_records
-from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, ratio, t_interval
-from stability_table import compare_with_start, compare_with_vanilla, rows_of, with_first_seeds
+from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, paired_logs, ratio
+from stability_table import (
+    Cell,
+    compare_with_start,
+    compare_with_vanilla,
+    format_estimate,
+    format_number,
+    rows_of,
+    table,
+    with_first_seeds,
+)
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 from tables import minus_signs, read_records
 
@@ -133,8 +141,7 @@ def against_vanilla(
 def between_ratio(technique: str) -> Estimate:
     """Mean JSD between seeds in Figure 2 of SEAT, ratio to vanilla: geometric mean over the data sets."""
     ours, plain = (values("seat-figure2", name, BETWEEN) for name in (technique, "vanilla"))
-    logs = {block: jackknife_log(ours[block]) - jackknife_log(plain[block]) for block in plain}
-    return Estimate(*(math.exp(number) for number in t_interval(logs)))
+    return paired_logs({block: jackknife_log(ours[block]) - jackknife_log(plain[block]) for block in plain})
 
 
 def jackknife_log(scores: Sequence[float]) -> Numbers:
@@ -156,21 +163,6 @@ def _first(table: str, technique: str, measures: Sequence[str], blocks: Sequence
     for measure in reversed(measures):
         merged |= values(table, technique, measure, blocks)
     return merged
-
-
-def format_estimate(estimate: Estimate, form: str) -> str:
-    return "{} [{}, {}]".format(*(format_number(number, form) for number in estimate))
-
-
-def format_number(number: float, form: str = "+.3f") -> str:
-    """The number; zero has no sign."""
-    text = format(number, form)
-    return text if float(text) else text.lstrip("+-")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def comparison_table(
@@ -231,15 +223,16 @@ def seat() -> str:
                 [
                     label,
                     name,
-                    *(format_estimate(ratio, ".2f") for ratio in ratios),
+                    *(Cell(ratio, ".2f") for ratio in ratios),
                     f"{paper:.2g}",
-                    format_estimate(f1, "+.3f"),
+                    Cell(f1, "+.3f"),
                 ]
             )
     reproduction, cells = records("seat-table1")
     seconds_alone, among, many = throughput()
     hate = {name: values("seat-table1", name, F1)["tweet_hate_bilstm"] for name in ("vanilla", "word-at")}
     return template("seat").format(
+        **outside_numbers(),
         models=len(cells),
         seat=by_encoder({name: f"{jsd['seat', name]:.2f}" for name in ("rnn", "bilstm", "minilm")}),
         paper_rnn=power(paper_ratio("seat", "rnn")),
@@ -272,6 +265,22 @@ def seat() -> str:
     )
 
 
+def outside_numbers() -> dict[str, str]:
+    """What an outside reviewer measured; we did not repeat it."""
+    review = json.loads((RECORDS / "outside_review.json").read_text(encoding="utf-8"))
+    run, code = review["SEAT, variant released"], review["SEAT, independent code of Eq. 6"]
+    pairs = {"data": "data sets", "jsd": "JSD under noise", "paper": "JSD of the paper"}
+    scores = {"f1": "macro-F1", "vanilla": "macro-F1 of vanilla"}
+    return {
+        **{f"outside_{name}": " and ".join(run[key]) for name, key in pairs.items()},
+        **{f"outside_{name}": " and ".join(f"{score:.3f}" for score in run[key]) for name, key in scores.items()},
+        "outside_entropy": f"{run['normalized entropy']:.3f}",
+        "outside_comp": f"{run['comprehensiveness, ratio to vanilla']:.2f}",
+        "outside_settings": str(code["settings"]),
+        "outside_ratio": " to ".join(f"{number:.2f}" for number in code["JSD ratio"]),
+    }
+
+
 def kitada() -> str:
     rows, techniques = [], [name for name in TECHNIQUES if name != "seat"]
     everything = (*LEARNED_BLOCKS, *OTHER_BLOCKS)
@@ -281,15 +290,15 @@ def kitada() -> str:
     for technique in techniques:
         for name, blocks in sets.items():
             score = against_vanilla(paired_difference, "kitada-table2", technique, [F1, ACCURACY], blocks)
-            correlation = "–"
+            correlation: str | Cell = "–"
             if name != MISMATCHED:  # the paper prints none
                 change = against_vanilla(paired_difference, "kitada-table2", technique, [CORRELATION], blocks)
-                correlation = format_estimate(change, "+.3f")
+                correlation = Cell(change, "+.3f")
             data = name.removesuffix("_bilstm").replace("_test_", ", ")
-            rows.append([TECHNIQUES[technique], data, format_estimate(score, "+.3f"), correlation])
+            rows.append([TECHNIQUES[technique], data, Cell(score, "+.3f"), correlation])
     reproduction, cells = records("kitada-table2")
     curves, more = records("kitada-figure4")
-    babi = {row[0]: row[2] for row in rows if row[1] == "babi_2"}
+    babi = {row[0]: format_estimate(*row[2]) for row in rows if row[1] == "babi_2"}
     alone = _jsonl("hypothesis_only")
     return template("kitada").format(
         models=len(cells) + len(more),
@@ -303,9 +312,9 @@ def kitada() -> str:
         },
         **{f"{name.replace('-', '_')}_paper": format_number(paper_difference(name)) for name in techniques},
         **{f"{name.replace('-', '_')}_paper_corr": format_number(paper_difference(name, True)) for name in techniques},
-        **{f"{row[0].lower().replace(' ', '_')}_ci": row[2] for row in rows if row[1] == FIVE},
-        **{f"{row[0].lower().replace(' ', '_')}_all": row[2] for row in rows if row[1] == ALL},
-        **{f"{row[0].lower().replace(' ', '_')}_four": row[3] for row in rows if row[1] == FOUR},
+        **{f"{row[0].lower().replace(' ', '_')}_ci": format_estimate(*row[2]) for row in rows if row[1] == FIVE},
+        **{f"{row[0].lower().replace(' ', '_')}_all": format_estimate(*row[2]) for row in rows if row[1] == ALL},
+        **{f"{row[0].lower().replace(' ', '_')}_four": format_estimate(*row[3]) for row in rows if row[1] == FOUR},
         study_hate=f"{-study()['hate']:.3f}",
         **{f"{name.replace('-', '_')}_babi": babi[TECHNIQUES[name]] for name in techniques},
         differences=table(["technique", "data", "score", "correlation"], rows),

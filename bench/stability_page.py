@@ -11,7 +11,7 @@ import numpy as np
 
 from stability_plan import SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
 from stability_records import Record, study_records
-from stability_statistics import Estimate, difference, paired, paired_difference, ratio
+from stability_statistics import Estimate, difference, paired, paired_difference
 from stability_table import (
     FIRST_SEEDS,
     SHIFTS,
@@ -44,12 +44,9 @@ LABELS = {
     "ensemble": "ensemble of five vanilla models",
     "word-iat-by-f1": "word-iat, by F1",
     "word-iat-by-rule": "word-iat, by the rule",
-    "attention-rp-by-f1": "attention-rp, by F1",
-    "attention-rp-by-rule": "attention-rp, by the rule",
-    "attention-at-by-f1": "attention-at, by F1",
-    "attention-at-by-rule": "attention-at, by the rule",
-    "attention-iat-word-by-f1": "attention-iat (`word`), by F1",
-    "attention-iat-word-by-rule": "attention-iat (`word`), by the rule",
+    "attention-rp-by-f1": "attention-rp",
+    "attention-at-by-f1": "attention-at",
+    "attention-iat-word-by-f1": "attention-iat (`word`)",
     "seat-paper-ce": "seat (`paper`), cross-entropy",
     "seat-paper-kl": "seat (`paper`), KL",
     "seat-joint-ce": "seat (`joint`), cross-entropy",
@@ -74,10 +71,6 @@ EFFECTS = {
     "flips 3 syn": "label-flip/3-synonyms",
     "comprehensiveness": "comprehensiveness",
 }
-FLATNESS_ROWS = (
-    *("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble"),
-    *("vanilla-groups", "word-at-groups", "consensus-groups"),
-)
 SCORE_LABELS = {
     "vanilla": "vanilla",
     "consensus": "consensus",
@@ -88,21 +81,6 @@ SCORE_LABELS = {
     "vanilla-groups": "vanilla, synonym groups",
     "word-at-groups": "word-at, synonym groups",
     "consensus-groups": "consensus, synonym groups",
-}
-GROUP_LABELS = {
-    "vanilla-groups": "vanilla, groups",
-    "word-at": "word-at",
-    "word-at-groups": "word-at, groups",
-    "consensus": "consensus",
-    "consensus-groups": "consensus, groups",
-}
-GROUP_RATIOS = {
-    **{name: f"jensen-shannon/{probe}" for name, probe in (("PGD", "pgd-attention"), ("3 syn", "3-synonyms"))},
-    **{name: f"jensen-shannon/{probe}" for name, probe in (("3 held-out", "3-held-out"), ("1 WordNet", "1-wordnet"))},
-    "flips 3 syn": "label-flip/3-synonyms",
-    "flips 3 held-out": "label-flip/3-held-out",
-    "flips 1 WordNet": "label-flip/1-wordnet",
-    "comprehensiveness": "comprehensiveness",
 }
 PART_LABELS = {
     FIRST_SEEDS: FIRST_SEEDS,
@@ -169,25 +147,6 @@ def rank_table(rows: Rows, settings: list[str]) -> str:
     return table(["", *RANKS], lines)
 
 
-def flatness_table(rows: Rows, settings: list[str]) -> str:
-    """Ratios of tempered vanilla models with the same normalized entropy, beside the measured ones.
-
-    Rows that start from vanilla are compared with their own start.
-    """
-    keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
-    lines = []
-    for row in FLATNESS_ROWS:
-        here = [s for s in settings if s in rows[row]]
-        flat = _entropy_difference(rows, row, here)
-        alone = [
-            f"{np.exp(np.mean([tempered_log_ratio(rows, row, s, key) for s in here])):.2f}" for key in keys.values()
-        ]
-        measured = [_format_ratio(rows, row, key, here) for key in keys.values()]
-        label = LABELS[row] + (", from its own start" if _starts_from_vanilla(row) else "")
-        lines += [["flatness alone", f"{flat:+.3f}", *alone], [label, f"{flat:+.3f}", *measured]]
-    return table(["", "normalized entropy", *keys], lines)
-
-
 def _starts_from_vanilla(row: str) -> bool:
     return row.startswith(STARTS_FROM_VANILLA)
 
@@ -197,12 +156,6 @@ def _entropy_difference(rows: Rows, row: str, settings: list[str]) -> float:
     ways = (compare_with_start, paired_difference) if _starts_from_vanilla(row) else (compare_with_vanilla, difference)
     estimate: Estimate | None = ways[0](ways[1], rows, row, "normalized-entropy", settings)
     return estimate.value if estimate else 0.0
-
-
-def _format_ratio(rows: Rows, row: str, key: str, settings: list[str]) -> str:
-    ways = (compare_with_start, paired) if _starts_from_vanilla(row) else (compare_with_vanilla, ratio)
-    estimate: Estimate | None = ways[0](ways[1], rows, row, key, settings)
-    return f"{estimate.value:.2f}" if estimate else ""
 
 
 def tempered_log_ratio(rows: Rows, row: str, setting: str, key: str) -> float:
@@ -251,16 +204,6 @@ def score_table(rows: Rows) -> str:
     return table(["", "SST-2", "Rotten Tomatoes", "emotion", "hate"], lines)
 
 
-def group_table(rows: Rows, settings: list[str]) -> str:
-    """Rows with and without synonym groups."""
-    lines = []
-    for row, label in GROUP_LABELS.items():
-        first = difference_cell(rows, row, "macro-f1", settings)
-        cells = [ratio_cell(rows, row, key, settings) for key in GROUP_RATIOS.values()]
-        lines.append([label, first, *cells])
-    return table(["", "macro-F1", *GROUP_RATIOS], lines)
-
-
 @cache
 def tables() -> dict[str, str]:
     """Title -> table."""
@@ -273,8 +216,6 @@ def tables() -> dict[str, str]:
         "Rank-based stability, difference from vanilla": rank_table(rows, settings),
         "Effect on the model": effect_table(rows, settings),
         "Macro-F1 by setting": score_table(rows),
-        "Synonym groups": group_table(rows, settings),
-        "Flatness control": flatness_table(rows, settings),
         "Parts, SST-2": ablation_table(rows, PART_LABELS),
         "Against the vanilla model that each starts from": start_table(rows, LABELS, settings, ".3f"),
         "Parts against their own start, SST-2": start_table(rows, PART_LABELS, [ABLATION_SETTING], ".2f"),

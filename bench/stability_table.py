@@ -7,13 +7,14 @@ bench/stability_statistics.py defines ratios, differences and intervals.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean, mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
 from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
+from steadygaze.study.seed_statistics import holm
 from tables import mean_and_deviation, minus_signs
 
 PROBES = {
@@ -70,17 +71,20 @@ the recommendation and the caveats. `bench/stability_table.py` makes this page.
 - top-7: overlap of the seven top-weighted words. τ: Kendall's τ_b between the two orders of the words.
 - Ratios divide by the mean of all vanilla seeds of a setting, for every technique. Differences subtract it.
 - Several settings: the geometric mean of their ratios, the mean of their differences.
-- In brackets: 95 % bootstrap intervals over the seeds of technique and vanilla, stratified by setting.
-  With 5 seeds they cover less than 95 % (`bench/stability_coverage.py`).
+- In brackets: 95 % t intervals over the seeds of technique and vanilla (Welch), on these data sets.
+- `*`: differs from vanilla, p < 0.05 after Holm's correction for all comparisons of the table.
 - Each technique has 5 seeds per setting; `vanilla`, `vanilla-groups` and `word-at` (ε = 0.2) have 25.
 - `-groups`: the model reads the synonyms of a group as one word. The groups are of the training table.
 - `{first}` divides five vanilla models by the mean of all 25: a row of seeds 0–4 that equals it shows no effect.
-- Models that start from a vanilla model are also divided by that model, with t intervals over seeds.
+- Models that start from a vanilla model are also divided by that model.
+- Rows with the configuration of another row are left out: {same}.
 - The grid of `anchored` had a duplicate: `noise` = 2 is the default. Its 4 runs are in the selection.
 """
 
 FIRST_SEEDS = "vanilla, seeds 0–4"
 """The row of the vanilla models with the seeds of most techniques."""
+
+SIGNIFICANT = 0.05
 
 Rows = dict[str, dict[str, dict[int, Record]]]
 """Row -> setting -> seed -> record."""
@@ -90,8 +94,14 @@ def rows_of(records: Iterable[Record]) -> Rows:
     rows: Rows = defaultdict(lambda: defaultdict(dict))
     for record in records:
         if record["phase"] == "test":
-            rows[record["row"]][record["setting"]][record["seed"]] = record
+            rows[record["row"]][record["setting"]][record["seed"]] = record | _lost(record)
     return rows
+
+
+def _lost(record: Record) -> Record:
+    """Shares of the seven top-weighted words that a perturbation replaces."""
+    overlaps = {name: value for name, value in record.items() if name.startswith("top-k-overlap/")}
+    return {name.replace("overlap", "lost"): 1 - value for name, value in overlaps.items()}
 
 
 def with_first_seeds(rows: Rows) -> Rows:
@@ -106,8 +116,25 @@ def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]
     return numbers if numbers and all(numbers.values()) else None
 
 
-def table(header: list[str], lines: Iterable[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, ["---"] * len(header), *lines]) + "\n"
+class Cell(NamedTuple):
+    """A comparison in a table."""
+
+    estimate: Estimate | None
+    form: str
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str | Cell]]) -> str:
+    """Significant comparisons have a star: p < 0.05 after Holm's correction for all comparisons of the table."""
+    rows = list(lines)
+    family = [cell.estimate.p for row in rows for cell in row if isinstance(cell, Cell) and cell.estimate]
+    corrected = iter(holm(family))
+    marked = [[cell if isinstance(cell, str) else _marked(cell, corrected) for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, ["---"] * len(header), *marked])
+
+
+def _marked(cell: Cell, corrected: Iterator[float]) -> str:
+    text = format_estimate(*cell)
+    return f"{text}*" if cell.estimate and next(corrected) < SIGNIFICANT else text
 
 
 def vanilla_table(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
@@ -116,7 +143,7 @@ def vanilla_table(rows: Rows, settings: list[str], ratios: dict[str, str], diffe
         present = [s for s in settings if s in runs]
         if row == "vanilla" or not present:
             continue
-        cells = [difference_cell(rows, row, key, present) for key in differences.values()]
+        cells: list[str | Cell] = [difference_cell(rows, row, key, present) for key in differences.values()]
         cells += [ratio_cell(rows, row, key, present) for key in ratios.values()]
         lines.append([row, str(len(present)), *cells])
     header = ["technique", "settings", *(f"{name} (difference)" for name in differences), *ratios]
@@ -132,8 +159,14 @@ def compare_with_vanilla(statistic: Any, rows: Rows, row: str, key: str, setting
 def format_estimate(estimate: Estimate | None, form: str) -> str:
     if estimate is None:
         return ""
-    value, low, high = (f"{number:{form}}" for number in estimate)
-    return f"{value} [{low}, {high}]"
+    value, low, high = (format_number(number, form) for number in estimate[:3])
+    return value if low == high == "nan" else f"{value} [{low}, {high}]"
+
+
+def format_number(number: float, form: str = "+.3f") -> str:
+    """The number; zero has no sign."""
+    text = format(number, form)
+    return text if float(text) else text.lstrip("+-")
 
 
 def compare_with_start(statistic: Any, rows: Rows, row: str, key: str, settings: Iterable[str]) -> Estimate | None:
@@ -144,20 +177,20 @@ def compare_with_start(statistic: Any, rows: Rows, row: str, key: str, settings:
     return statistic(ours, plain) if ours and plain else None
 
 
-def ratio_cell(rows: Rows, row: str, key: str, settings: list[str]) -> str:
-    return format_estimate(compare_with_vanilla(ratio, rows, row, key, settings), ".2f")
+def ratio_cell(rows: Rows, row: str, key: str, settings: list[str]) -> Cell:
+    return Cell(compare_with_vanilla(ratio, rows, row, key, settings), ".2f")
 
 
-def difference_cell(rows: Rows, row: str, key: str, settings: list[str]) -> str:
-    return format_estimate(compare_with_vanilla(difference, rows, row, key, settings), "+.3f")
+def difference_cell(rows: Rows, row: str, key: str, settings: list[str]) -> Cell:
+    return Cell(compare_with_vanilla(difference, rows, row, key, settings), "+.3f")
 
 
-def start_ratio_cell(rows: Rows, row: str, key: str, settings: list[str], form: str = ".2f") -> str:
-    return format_estimate(compare_with_start(paired, rows, row, key, settings), form)
+def start_ratio_cell(rows: Rows, row: str, key: str, settings: list[str], form: str = ".2f") -> Cell:
+    return Cell(compare_with_start(paired, rows, row, key, settings), form)
 
 
-def start_difference_cell(rows: Rows, row: str, key: str, settings: list[str]) -> str:
-    return format_estimate(compare_with_start(paired_difference, rows, row, key, settings), "+.3f")
+def start_difference_cell(rows: Rows, row: str, key: str, settings: list[str]) -> Cell:
+    return Cell(compare_with_start(paired_difference, rows, row, key, settings), "+.3f")
 
 
 def start_table(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
@@ -244,11 +277,14 @@ def substitution_table(rows: Rows) -> str:
 
 def page() -> str:
     (origin, records), (earlier, tried) = read(STUDY), read(SELECTION)
+    same = {r["row"]: r["same-as"].split(".")[2] for r in records if "same-as" in r}
+    records = [record for record in records if record["row"] not in same]
     rows = rows_of(records)
     settings = list(rows["vanilla"])
     shown = with_first_seeds(rows)
     files = {"file": STUDY.name, "selection_file": SELECTION.name}
-    parts = [NOTES.format(selection=earlier["commit"], first=FIRST_SEEDS, **files, **origin)]
+    equal = ", ".join(f"`{row}` as `{other}`" for row, other in sorted(same.items()))
+    parts = [NOTES.format(selection=earlier["commit"], first=FIRST_SEEDS, same=equal, **files, **origin)]
 
     def compare(title: str, where: list[str]) -> None:
         ratios, orders = {**SHIFTS, **MODEL_RATIOS}, {**OVERLAPS, **ORDERS}
@@ -266,7 +302,7 @@ def page() -> str:
     parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitution_table(rows))
     parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection_table(tried))
     parts.append("## Selected configurations\n\n" + configuration_table(rows))
-    return minus_signs("\n".join(parts))
+    return minus_signs("\n\n".join(part.rstrip("\n") for part in parts) + "\n")
 
 
 def main() -> None:

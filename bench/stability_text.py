@@ -10,11 +10,16 @@ The template, bench/stability_page.md, has expressions in braces.  A test fills 
     {change word-at label-flip/3-synonyms}  −6 %      the same with its sign
     {ratio consensus pgd-attention}         0.13
     {difference word-at macro-f1 hate}      −0.024
+    {less_span consensus 3-synonyms}        60 to 70 %      lowest and highest data set, without hate
+    {predict consensus 3-synonyms}          −83 to −27 %    95 % prediction interval from these data sets
+    {outside word-at-groups label-flip}     46 and 42 %     how much lower an outside reviewer measured it
+    {techniques LINK}                       the table of techniques; LINK: the page of synonym groups
 
 A row, a measure (a probe alone is the shift under it), and the settings: all, or those named.  `own_` before the name
 compares with the vanilla model that each model starts from.
 """
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -23,10 +28,11 @@ from statistics import mean
 
 import numpy as np
 
+import stability_effects as effects
 from stability_page import between_seeds, tables, tempered_log_ratio
 from stability_plan import SEEDS, SETTINGS
 from stability_records import STUDY, Record, read, study_records
-from stability_statistics import Estimate, difference, paired, paired_difference, ratio
+from stability_statistics import Estimate, difference, over_settings, paired, paired_difference, ratio
 from stability_table import (
     FIRST_SEEDS,
     PROBES,
@@ -43,6 +49,8 @@ SETTING_GROUPS = {
     "all": list(SETTINGS),
     "without-hate": [name for name in SETTINGS if name != "hate-bilstm"],
 }
+OUTSIDE = Path(__file__).parent / "records" / "outside_review.json"
+"""Numbers that an outside reviewer measured; we did not repeat them."""
 EXPRESSION = re.compile(r"\{(\w+)((?: [^{}]+)?)\}")
 NOT_TRAINED = ("tempered-", "ensemble")
 """Rows without models of their own."""
@@ -58,7 +66,7 @@ def fill(text: str) -> str:
     def value(match: re.Match[str]) -> str:
         name, words = match[1], match[2].split()
         if name == "table":
-            return tables()[match[2].strip()].rstrip("\n")
+            return tables()[match[2].strip()]
         own = name.startswith("own_")
         form = FORMS[name.removeprefix("own_")]
         return form(*words, own=own) if own else form(*words)
@@ -74,7 +82,7 @@ def _rows() -> Rows:
 
 @cache
 def _estimate(kind: str, row: str, measure: str, where: str, own: bool) -> Estimate:
-    key = f"jensen-shannon/{measure}" if measure in PROBES.values() else measure
+    key = _key(measure)
     if own:
         statistic = {"ratio": paired, "difference": paired_difference}[kind]
         estimate = compare_with_start(statistic, _rows(), row, key, SETTING_GROUPS[where])
@@ -137,8 +145,8 @@ def _flat(row: str, measure: str) -> str:
     return f"{np.exp(_flatness(row, measure)):.2f}"
 
 
-def _flat_less(row: str, measure: str) -> str:
-    return f"{_percent(1 - np.exp(_flatness(row, measure)))} %"
+def _flat_less(row: str, measure: str, where: str = "all") -> str:
+    return f"{_percent(1 - np.exp(_flatness(row, measure, where)))} %"
 
 
 def _explained(row: str, measure: str) -> str:
@@ -147,14 +155,56 @@ def _explained(row: str, measure: str) -> str:
 
 
 @cache
-def _flatness(row: str, measure: str) -> float:
-    return float(np.mean([tempered_log_ratio(_rows(), row, s, f"jensen-shannon/{measure}") for s in SETTINGS]))
+def _flatness(row: str, measure: str, where: str = "all") -> float:
+    settings = SETTING_GROUPS[where]
+    return float(np.mean([tempered_log_ratio(_rows(), row, s, f"jensen-shannon/{measure}") for s in settings]))
 
 
 def _flips(row: str, probe: str) -> str:
     """The lowest and the highest share of flipped labels in one setting."""
     shares = [mean(r[f"label-flip/{probe}"] for r in _rows()[row][s].values()) for s in SETTINGS]
     return f"{_percent(min(shares))}–{_percent(max(shares))} %"
+
+
+def _key(measure: str) -> str:
+    return f"jensen-shannon/{measure}" if measure in PROBES.values() else measure
+
+
+def _less_span(row: str, measure: str) -> str:
+    ends = sorted((_percent(1 - ratio) for ratio in effects.by_setting(row, _key(measure))), key=int)
+    return f"{ends[0]} to {ends[-1]} %" if ends[0] != ends[-1] else f"{ends[0]} %"
+
+
+def _change_span(row: str, measure: str) -> str:
+    return f"{effects.span(effects.by_setting(row, _key(measure)))} %"
+
+
+def _difference_span(row: str, measure: str) -> str:
+    return effects.difference_span(effects.differences(row, measure), "+.3f")
+
+
+def _predict(row: str, measure: str, where: str = "without-hate") -> str:
+    _, low, high = effects.predicted(row, _key(measure), SETTING_GROUPS[where])
+    return f"{effects.change(low)} to {effects.change(high)} %"
+
+
+def _over_data(row: str, measure: str) -> str:
+    """The 95 % interval of a mean difference over data sets instead of seeds."""
+    estimate = compare_with_vanilla(over_settings, _rows(), row, measure, list(SETTINGS))
+    if estimate is None:
+        raise SystemExit(f"the records have no {measure} of {row}")
+    return f"{_signed(estimate.low, '.3f')} to {_signed(estimate.high, '.3f')}"
+
+
+def _outside(row: str, measure: str) -> str:
+    """By how much it is lower, one number per data set."""
+    ends = json.loads(OUTSIDE.read_text(encoding="utf-8"))["reduction in percent"][row][measure]
+    return " and ".join(map(str, ends)) + " %"
+
+
+def _ends(row: str, probe: str, digits: str) -> str:
+    shares = [mean(r[f"label-flip/{probe}"] for r in _rows()[row][s].values()) for s in SETTINGS]
+    return f"{100 * min(shares):.{digits}f} to {100 * max(shares):.{digits}f} %"
 
 
 def _seeds(row: str) -> str:
@@ -226,6 +276,15 @@ FORMS: dict[str, Callable[..., str]] = {
     "flat_less": _flat_less,
     "explained": _explained,
     "flips": _flips,
+    "flip_rates": _ends,
+    "less_span": _less_span,
+    "change_span": _change_span,
+    "difference_span": _difference_span,
+    "predict": _predict,
+    "over_data": _over_data,
+    "outside": _outside,
+    "techniques": effects.technique_table,
+    "predictions": effects.prediction_table,
     "seeds": _seeds,
     "correlation": _correlation,
     "left_out": _excluded_texts,

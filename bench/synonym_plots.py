@@ -40,7 +40,7 @@ def synonym_flips() -> Chart:
                 estimate = ratio(ours, plain_values)
                 assert abs(estimate.value - records.ratio((row, group), key)) < 1e-9, (row, group, probe)
                 if (row, group) == BASE:
-                    estimate = type(estimate)(1.0, 1.0, 1.0)  # the denominator
+                    estimate = type(estimate)(1.0, 1.0, 1.0, 1.0)  # the denominator
                 lines.append({"technique": technique, "groups": groups, "panel": panel, **estimate._asdict()})
     names = list(GROUPED.values())
     base = alt.Chart(pd.DataFrame([rounded(line) for line in lines])).encode(

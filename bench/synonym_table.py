@@ -9,7 +9,7 @@ The main table has ratios to vanilla without groups: means over seeds, then geom
 entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
 temperature divides its attention scores; measures between two temperatures are interpolated.
 
-`--targets` compares a row with the targets of the study, with 95 % bootstrap intervals (bench/stability_statistics.py).
+`--targets` compares a row with the targets of the study, with 95 % t intervals (bench/stability_statistics.py).
 
 Comprehensiveness at equal confidence: a factor multiplies the logits of every model, so that its mean confidence is the
 mean of vanilla's without groups.
@@ -148,17 +148,24 @@ def tempered_table(records: Records, split: str) -> list[list[str]]:
     table = [["row", "groups", "entropy", *measures]]
     for row in records.rows:
         own: dict[str, list[float]] = defaultdict(list)
-        control: dict[str, list[float]] = defaultdict(list)
         for corpus in records.present(row):
-            target = records.average(corpus, row, "normalized-entropy")
             for measure in measures:
-                base = records.average(corpus, BASE, measure)
-                own[measure].append(records.average(corpus, row, measure) / base)
-                control[measure].append(_at_entropy(records.full[corpus, BASE], split, measure, target) / base)
+                own[measure].append(records.average(corpus, row, measure) / records.average(corpus, BASE, measure))
+        control = {measure: control_ratios(records, row, measure, split) for measure in measures}
         level = f"{records.level(row, 'normalized-entropy'):.2f}"
         for name, values in ((row[0], own), ("vanilla, tempered", control)):
             table.append([name, row[1], level, *(f"{geometric_mean(values[m]):.2f}" for m in measures)])
     return table
+
+
+def control_ratios(records: Records, row: Row, measure: str, split: str = "test") -> list[float]:
+    """Ratios to vanilla of vanilla at the normalized entropy of the row, by corpus."""
+    ratios = []
+    for corpus in records.present(row):
+        target = records.average(corpus, row, "normalized-entropy")
+        flat = _at_entropy(records.full[corpus, BASE], split, measure, target)
+        ratios.append(flat / records.average(corpus, BASE, measure))
+    return ratios
 
 
 TARGETS = (
@@ -200,7 +207,7 @@ def targets_table(records: Records, technique: str) -> list[list[str]]:
         corpora = records.present(row)
         ours, vanilla = ({c: records.values(c, key, measure) for c in corpora} for key in (row, BASE))
         estimate = (difference if "+" in bar else ratio)(ours, vanilla)
-        value, low, high = (f"{number:{'+' if '+' in bar else ''}.3f}" for number in estimate)
+        value, low, high = (f"{number:{'+' if '+' in bar else ''}.3f}" for number in estimate[:3])
         met = {"≤": le, "≥": ge, ">": gt}[sign](estimate.value, float(bar))
         cells_of_row = [value, f"{low} to {high}", "yes" if met else "no"]
         table.append([f"{name} {target}", groups, str(len(corpora)), *cells_of_row])

@@ -78,6 +78,13 @@ def test_readers_can_search_for_the_terms_of_the_field(word: str) -> None:
     assert word in README.lower()
 
 
+def test_the_readme_stays_short_and_opens_with_a_command_a_result_and_its_caveat() -> None:
+    assert len(README.split()) <= 1900
+    opening = README[: README.index("## ")]
+    order = [opening.index(part) for part in ("make demo", "**Result.**", "**Caveat.**", "![")]
+    assert order == sorted(order)
+
+
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("help", "demo", "test", "check", "bench", "docs", "clean"):

@@ -298,3 +298,33 @@ def test_the_text_about_leakage_has_the_numbers_of_the_records() -> None:
         f"with random pretraining {imdb['pretrained-y']}"
     ) in index
     assert f"on Yelp {yelp['l2x-y']} and {yelp['pretrained-y']}" in index
+
+
+# Leakage
+
+
+def test_the_texts_about_leakage_have_the_numbers_of_the_records() -> None:
+    """A selection that encodes the label by value: no gap, no warning, and words that the black box ignores."""
+    runs = records("value_encoding")
+    assert {
+        (run["fidelity"], run["independent-reader-accuracy"], run["leakage-gap"], run["warned"]) for run in runs
+    } == {(1.0, 1.0, 0.0, 0)}
+    assert {(run["positive, given good"], run["positive, given good selected"]) for run in runs} == {(0.75, 1.0)}
+    ignored = [100 * run["ignored"] for run in runs]
+    sentence = (
+        "In five seeds, fidelity and the accuracy of the reader are 1.000, the gap is 0.000, and no run warns. Yet "
+        f"{min(ignored):.0f} to {max(ignored):.0f} % of the selected words"
+    )
+    assert len(runs) == 5
+    assert missing([sentence], ROOT / "docs" / "concepts" / "leakage.md") == []
+
+
+@pytest.mark.slow
+def test_an_encoding_by_value_has_no_leakage_gap(bench: None) -> None:
+    from value_encoding import measure
+
+    run = measure(0)
+    assert (run["warned"], run["positive, given good"], run["positive, given good selected"]) == (0, 0.75, 1.0)
+    assert run["fidelity"] > 0.99
+    assert abs(run["leakage-gap"]) < 0.01
+    assert run["ignored"] > 0.1

@@ -96,6 +96,31 @@ def test_the_worst_change_by_hand():
         assert result.item() == pytest.approx(math.log(16 / 3) / 2, abs=1e-12)
 
 
+def test_with_frozen_hidden_states_and_two_classes_the_stability_term_depends_on_the_margin_alone():
+    """Whatever the attention, δ changes the margin m by at most r = R‖hθ‖₁ = 0.1 · (1 + 3 + 1 + 2).
+
+    The worst KL is that of m and m ± r; from |m| = r on it falls with |m|: it rewards confidence.
+    """
+    model, batch = by_hand([(1, 0), (0, 3), (2, 1), (0, -2)], ((1, 0), (0, 1))), texts([1, 2, 3, 4])
+    encoded, reach, found = model(batch).encoded, 0.7, {}
+    weights = torch.rand(100, 1, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for row in weights / weights.sum(-1, keepdim=True):
+        logits = model.decode(encoded, row)
+        ball = WeightBall(radius=0.1, divergence="kl")
+        margin = abs(logits[0, 1] - logits[0, 0])
+        found[margin.item()] = worst_change(model, encoded, row, logits, batch, ball, RandomKey(0)).item()
+        p, both = margin.sigmoid(), torch.stack([margin - reach, margin + reach])
+        worst_kl = (
+            (-p * both.sigmoid().log() - (1 - p) * (-both).sigmoid().log()).max()
+            + p * p.log()
+            + (1 - p) * (1 - p).log()
+        )
+        assert found[margin.item()] == pytest.approx(worst_kl.item(), abs=1e-12)
+    large = [found[margin] for margin in sorted(found) if margin > reach]
+    assert len(large) > 10
+    assert large == sorted(large, reverse=True)
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("encoder", ["average", "bilstm", "transformer"])
 @pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0])

@@ -5,7 +5,7 @@
 
 One cell trains the models of one block as one program on a GPU and measures each of them:
 
-    reference    vanilla, three seeds; and word-at, anchored, consensus, and vanilla with divided scores
+    vanilla      with scores divided by 1, 2, 4, 8 and 16, three seeds; and word-at, anchored, consensus
     paper, joint R x λ1 x λ2 x divergence: 72 settings, three seeds, from the vanilla model of the same seed
     released     λ2 x radius x clamp: 36 settings, three seeds, fresh weights
 
@@ -63,8 +63,8 @@ RADII, STABILITY, OVERLAP = (1e-3, 1e-2, 1e-1, 0.5), (1.0, 30.0, 1000.0), (0.0, 
 DIVERGENCES = ("kl", "cross-entropy")
 RELEASED_OVERLAP, RELEASED_RADII = (0.0, 1.0, 10.0, 20.0, 143.0, 1000.0), (1e-3, 1e-2, 3e-2)
 BASELINES: dict[str, dict[str, Any]] = {"word-at": {"epsilon": 0.2}, "anchored": {}, "consensus": {}}
-TEMPERATURES = (2.0, 4.0, 8.0, 16.0)
-PROBED = 1000
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0)
+PROBED = 500
 """Texts of the test split that are probed; macro-F1 is that of the whole split."""
 GRID_RADII = (1e-3, 1e-2, 5e-2, 1e-1)
 """Radii of the perturbation of an entry of a word vector; the authors use 0.001."""
@@ -128,23 +128,36 @@ def fit(
 
 
 def reference_cell(study: Study, setting: str, folder: Path, on_progress: OnProgress) -> Output:
-    """Vanilla models, which others start from, and the techniques that they are compared with."""
-    rows = []
-    paths = [folder / f"model-{seed}" for seed in range(SEEDS)]
-    for (_, seed, clf), path in zip(fit(study, setting, "vanilla", [{}], []), paths, strict=True):
-        clf.save(path)
-        rows.append(measure(study, setting, clf, paths, seed, GRID_RADII) | {"row": "vanilla", "settings": {}})
-    for temperature in TEMPERATURES:
-        for seed, path in enumerate(paths):
-            clf = stability_models.load(path, device=study.device)
-            divide_scores(clf.stored_.model, temperature)
-            row = {"row": f"vanilla / {temperature:g}", "settings": {"temperature": temperature}}
-            rows.append(measure(study, setting, clf, paths, seed, GRID_RADII) | row)
-    for technique, values in BASELINES.items():
-        for _, seed, clf in fit(study, setting, technique, [values], []):
-            row = {"row": technique, "settings": values}
-            rows.append(measure(study, setting, clf, paths, seed, GRID_RADII) | row)
+    """Vanilla models, which the others start from or are compared with."""
+    for _, seed, clf in fit(study, setting, "vanilla", [{}], []):
+        clf.save(folder / f"model-{seed}")
+    return Output({"rows": []})
+
+
+def tempered_cell(
+    study: Study, setting: str, needs: str, temperature: float, folder: Path, on_progress: OnProgress
+) -> Output:
+    """Vanilla models with divided scores; 1: unchanged."""
+    paths, rows = _models(study, needs), []
+    for seed, path in enumerate(paths):
+        clf = stability_models.load(path, device=study.device)
+        divide_scores(clf.stored_.model, temperature)
+        row = {"row": "vanilla", "settings": {"temperature": temperature}}
+        rows.append(measure(study, setting, clf, paths, seed, GRID_RADII) | row)
     return Output({"rows": rows})
+
+
+def baseline_cell(
+    study: Study, setting: str, needs: str, technique: str, values: dict[str, Any], folder: Path, _: OnProgress
+) -> Output:
+    """A technique that SEAT is compared with."""
+    paths = _models(study, needs)
+    models, row = fit(study, setting, technique, [values], []), {"row": technique, "settings": values}
+    return Output({"rows": [measure(study, setting, clf, paths, seed, GRID_RADII) | row for _, seed, clf in models]})
+
+
+def _models(study: Study, needs: str) -> list[Path]:
+    return [cell_folder(study.out, needs) / f"model-{seed}" for seed in range(SEEDS)]
 
 
 def block_cell(
@@ -157,8 +170,7 @@ def block_cell(
     folder: Path,
     on_progress: OnProgress,
 ) -> Output:
-    paths = [cell_folder(study.out, needs) / f"model-{seed}" for seed in range(SEEDS)]
-    rows = []
+    paths, rows = _models(study, needs), []
     for values, seed, clf in fit(study, setting, technique, settings, paths if starts else []):
         radii = GRID_RADII if values["variant"] == "released" else SWEEP_RADII
         row = {"row": f"seat-{values['variant']}", "settings": values}
@@ -261,16 +273,22 @@ def shift(model: Model, batch: Batch, embedded: Tensor, clamped: bool) -> dict[s
 
 def cells(study: SweepStudy) -> list[Cell]:
     inputs = {"code": code_version(), "epochs": study.epochs, "limit": study.limit, "device": study.device}
-    first, rest = [], []
+    references, others = [], []
     for setting in DATA:
         needs = f"{setting}.reference"
-        first.append(Cell(needs, needs, {**inputs, "data": setting}, partial(reference_cell, study, setting)))
-    for name, technique, settings, starts in blocks():
-        for setting in DATA:
+        works: dict[str, Callable[[Path, OnProgress], Output]] = {
+            f"vanilla.t{t:g}": partial(tempered_cell, study, setting, needs, t) for t in TEMPERATURES
+        }
+        works |= {name: partial(baseline_cell, study, setting, needs, name, v) for name, v in BASELINES.items()}
+        works |= {
+            name: partial(block_cell, study, setting, technique, settings, needs, starts)
+            for name, technique, settings, starts in blocks()
+        }
+        references.append(Cell(needs, needs, {**inputs, "data": setting}, partial(reference_cell, study, setting)))
+        for name, work in works.items():
             full = f"{setting}.{name}"
-            work = partial(block_cell, study, setting, technique, settings, f"{setting}.reference", starts)
-            rest.append(Cell(full, full, {**inputs, "settings": settings}, work, (f"{setting}.reference",)))
-    return first + rest
+            others.append(Cell(full, full, {**inputs, "block": full}, work, (needs,)))
+    return references + others
 
 
 def write_records(study: Study, every: Sequence[Cell], file: Path, commit: str) -> None:

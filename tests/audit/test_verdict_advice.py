@@ -2,15 +2,19 @@
 
 import math
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, tiny
 from steadygaze.audit import audit_report
-from steadygaze.audit.commands import AuditCommands, complete_commands
+from steadygaze.audit.commands import AuditCommands, complete_commands, rerun_command
 from steadygaze.audit.protocols.shortcut_leakage import ONE_CLASS
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
 from steadygaze.audit.verdict_rules import (
@@ -75,14 +79,17 @@ def test_the_advice_names_texts_and_options():
     between = row(ERASURE, 0.030, 0.000, 0.060)
     command = "Audit about 400 texts instead of 100: `steadygaze audit MODEL --data DATA {}`.".format
     assert advise([good], LIMITS, 100) == command("--limit 400")
-    assert advise([good], LIMITS, 500) == command("--sample 400")
-    assert advise([good], LIMITS, 150) == command("--limit 400 --sample 400")
+    sampling = AdviceContext(sample=100, sampled=frozenset({SHIFT}))
+    assert advise([good], LIMITS, 500, sampling) == command("--sample 400")
+    assert advise([good], LIMITS, 150, sampling) == command("--limit 400 --sample 400")
     assert advise([between, bad], LIMITS, 100).startswith("Audit about 400 texts"), "a no needs only one measure"
     unlikely = advise([good, between], LIMITS, 100)
     assert "more texts are unlikely to decide it" in unlikely.lower()
     assert "0.05 and 0.02" in unlikely
-    assert unlikely.endswith(", 0.030.")
-    assert advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7) == ("Audit more texts: a verdict needs at least 8.")
+    assert "0.030; for a yes, audit another explainer of this model: `steadygaze audit" in unlikely
+    assert advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7) == (
+        "Audit more texts: a verdict needs at least 8: `steadygaze audit MODEL --data DATA --limit 8`."
+    )
     assert advise([], LIMITS, 100) == ""
 
 
@@ -213,7 +220,7 @@ def test_options_of_training_are_advised_only_for_models_of_train():
     ("predicted", "available", "expected"),
     [
         ((), None, "Audit more texts: at least 20 texts of each of two predicted classes."),
-        ((90, 10), 1000, "Audit about 200 texts, for at least 20 texts of each of two predicted classes: `steadygaze"),
+        ((90, 10), 1000, "Audit about 370 texts, for at least 20 texts of each of two predicted classes: `steadygaze"),
         (
             (90, 10),
             150,
@@ -228,6 +235,93 @@ def test_options_of_training_are_advised_only_for_models_of_train():
 def test_more_texts_of_a_class_are_advised_only_if_the_data_can_have_them(predicted, available, expected):
     missing = f"not applicable, because {ONE_CLASS}"
     assert advise([], LIMITS, 100, AdviceContext(available, predicted), missing).startswith(expected)
+
+
+def test_the_texts_of_a_class_are_those_that_the_measure_counts():
+    """60 texts, 40 and 20 by their predictions, but 44 and 16 once their words are shuffled: 20 · 60 / 16 = 75."""
+    context = AdviceContext(500, (40, 20), (44, 16), commands=AuditCommands({**SETTINGS, "limit": 60}))
+    missing = f"not applicable, because {ONE_CLASS}"
+    limit = int(re.search(r"--limit (\d+)", advise([], LIMITS, 60, context, missing))[1])
+    assert limit == 120, "the lower end of the interval of 16 / 60 is 0.171"
+    assert "--limit 80 " in advise([], LIMITS, 60, replace(context, available=80), missing), "all texts there are"
+    assert advise([], LIMITS, 60, replace(context, available=70), missing).startswith("These data are too few")
+
+
+def rerun(advice: str) -> list[str]:
+    """The advised audits."""
+    return list(re.findall("`(steadygaze audit [^`]+)`", advice))
+
+
+def number_of(command: str, option: str, default: int) -> int:
+    match = re.search(rf"--{option} (\d+)", command)
+    return int(match[1]) if match else default
+
+
+def test_more_texts_of_a_class_as_advised_are_almost_always_enough():
+    """200 audits of models whose second class has 5 to 40 % of the shuffled texts."""
+    generator, enough = np.random.default_rng(0), []
+    while len(enough) < 200:
+        share, audited = generator.uniform(0.05, 0.4), int(generator.integers(20, 150))
+        second = int(generator.binomial(audited, share))
+        if not 0 < second < 20:
+            continue
+        commands = AuditCommands({**SETTINGS, "limit": audited})
+        context = AdviceContext(100_000, (audited, 0), (audited - second, second), commands=commands)
+        (command,) = rerun(advise([], LIMITS, audited, context, f"not applicable, because {ONE_CLASS}"))
+        limit = number_of(command, "limit", 0)
+        assert limit > audited
+        enough.append(generator.binomial(limit, share) >= 20)
+    assert np.mean(enough) >= 0.9
+
+
+@given(
+    measure=st.sampled_from(list(LIMITS)),
+    value=st.floats(0.0001, 0.2),
+    width=st.floats(0.0001, 0.1),
+    audited=st.integers(8, 2_000),
+    sample=st.integers(4, 500),
+    share=st.floats(0.05, 1),
+    more=st.floats(1, 100),
+    sampled=st.booleans(),
+)
+def test_an_advised_audit_is_never_the_one_that_was_run_and_reads_enough_texts(
+    measure, value, width, audited, sample, share, more, sampled
+):
+    settings = {**SETTINGS, "limit": audited, "sample": sample, "explainers": ()}
+    commands = AuditCommands(settings)
+    context = AdviceContext(
+        int(audited * more), (audited, 0), (), sample, frozenset({measure} if sampled else ()), commands=commands
+    )
+    read = context.read(measure, audited)
+    n = max(1, int(read * share))
+    undecided = row(measure, value, value - width, value + width, n)
+    good, bad = LIMITS[measure]
+    low, high = undecided.interval
+    if n >= 8 and (low >= max(good, bad) or high <= min(good, bad)):
+        return  # decided
+    advice = advise([undecided], LIMITS, audited, context)
+    assert advice
+    ran = f"`{' '.join(shlex.quote(word) for word in rerun_command(settings))}`"
+    assert ran not in advice
+    needed = max(8, deciding_texts(undecided, good, bad)) if n >= 8 else 8
+    for command in rerun(advice):
+        if "--explainer" in command:
+            continue  # the next step is another explainer, not more texts
+        limit, new_sample = number_of(command, "limit", audited), number_of(command, "sample", sample)
+        reads = min(limit, new_sample) if sampled else limit
+        assert reads > read
+        assert reads >= min(needed * read / n, context.available) - 1e-6
+        assert limit <= context.available
+
+
+def test_an_explainer_that_was_audited_is_not_advised():
+    def advised(*explainers):
+        settings = {**SETTINGS, "explainers": explainers}
+        return advise_after_no(ERASURE, explainers[0], replace(HUB, commands=AuditCommands(settings)))
+
+    assert "--explainer leave-one-out`" in advised("attention", "integrated-gradients")
+    assert "--explainer kernel-shap`" in advised("leave-one-out", "lime")
+    assert "Compare the explainers of this audit" in advised("leave-one-out", "lime", "kernel-shap")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,11 @@ class AuditCase:
     def is_expensive(self, name: str) -> bool:
         return self.explainers[name].forward_passes >= EXPENSIVE
 
+    def is_sampled(self, name: str, measure: str) -> bool:
+        """Whether a measure that decides a verdict is computed for a sample of the texts."""
+        probe = self.probes.get(MeasureKey.parse(measure).probe)
+        return self.is_expensive(name) or (probe is not None and probe.expensive)
+
     def batches(self, rows: Rows | None = None) -> Iterator[tuple[Rows, Batch]]:
         """Batches of all rows, shortest texts first, on the model's device."""
         selected_rows = self.all_rows if rows is None else rows
@@ -299,6 +304,8 @@ class Finding:
     interval: tuple[float, float] | None = None
     n: int = 0
     """The number of texts behind `value`."""
+    counts: tuple[int, ...] = ()
+    """The number of texts of each predicted class, if the number is missing because they are too few."""
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
 

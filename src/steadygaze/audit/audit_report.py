@@ -23,7 +23,7 @@ from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
-from steadygaze.audit.verdict_rules import ABSENT, AdviceContext, interrupted_verdicts, verdicts
+from steadygaze.audit.verdict_rules import ABSENT, SHUFFLED_LEAK, AdviceContext, interrupted_verdicts, verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
@@ -137,7 +137,17 @@ def _advice_context(audited: AuditFindings) -> AdviceContext:
     adapter = audited.prepared.adapter
     fitted = getattr(case.explainers[audited.explainer], "config", None)  # of a selector that was fitted to the model
     mitigation = getattr(fitted, "mitigation", "")
-    context = AdviceContext(available, tuple(counts), adapter.is_classifier, mitigation=mitigation, commands=commands)
+    main = [finding for finding in audited.findings if finding.explainer == audited.explainer]
+    context = AdviceContext(
+        available,
+        tuple(counts),
+        next((finding.counts for finding in main if finding.measure == SHUFFLED_LEAK), ()),
+        case.sample_size,
+        frozenset(finding.measure for finding in main if case.is_sampled(audited.explainer, finding.measure)),
+        adapter.is_classifier,
+        mitigation=mitigation,
+        commands=commands,
+    )
     if adapter.saved is None:
         return context
     trained = adapter.saved.description

@@ -17,7 +17,9 @@ largest drop at some of the erased sizes only, and the score is the mean over al
 Advice: what would decide an undecided verdict, and what to try after a no.  The width of an interval falls with the
 square root of the number of texts.  A score decides with n (h / d)² texts: d is its distance from the threshold, and h
 the part of its interval towards the threshold.  A score between both thresholds decides with no number of texts.
-Advice that the data cannot meet is not given; it names the number of texts that would be needed instead.
+Only some of the texts that an audit reads have a score, or count for a class: the advised number of texts divides by
+the lower end of the interval of their share.  Advice that the data cannot meet is not given; it names the number of
+texts that would be needed instead.
 """
 
 import math
@@ -38,6 +40,7 @@ from steadygaze.results.formatting import (
     scale,
     short_number,
 )
+from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.leakage_warnings import GAP, MARGIN, MITIGATION
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Answer, Row, Verdict
@@ -55,6 +58,7 @@ Limits = Mapping[str, tuple[float, float]]
 SAME_TEXTS = "which one step of FGM shifts by"
 """In the note of PGD, if it ran on fewer texts than FGM."""
 NO_SYNONYM_TABLE = "there is no synonym table"
+SHUFFLED_LEAK = "position-leak/shuffled"
 FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
 """Reasons why a measure is missing; the protocols begin their sentences with them."""
 BUILD_TABLE = "`steadygaze synonyms build wordnet --out synonyms.jsonl`"
@@ -82,6 +86,12 @@ class AdviceContext:
     """Number of texts in the data; None: unknown."""
     predicted: tuple[int, ...] = ()
     """Number of audited texts for each predicted class; empty: unknown."""
+    counted: tuple[int, ...] = ()
+    """The same as the position leak counts them: distinct texts with shuffled words; empty: it has a value."""
+    sample: int = 0
+    """The most texts that expensive measures read."""
+    sampled: frozenset[str] = frozenset()
+    """The measures that read a sample of the texts."""
     trained: bool = True
     """Whether steadygaze has trained the model, so that options of `train` apply."""
     encoder: str = ""
@@ -92,6 +102,16 @@ class AdviceContext:
     mitigation: str = ""
     """Mitigation of a fitted explainer; empty: unknown, or not fitted."""
     commands: AuditCommands = field(default_factory=AuditCommands)
+
+    def read(self, measure: str, audited: int) -> int:
+        """The number of audited texts that the measure reads."""
+        return min(self.sample, audited) if measure in self.sampled else audited
+
+    def audit_of(self, texts: int, measure: str, audited: int) -> str:
+        """The command of an audit in which the measure reads so many texts."""
+        changes = {"limit": texts} if texts > audited else {}
+        changes |= {"sample": texts} if measure in self.sampled and texts > self.sample else {}
+        return self.commands.audit(**changes)
 
 
 UNKNOWN = AdviceContext()
@@ -110,9 +130,19 @@ def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNO
     goal, *options = _technique(measure, explainer, context)
     if options and not _has_technique(options, context):
         return f"Train a classifier with {goal}: {commands.train(*options, '--out', 'DIR')}."
-    other = OTHER_EXPLAINERS.get(explainer, "integrated-gradients")
     used = f"The technique {context.technique} did not suffice: audit" if options else "Audit"
+    if (other := _other_explainer(explainer, context)) is None:
+        return "Compare the explainers of this audit, and use one with better scores."
     return f"{used} another explainer of this model: {commands.audit(explainers=(other,))}."
+
+
+def _other_explainer(explainer: str, context: AdviceContext) -> str | None:
+    """The explainer to audit next; None: all of them were audited."""
+    audited = {explainer, *(context.commands.settings.get("explainers") or ())}
+    following = [OTHER_EXPLAINERS.get(explainer, "integrated-gradients")]
+    while following[-1] in OTHER_EXPLAINERS and OTHER_EXPLAINERS[following[-1]] not in following:
+        following.append(OTHER_EXPLAINERS[following[-1]])
+    return next((name for name in following if name not in audited), None)
 
 
 def _has_mitigation(explainer: str, context: AdviceContext) -> bool:
@@ -133,7 +163,7 @@ def _technique(measure: str, explainer: str, context: AdviceContext) -> tuple[st
         return ("",)
     if measure.startswith("jensen-shannon/"):
         return "stable attention", *_stable_attention(context)
-    if measure in ("position-leak/shuffled", "default-mass/above-share"):
+    if measure in (SHUFFLED_LEAK, "default-mass/above-share"):
         return f"a technique against shortcuts, {FEW_TEXTS}", "--technique", "random-pretraining"
     return ("",)
 
@@ -182,13 +212,26 @@ def _after_missing(reason: str, audited: int, context: AdviceContext) -> str:
 def _more_of_a_class(audited: int, context: AdviceContext) -> str:
     """The position leak needs two classes that are predicted for TEXTS_PER_CLASS texts each."""
     goal = f"at least {TEXTS_PER_CLASS} texts of each of two predicted classes"
-    if not context.predicted:
+    second = sorted((*(context.counted or context.predicted), 0, 0))[-2]
+    if not context.predicted or second >= TEXTS_PER_CLASS:
         return f"audit more texts: {goal}"
-    second = sorted((*context.predicted, 0))[-2]
-    texts, most = _rounded_up(TEXTS_PER_CLASS * audited / (second or UNSEEN)), "about" if second else "at least"
-    if context.available is not None and texts > context.available:
+    read = context.read(SHUFFLED_LEAK, audited)
+    least, texts = _texts_to_read(TEXTS_PER_CLASS, second, read)
+    if context.available is not None and least > context.available:
         return f"these data are too few to decide it: it needs {goal}"
-    return f"audit {most} {texts:,} texts, for {goal}: {context.commands.audit(limit=texts)}"
+    texts, about = (min(texts, context.available or texts), "about") if second else (least, "at least")
+    return f"audit {about} {texts:,} texts, for {goal}: {context.audit_of(texts, SHUFFLED_LEAK, audited)}"
+
+
+def _texts_to_read(needed: float, usable: int, read: int) -> tuple[int, int]:
+    """Texts to read for the needed number of usable ones, if `usable` of `read` were: as a mean, and almost surely.
+
+    >>> _texts_to_read(20, 16, 60), _texts_to_read(400, 100, 100)
+    ((75, 120), (400, 400))
+    """
+    mean = needed * read / (usable or UNSEEN)
+    share = wilson_interval(max(usable, UNSEEN), read)[0] if usable < read else 1.0
+    return _rounded_up(mean), _rounded_up(max(mean, needed / share))
 
 
 def deciding_texts(row: Row, good: float, bad: float) -> float:
@@ -223,29 +266,45 @@ def advise(
 def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: AdviceContext) -> str:
     available = math.inf if context.available is None else context.available
     if any(row.n < FEWEST or row.interval is None for row in rows):
-        few = f", and the data have {available:,}" if available < FEWEST else ""
-        return f"{'these data are too few' if few else 'audit more texts'}: a verdict needs at least {FEWEST}{few}"
+        return _at_least_fewest(min(rows, key=lambda row: row.n), audited, context)
     needed = {row.measure: deciding_texts(row, *limits[row.measure]) for row in rows}
     no = [row for row in rows if _leans_to_no(row, *limits[row.measure]) and needed[row.measure] <= MOST]
     row = min(no, key=lambda item: needed[item.measure]) if no else max(rows, key=lambda item: needed[item.measure])
     if needed[row.measure] > MOST:
-        good, bad = limits[row.measure]
-        label = plain_label(row.measure)
-        return (
-            f"more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
-            f"{short_number(good)} and {short_number(bad)}, or close to one of them: {label[:1].lower()}{label[1:]}, "
-            f"{number(row.value)}"
-        )
-    texts = _rounded_up(needed[row.measure])
-    if texts > WITHIN_REACH * available:
-        return f"these data are too few to decide it: it needs about {texts:,} texts, and the data have {available:,}"
-    advice = f"audit about {texts:,} texts instead of {row.n:,}"
-    if texts > available:
+        return _other_than_more_texts(row, limits, context)
+    read = context.read(row.measure, audited)
+    least, texts = _texts_to_read(needed[row.measure], min(row.n, read), read)
+    if least > WITHIN_REACH * available:
+        return f"these data are too few to decide it: it needs about {least:,} texts, and the data have {available:,}"
+    advice = f"audit about {{:,}} texts instead of {read:,}"
+    if least > available:
         source = "label more texts, or hold out more with train --test-share" if context.trained else "label more texts"
-        return f"{advice}; the data have {available:,}: {source}"
-    changes = {"limit": texts} if texts > audited else {}
-    changes |= {"sample": texts} if row.n < audited else {}
-    return f"{advice}: {context.commands.audit(**changes)}"
+        return f"{advice.format(texts)}; the data have {available:,}: {source}"
+    texts = int(min(texts, available))
+    return f"{advice.format(texts)}: {context.audit_of(texts, row.measure, audited)}"
+
+
+def _at_least_fewest(row: Row, audited: int, context: AdviceContext) -> str:
+    """Advice for a score of fewer than FEWEST texts, or without an interval."""
+    read, goal = context.read(row.measure, audited), f"a verdict needs at least {FEWEST}"
+    if row.n >= FEWEST:
+        return f"audit more texts: {goal}"
+    least, texts = _texts_to_read(FEWEST, min(row.n, read), read)
+    if context.available is not None and least > context.available:
+        return f"these data are too few: {goal}, and the data have {context.available:,}"
+    texts = min(texts, context.available or texts)
+    return f"audit more texts: {goal}: {context.audit_of(texts, row.measure, audited)}"
+
+
+def _other_than_more_texts(row: Row, limits: Limits, context: AdviceContext) -> str:
+    """Advice for a score that no number of texts decides: what may lead to a yes."""
+    (good, bad), label = limits[row.measure], plain_label(row.measure)
+    other = advise_after_no(row.measure, explainer_name(row), context).removesuffix(".")
+    return (
+        f"more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
+        f"{short_number(good)} and {short_number(bad)}, or close to one of them: {label[:1].lower()}{label[1:]}, "
+        f"{number(row.value)}; for a yes, {other[:1].lower()}{other[1:]}"
+    )
 
 
 def _leans_to_no(row: Row, good: float, bad: float) -> bool:

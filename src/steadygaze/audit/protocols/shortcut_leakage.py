@@ -105,8 +105,9 @@ def _leak(case: AuditCase, name: str, explainer: str, features: Tensor, probs: T
     values = shortcut_measures.position_leaks(features, predicted, key)
     if values.isnan().all():
         worded = ~features.isnan().any(-1)
-        counts = shortcut_measures.distinct_texts(predicted, worded, key, probs.shape[-1])
-        return Finding(name, explainer=explainer, absent=f"{ONE_CLASS}, found {_counts_text(case, counts.tolist())}")
+        counts = shortcut_measures.distinct_texts(predicted, worded, key, probs.shape[-1]).tolist()
+        found = f"{ONE_CLASS}, found {_counts_text(case, counts)}"
+        return Finding(name, explainer=explainer, absent=found, counts=tuple(counts))
     return Finding(name, values, explainer, {"folds": shortcut_measures.FOLDS})
 
 

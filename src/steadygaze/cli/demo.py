@@ -20,6 +20,7 @@ from rich.table import Column, Table
 from steadygaze.adapters.as_adapter import from_classifier
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.prepare_case import AuditRequest
+from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import Console, UserError, one_line
 from steadygaze.core.output_paths import check_file
@@ -56,10 +57,18 @@ MEANINGS = {
     "label-flip/3-synonyms": "share of labels that three synonyms flip",
     "comprehensiveness/above-random": "probability lost without the top-weighted words, minus random words",
 }
+PERTURBATIONS = {
+    "jensen-shannon/noise": "small noise",
+    "jensen-shannon/1-synonym": "one synonym",
+    "jensen-shannon/3-synonyms": "three synonyms",
+    "jensen-shannon/fgm-label": "one gradient step (FGM)",
+    "jensen-shannon/pgd-attention": "the worst small change (PGD)",
+}
+"""Measures of the verdict about stability, and what they change."""
 POLICY = Policy(
     (Requirement("accuracy", ">=", 0.8),),
     (
-        VerdictRequirement("stability", ("yes", "undecided")),
+        VerdictRequirement("stability", ("yes",)),
         VerdictRequirement("faithfulness", ("yes",)),
         VerdictRequirement("plausibility", ("yes",)),
     ),
@@ -113,6 +122,7 @@ def _print_results(reports: Mapping[str, Report], console: Console) -> None:
     for table in (_verdicts(reports), _measures(reports)):
         _print(console, "")
         console.print(table)
+    _print(console, "\n" + "\n".join(stability_summary(name, report) for name, report in reports.items()))
     gates = {name: report.gate for name, report in reports.items() if report.gate is not None}
     _print(console, f"\n[bold]4. Requirements[/bold] ({'; '.join(gates['consensus'].requirements)}):")
     for name, gate in gates.items():
@@ -182,6 +192,18 @@ def _verdicts(reports: Mapping[str, Report]) -> Table:
     for title in answers[0]:
         table.add_row(title, *(answer[title] for answer in answers))
     return table
+
+
+def stability_summary(name: str, report: Report) -> str:
+    """What the attention is stable under, by the thresholds of the verdict."""
+    (rule,) = (rule for rule in VERDICT_RULES if rule.key == "stability")
+    answers: dict[str, list[str]] = {"yes": [], "no": [], "undecided": []}
+    for measure, perturbation in PERTURBATIONS.items():
+        if (row := report.find(measure)) is not None and row.n:
+            answers[rule.thresholds[measure].decide(row)].append(f"{perturbation} ({number(row.value)})")
+    titles = {"yes": "stable under ", "no": "not stable under ", "undecided": "undecided: "}
+    parts = [f"{titles[answer]}{', '.join(found)}" for answer, found in answers.items() if found]
+    return f"Attention of {name} is {'; '.join(parts)}."
 
 
 def _measures(reports: Mapping[str, Report]) -> Table:

@@ -19,8 +19,8 @@ bench/stability_coverage.py measures the coverage.  These intervals are about ot
     prediction   exp( m ± t_{S−1} · s · √(1 + 1/S) ),   m, s: mean and standard deviation of ln( mean t_s / mean v_s )
 
 It is about another data set of the same kind: where its ratio lies with 95 % probability, if logarithms of ratios vary
-normally between data sets.  With S = 3 the half width is 4.97 s, with S = 4 it is 3.56 s.  A ratio of finitely many
-seeds varies between data sets at least as much as between seeds: s² is not below the mean over s of the variances of
+normally between data sets.  With S = 3 the half width is 4.97 s, with S = 4 it is 3.56 s.  Ratios of few seeds
+vary between data sets at least as much as between seeds: s² is not below the mean over s of the variances of
 ln( mean t_s / mean v_s ).
 """
 
@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
     low: float
     high: float
     p: float
-    """Of no difference, two-sided, without correction."""
+    """Two-sided p of no difference, without correction."""
 
 
 class Mean(NamedTuple):

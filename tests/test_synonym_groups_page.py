@@ -109,7 +109,7 @@ def test_the_opening_has_the_numbers_of_the_records(records: Any, three: Any, fo
         ),
         f"Removing top-weighted words changes the prediction {' and '.join(less)} less than with vanilla",
         fill("an outside reviewer measured [{outside long-student label-flip} fewer flips]"),
-        f"top-weighted words of `word-at` matter {100 - word_at[1]:.0f} % less, and macro-F1 is lower by "
+        f"top-weighted words of `word-at` matter {100 - word_at[1]:.0f} % less, macro-F1 is lower by "
         f"{student[0]:.3f} (long student) and {word_at[0]:.3f} (`word-at`).",
         f"The {' and '.join(less)} are of the long student and of `word-at`",
         f"the long student keeps {student[1]:.0f} % of vanilla's comprehensiveness, the effect of removing "

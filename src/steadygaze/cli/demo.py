@@ -195,14 +195,14 @@ def _verdicts(reports: Mapping[str, Report]) -> Table:
 
 
 def stability_summary(name: str, report: Report) -> str:
-    """What the attention is stable under, by the thresholds of the verdict."""
+    """Perturbations under which the attention is stable, by the thresholds of the verdict."""
     (rule,) = (rule for rule in VERDICT_RULES if rule.key == "stability")
     answers: dict[str, list[str]] = {"yes": [], "no": [], "undecided": []}
     for measure, perturbation in PERTURBATIONS.items():
         if (row := report.find(measure)) is not None and row.n:
             answers[rule.thresholds[measure].decide(row)].append(f"{perturbation} ({number(row.value)})")
     titles = {"yes": "stable under ", "no": "not stable under ", "undecided": "undecided: "}
-    parts = [f"{titles[answer]}{', '.join(found)}" for answer, found in answers.items() if found]
+    parts = [f"{titles[answer]}{', '.join(changes)}" for answer, changes in answers.items() if changes]
     return f"Attention of {name} is {'; '.join(parts)}."
 
 

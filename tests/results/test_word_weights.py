@@ -61,6 +61,33 @@ def test_rare_words_are_left_out():
     assert [weight.word for weight in word_weights_of({"lime": items}, "model", min_texts=2)] == ["good"]
 
 
+def test_function_words_and_punctuation_are_left_out_unless_requested():
+    """Of 9, "the", "of" and "." have 1 + 1 + 2; "not" and "too" carry meaning."""
+    items = [explanation("The plot of it is not too good .", [1, 0.5, 1, 0, 0, 2.5, 1, 1, -2])]
+    result = word_weights_of({"lime": items}, "model", min_texts=1)
+    assert [weight.word for weight in result.top("good")] == ["not", "good", "too", "plot"]
+    assert result.left_out == {"lime": pytest.approx(4 / 9)}
+    assert "left out: function words and punctuation, 44 % of the weight of lime" in result.note
+    assert result.note in result.to_html()
+    everything = word_weights_of({"lime": items}, "model", min_texts=1, function_words=True)
+    assert [weight.word for weight in everything.top("good")][:2] == ["not", "."]
+    assert everything.left_out == {}
+    shares = {weight.word: weight.share for weight in everything}
+    assert all(weight.share == shares[weight.word] for weight in result), "a share of all weight, in both"
+
+
+def test_the_command_and_the_call_list_function_words_if_asked(capsys, tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_text("text,label\n" + "\n".join(f"{text},good" for text in TEXTS))
+    monkeypatch.chdir(tmp_path)
+    model = ["results.test_word_weights:predict", "--classes", "bad,good"]
+    words = ("word-weights", *model, "--data", "data.csv", "--min-texts", "1", "--json")
+    few, all_words = (json.loads(run(capsys, *words, *more).out) for more in ((), ("--function-words",)))
+    assert few["left_out"] == {"leave-one-out": 0.0}
+    assert all_words["left_out"] == {}
+    called = sg.word_weights(sg.load(predict, classes=CLASSES), TEXTS, min_texts=1, function_words=True)
+    assert called.left_out == {}
+
+
 def test_words_in_few_texts_are_marked():
     """film is in 20 texts, good in 19."""
     items = [explanation("good film", [3.0, 1.0])] * 19 + [explanation("film", [1.0])]

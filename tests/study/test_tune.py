@@ -222,7 +222,7 @@ def test_a_trial_that_diverges_in_a_stack_fails_alone(tmp_path: Path, monkeypatc
         return loss, {name: values.masked_fill(rates > 1, torch.nan) for name, values in terms.items()}
 
     monkeypatch.setattr(StackedLoop, "_loss", diverging)
-    with pytest.warns(UserWarning, match="seed 1: training diverged"):
+    with pytest.warns(UserWarning, match="model 2, vanilla, seed 0: .*training diverged"):
         tuning = run(tmp_path / "out", config)
     assert sizes == [3]  # the failed one is not trained again
     assert [trial.state for trial in tuning.trials] == ["complete", "failed", "complete"]
@@ -294,10 +294,10 @@ def test_a_failed_trial_invalidates_no_later_one_and_has_its_seed(tmp_path: Path
 
     monkeypatch.setattr("steadygaze.study.tune.run_trial", run_trial)
     monkeypatch.setattr("steadygaze.study.tune._save_best", lambda *_: None)
-    tuning = run(tmp_path, search(trials=4, parallel=2, seed=7))
+    tuning = run(tmp_path, search(trials=4, parallel=2, seed=7, vary_seed=True))
     assert [trial.seed for trial in tuning.trials] == [7, 8, 9, 10]
     assert tuning.trials[0].state == "failed"
-    run(tmp_path, search(trials=4, parallel=2, seed=7))
+    run(tmp_path, search(trials=4, parallel=2, seed=7, vary_seed=True))
     assert runs == [0, 1, 2, 3, 0]
 
 
@@ -410,3 +410,9 @@ def test_from_python(tmp_path: Path):
         sg.tune(texts[:30], labels[:30], technique="word-at", trials=2, out=tmp_path / "t", **options)
     with pytest.raises(UserError, match="epsilon takes"):
         sg.tune(texts, labels, technique="word-at", search={"epsilon": "0.1:1"}, **options)
+
+
+def test_trials_have_one_seed_unless_they_shall_vary():
+    fixed, varied = (search(seed=7, vary_seed=vary) for vary in (False, True))
+    assert [fixed.classifier(number, {}).seed for number in range(3)] == [7, 7, 7]
+    assert [varied.classifier(number, {}).seed for number in range(3)] == [7, 8, 9]

@@ -108,6 +108,8 @@ class Parts:
     out: Path
     types: Mapping[str, Any]
     """All columns of the output."""
+    spreadsheet_safe: bool = False
+    """Whether the formulas of a .csv or .tsv file are escaped."""
 
     @property
     def folder(self) -> Path:
@@ -133,7 +135,8 @@ class Parts:
         return {int(match[1]): (int(match[2]), path) for match, path in matches if match}
 
     def write(self, part: int, rows: Sequence[Row]) -> None:
-        write_rows(self.folder / f"part-{part:06}-{len(rows)}{self.out.suffix}", self.types, rows)
+        path = self.folder / f"part-{part:06}-{len(rows)}{self.out.suffix}"
+        write_rows(path, self.types, rows, spreadsheet_safe=self.spreadsheet_safe)
 
     def merge(self, health: Health = HEALTHY) -> int:
         """Write the output file and delete the parts; return the number of rows.
@@ -145,7 +148,8 @@ class Parts:
             if self.out.suffix.lower() == ".parquet":
                 _merge_parquet([path for _, path in parts], new, self.types, health)
             else:
-                _merge_text([path for _, path in parts], new, header(self.out, self.types))
+                start = header(self.out, self.types, spreadsheet_safe=self.spreadsheet_safe)
+                _merge_text([path for _, path in parts], new, start)
         remove_folder(self.folder)
         return sum(count for count, _ in parts)
 
@@ -256,7 +260,12 @@ class BulkRun:
 
 @contextmanager
 def bulk_run(
-    out: Path, source: Source, task: BulkTask, settings: Mapping[str, Any], on_progress: OnProgress
+    out: Path,
+    source: Source,
+    task: BulkTask,
+    settings: Mapping[str, Any],
+    on_progress: OnProgress,
+    spreadsheet_safe: bool = False,
 ) -> Iterator[BulkRun]:
     """Lock the folder of parts inside the block; refuse an output that cannot be written or continued.
 
@@ -268,10 +277,11 @@ def bulk_run(
         raise UserError(
             f"{source.files[0].name} has a column {clash[0]!r}, which --out would add; rename it in the file"
         )
-    parts = Parts(out, {**source.types, **added})
+    parts = Parts(out, {**source.types, **added}, spreadsheet_safe)
     with exclusive_output(parts.folder, "writing"):
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
         facts |= {} if source.sentences is None else {"sentences": source.sentences}
+        facts |= {"spreadsheet_safe": True} if spreadsheet_safe else {}
         sizes = {
             "chunk": user_files.CHUNK,
             "chunks": CHUNKS,

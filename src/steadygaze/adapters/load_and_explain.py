@@ -9,7 +9,7 @@ from typing import Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
-from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
+from steadygaze.core.arguments import choice, flag, integer, optional, sequence_of, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label, OnProgress, no_progress
@@ -165,6 +165,7 @@ def explain(
     min_texts=integer(1),
     batch_size=integer(1),
     seed=integer(0),
+    function_words=flag,
 )
 def word_weights(
     model: Any,
@@ -178,6 +179,7 @@ def word_weights(
     device: str = "auto",
     batch_size: int = inference.BATCH,
     seed: int = 0,
+    function_words: bool = False,
 ) -> WordWeights:
     """Find the words that carry the weight of the explanations of many texts, per class, with intervals.
 
@@ -203,6 +205,9 @@ def word_weights(
         Texts per batch.
     seed : int, default=0
         Random seed of explainers and intervals.
+    function_words : bool, default=False
+        List function words and punctuation, too.  Negations and words of degree are always listed.  The function words
+        are English; in other languages only punctuation is left out.
 
     Returns
     -------
@@ -219,7 +224,9 @@ def word_weights(
     'good'
     """
     adapter = as_adapter(model, classes=classes, device=device)
-    return weigh_words(adapter, texts, explainers, words, min_texts, seed, target, batch_size)
+    return weigh_words(
+        adapter, texts, explainers, words, min_texts, seed, target, batch_size, function_words=function_words
+    )
 
 
 def weigh_words(
@@ -232,6 +239,7 @@ def weigh_words(
     target: Label | None = None,
     batch_size: int = inference.BATCH,
     on_progress: OnProgress = no_progress,
+    function_words: bool = False,
 ) -> WordWeights:
     """`on_progress`: progress callback with the task, the number of explained texts and the total."""
     if not len(explainers):
@@ -248,4 +256,4 @@ def weigh_words(
             explained += adapter.explain(chunk, explainer, target, seed=seed, batch_size=batch_size)
             on_progress(f"explaining: {name}", len(explained), len(items))
         explanations[name] = explained
-    return word_weights_of(explanations, adapter.name, words, min_texts, seed)
+    return word_weights_of(explanations, adapter.name, words, min_texts, seed, function_words)

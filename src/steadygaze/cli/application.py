@@ -117,6 +117,9 @@ LabelIfAny = Annotated[str | None, config_option(DataConfig, "label")]
 Replace = Annotated[
     bool, output_option("--replace", help="Overwrite an existing output, but never an input or a model.")
 ]
+SpreadsheetSafe = Annotated[
+    bool, output_option("--spreadsheet-safe", help="Escape the formulas of a written .csv or .tsv file.")
+]
 RationalesColumn = Annotated[str | None, config_option(DataConfig, "rationales")]
 Synonyms = Annotated[Path | None, config_option(AuditConfig, "synonyms")]
 SentencesColumn = Annotated[str | None, config_option(DataConfig, "sentences")]

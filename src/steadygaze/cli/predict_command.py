@@ -21,6 +21,7 @@ from steadygaze.cli.application import (
     PromptTemplate,
     Replace,
     SentencesColumn,
+    SpreadsheetSafe,
     TextColumn,
     Texts,
     command_help,
@@ -85,6 +86,7 @@ class TextOptions:
     prompt: PromptTemplate = None
     label_words: LabelWords = None
     out_file: ResultTable = None
+    spreadsheet_safe: SpreadsheetSafe = False
     replace: Replace = False
     engine: Engine = "local"
     workers: Workers = None
@@ -113,6 +115,10 @@ class TextOptions:
         """Refuse a table without a file, and a missing file or column, before a model is loaded."""
         if self.out_file is not None:
             check_out(self.out_file, self.file, self.texts or self.pair)
+        if self.spreadsheet_safe:
+            from steadygaze.data.table_writers import check_spreadsheet
+
+            check_spreadsheet(self.out_file, self.spreadsheet_safe)
         if self.file is not None:
             check_file(self.file, self.text, label, self.sentences)
         elif self.sentences is not None:
@@ -208,7 +214,7 @@ def write_table(
         warnings.catch_warnings(),
         interruptible(console, lambda: kept),
         progress_bar(console) as on_progress,
-        bulk_run(out, source, task, {**settings, **model}, on_progress) as run,
+        bulk_run(out, source, task, {**settings, **model}, on_progress, inputs.spreadsheet_safe) as run,
     ):
         warnings.showwarning = lambda message, *_: print_line(console, f"! {message}.")
         if inputs.engine == "local":

@@ -16,6 +16,7 @@ from steadygaze.cli.application import (
     LabelColumn,
     Out,
     SentencesColumn,
+    SpreadsheetSafe,
     SynonymGroupsFile,
     TextColumn,
     Track,
@@ -120,6 +121,7 @@ def train(
     resume: Resume = False,
     replace: ReplaceModel = False,
     test_out: TestOut = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     track: Track = None,
     *,
     common: Common,
@@ -147,7 +149,7 @@ def train(
         track=track,
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
-    test_file = _test_file(test_out, data, test_share, (text or ["text"], label, drop_empty))
+    test_file = _test_file(test_out, data, test_share, (text or ["text"], label, drop_empty, spreadsheet_safe))
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
     whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
@@ -172,12 +174,14 @@ def _how_to_resume(out: Path) -> str:
 
 
 def _test_file(
-    out: Path | None, data: str, share: float | None, rows: tuple[list[str], str, bool]
+    out: Path | None, data: str, share: float | None, rows: tuple[list[str], str, bool, bool]
 ) -> "TestPartFile | None":
-    """`rows`: the columns of text and label, and --drop-empty."""
+    """`rows`: the columns of text and label, --drop-empty and --spreadsheet-safe."""
     from steadygaze.core.errors import UserError
+    from steadygaze.data.table_writers import check_spreadsheet
     from steadygaze.estimator.held_out_test import TestPartFile
 
+    check_spreadsheet(out, rows[-1], "--test-out")
     if out is None:
         return None
     if share is None:

@@ -55,6 +55,7 @@ Search = Annotated[
 ]
 Parallel = Annotated[int, runtime_option("--parallel", min=1, metavar="N", help="Trials that are proposed together.")]
 Prune = Annotated[bool, training_option("--prune/--no-prune", help="Stop trials below the median of earlier ones.")]
+VarySeed = Annotated[bool, training_option("--vary-seed", help="Train each trial with another seed.")]
 Limit = Annotated[
     int | None, data_option("--limit", min=1, metavar="N", help="Validation texts to audit.", show_default="all")
 ]
@@ -88,6 +89,7 @@ def tune(
     search: Search = None,
     imports: Imports = None,
     prune: Prune = True,
+    vary_seed: VarySeed = False,
     parallel: Parallel = 4,
     engine: Engine = "local",
     workers: Workers = None,
@@ -108,6 +110,7 @@ def tune(
         "seed": common.seed,
         "parallel": parallel,
         "prune": prune,
+        "vary_seed": vary_seed,
         "encoder": encoder,
         "vectors": vectors,
         "epochs": epochs,

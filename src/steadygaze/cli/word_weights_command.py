@@ -39,6 +39,7 @@ Target = Annotated[
 ]
 Limit = Annotated[int, output_option("--words", min=1, metavar="N", help="Words per class and explainer.")]
 Fewest = Annotated[int, output_option("--min-texts", min=1, metavar="N", help="Fewest texts that contain a word.")]
+FunctionWords = Annotated[bool, output_option("--function-words", help="List function words and punctuation, too.")]
 Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page with bars.")]
 
 
@@ -65,6 +66,7 @@ def word_weights(
     imports: ExplainerImports = None,
     words: Limit = 20,
     min_texts: Fewest = 3,
+    function_words: FunctionWords = False,
     html: Html = None,
     replace: Replace = False,
     *,
@@ -82,7 +84,16 @@ def word_weights(
     size = common.batch_size or BATCH
     with progress_bar(stderr_console(common)) as on_progress:
         weights = weigh_words(
-            adapter, inputs, explainers or [None], words, min_texts, common.seed, target, size, on_progress
+            adapter,
+            inputs,
+            explainers or [None],
+            words,
+            min_texts,
+            common.seed,
+            target,
+            size,
+            on_progress,
+            function_words,
         )
     if html is not None:
         weights.to_html(html, replace=replace)

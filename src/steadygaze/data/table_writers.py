@@ -1,11 +1,16 @@
 """Write rows to a .csv, .tsv, .jsonl or .parquet file, in chunks: memory does not grow with the file.
 
 A csv file has text only: a missing cell is empty; lists, mappings and booleans are JSON.
+
+A spreadsheet runs a cell that starts with = + - @, a tab or a carriage return as a formula.  With `spreadsheet_safe`,
+such a cell of a .csv or .tsv file, or one that has apostrophes before such a character, gets an apostrophe in front.
+Numbers stay.  To undo, delete the first apostrophe of the cells that match UNSAFE.
 """
 
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -22,6 +27,9 @@ Types = Mapping[str, pa.DataType | None]
 """Column -> its Arrow type; None: its cells have several types, which parquet cannot store."""
 Rows = Iterator[Mapping[str, Any]]
 CHUNK = 1024  # rows per group of a parquet file
+UNSAFE = re.compile(r"'*[=+\-@\t\r]")
+"""The beginning of a cell that a spreadsheet can run, or of one that was escaped."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def check_format(path: Path) -> None:
@@ -30,11 +38,37 @@ def check_format(path: Path) -> None:
         raise UserError(f"{path.name} has an unknown format {path.suffix!r}; known: {', '.join(WRITERS)}")
 
 
-def write_rows(path: Path, types: Types, rows: Iterable[Mapping[str, Any]]) -> int:
+def check_spreadsheet(path: Path | None, spreadsheet_safe: bool, option: str = "--out") -> None:
+    """Refuse to escape formulas without a file that a spreadsheet reads as text."""
+    if spreadsheet_safe and (path is None or path.suffix.lower() not in DELIMITERS):
+        raise UserError(f"--spreadsheet-safe escapes the formulas of a .csv or .tsv file: name one with {option}")
+
+
+def write_rows(path: Path, types: Types, rows: Iterable[Mapping[str, Any]], *, spreadsheet_safe: bool = False) -> int:
     """Write the file completely or not at all; return the number of rows."""
     check_format(path)
+    if spreadsheet_safe:
+        types, rows = _escape_names(types), map(_escape, rows)
     with new_file(path) as new:
         return WRITERS[path.suffix.lower()](new, types, iter(rows))
+
+
+def escape_formula(cell: Any) -> Any:
+    """Return the cell with an apostrophe in front if a spreadsheet would run it.
+
+    >>> [escape_formula(cell) for cell in ("=1+1", "-5.2", "- no", "'tis", "'=x", -5, None)]
+    ["'=1+1", '-5.2', "'- no", "'tis", "''=x", -5, None]
+    """
+    unsafe = isinstance(cell, str) and UNSAFE.match(cell) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if unsafe else cell
+
+
+def _escape(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {escape_formula(name): escape_formula(cell) for name, cell in row.items()}
+
+
+def _escape_names(types: Types) -> Types:
+    return {escape_formula(name): kind for name, kind in types.items()}
 
 
 def _write_delimited(path: Path, types: Types, rows: Rows, delimiter: str) -> int:
@@ -58,9 +92,10 @@ class _Lines:
         return self._file.write(row.removesuffix("\r\n") + "\n")
 
 
-def header(path: Path, types: Types) -> bytes:
+def header(path: Path, types: Types, *, spreadsheet_safe: bool = False) -> bytes:
     """The bytes before the first row of a .csv, .tsv or .jsonl file; a column name can contain line breaks."""
     text = io.StringIO()
+    types = _escape_names(types) if spreadsheet_safe else types
     if (delimiter := DELIMITERS.get(path.suffix.lower())) is not None:
         csv.writer(_Lines(text), delimiter=delimiter).writerow(types)
     return text.getvalue().encode(errors="replace")

@@ -58,6 +58,7 @@ class TestPartFile:
     text: Sequence[str]
     label: str
     drop_empty: bool
+    spreadsheet_safe: bool = False
 
     def __post_init__(self) -> None:
         check_format(self.out)
@@ -72,7 +73,8 @@ class TestPartFile:
         types, test = column_types(self.file, CHUNK), set(_part_rows(corpus, self.share)["test"])
         chunks = stream_chunks(self.file, list(types), self.text, self.drop_empty, label=self.label)
         rows = (row for _, rows in chunks for row in rows)
-        return write_rows(self.out, types, (row for position, row in enumerate(rows) if position in test))
+        held_out = (row for position, row in enumerate(rows) if position in test)
+        return write_rows(self.out, types, held_out, spreadsheet_safe=self.spreadsheet_safe)
 
 
 def measure(clf: TextClassifier, inputs: Sequence[Any], labels: Sequence[Any]) -> dict[str, HeldOutScore]:

@@ -15,10 +15,15 @@ words with equal true shares and weights of a Dirichlet distribution with Î± = Â
     coverage                        69 %   78 %   83 %   86 %   90 %   92 %
 
 Tables mark words in fewer than 20 texts.
+
+Function words and punctuation are left out unless requested, and their share of all weight is reported.  Left out are
+tokens without a letter or a digit, and English articles, pronouns, prepositions, conjunctions, auxiliaries and numbers.
+Negations and words of degree (not, never, too, only, more) carry meaning and stay.  The list is English.  A rule by
+frequency would cover all languages, but would also hide the frequent content words that decide a prediction.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +34,7 @@ from steadygaze.core.errors import Console, one_line, printable, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text, number
@@ -41,6 +47,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Group
 
+_DEGREE = """t more most less least few many much enough too very quite rather only even still almost like unlike
+despite against first last"""  # t: of don't
+MEANINGFUL = NEGATIONS | frozenset(_DEGREE.split())
+"""Function words that stay: negations and words of degree."""
 RESAMPLES = 1_000
 RELIABLE = 20
 """Fewest texts of a word whose 95 % interval covers its share in about 90 % of simulations."""
@@ -86,6 +96,8 @@ class WordWeights(SavedResult):
     """Number of texts that are explained for each class."""
     health: Health = HEALTHY
     """Known-bad states of the model or of the fitted explainers."""
+    left_out: Mapping[str, float] = field(default_factory=dict)
+    """Explainer -> the share of all weight of function words and punctuation; empty: they are listed."""
 
     def __iter__(self) -> Iterator[WordWeight]:
         return iter(self.weights)
@@ -97,8 +109,10 @@ class WordWeights(SavedResult):
 
     @property
     def note(self) -> str:
-        """The explanation of the asterisk, if a word has one."""
-        return NOTE if any(weight.mark for weight in self.weights) else ""
+        """The explanation of the asterisk, if a word has one, and the weight of the words that are left out."""
+        shares = ", ".join(f"{percent(share, 0)} of the weight of {name}" for name, share in self.left_out.items())
+        left_out = f"left out: function words and punctuation, {shares}" if shares else ""
+        return "; ".join(filter(None, [NOTE if any(weight.mark for weight in self.weights) else "", left_out]))
 
     def top(self, label: Label, explainer: str | None = None, k: int = 10) -> list[WordWeight]:
         """The words with the largest absolute share for a class.
@@ -134,7 +148,14 @@ class WordWeights(SavedResult):
         """
         texts = {str(label): count for label, count in self.texts.items()}
         weights = [asdict(item) for item in self.weights]
-        return {**GENERATOR, "health": self.health.to_list(), "model": self.model, "texts": texts, "weights": weights}
+        return {
+            **GENERATOR,
+            "health": self.health.to_list(),
+            "model": self.model,
+            "texts": texts,
+            "left_out": dict(self.left_out),
+            "weights": weights,
+        }
 
     def to_pandas(self) -> "DataFrame":
         """The weights as a table.
@@ -235,7 +256,12 @@ def _bar(weight: WordWeight, most: float) -> str:
 
 
 def word_weights_of(
-    explanations: Mapping[str, Sequence[Explanation]], model: str, words: int = 20, min_texts: int = 3, seed: int = 0
+    explanations: Mapping[str, Sequence[Explanation]],
+    model: str,
+    words: int = 20,
+    min_texts: int = 3,
+    seed: int = 0,
+    function_words: bool = False,
 ) -> WordWeights:
     """Aggregate explanations, explainer -> one per text.  `words`: per class; `min_texts`: fewest texts of a word."""
     first = next(iter(explanations.values()))
@@ -245,14 +271,37 @@ def word_weights_of(
     for name, items in explanations.items():
         for label in labels:
             of_class = [item for item in items if item.explained_label == label]
-            weights += _of_class(of_class, label, name, words, min_texts, seed)
+            weights += _of_class(of_class, label, name, words, min_texts, seed, function_words)
     texts = {label: count for label, count in counts.items() if count}
     health = sum((item.health for items in explanations.values() for item in items[:1]), HEALTHY)
-    return WordWeights(model, tuple(weights), texts, health)
+    left_out = {} if function_words else {name: _left_out(items) for name, items in explanations.items()}
+    return WordWeights(model, tuple(weights), texts, health, left_out)
+
+
+def is_function_word(word: str) -> bool:
+    """Whether a word is left out: punctuation, or an English function word.
+
+    >>> [word for word in ("The", "...", "not", "too", "film", "of", "5") if is_function_word(word)]
+    ['The', '...', 'of']
+    """
+    return not any(map(str.isalnum, word)) or word.lower() in FUNCTION_WORDS - MEANINGFUL
+
+
+def _left_out(explanations: Sequence[Explanation]) -> float:
+    """The share of function words and punctuation in the absolute weights."""
+    pairs = [pair for item in explanations for pair in zip(item.tokens, item.weights, strict=True)]
+    total = sum(abs(weight) for _, weight in pairs)
+    return sum(abs(weight) for word, weight in pairs if is_function_word(word)) / total if total else 0.0
 
 
 def _of_class(
-    explanations: Sequence[Explanation], label: Label, explainer: str, words: int, min_texts: int, seed: int
+    explanations: Sequence[Explanation],
+    label: Label,
+    explainer: str,
+    words: int,
+    min_texts: int,
+    seed: int,
+    function_words: bool,
 ) -> list[WordWeight]:
     """The words with the largest absolute share."""
     tokens = [token.lower() for item in explanations for token in item.tokens]
@@ -268,7 +317,8 @@ def _of_class(
     total, occurs = np.bincount(word, sums), np.bincount(word)
     if not absolute.sum():
         return []
-    often = np.flatnonzero((occurs >= min_texts) & (total != 0))
+    listed = np.array([function_words or not is_function_word(name) for name in vocabulary])
+    often = np.flatnonzero((occurs >= min_texts) & (total != 0) & listed)
     top = often[np.argsort(-np.abs(total[often]), kind="stable")][:words]
     matrix = np.zeros((len(explanations), len(top)))
     places = np.full(len(vocabulary), -1)

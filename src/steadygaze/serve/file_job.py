@@ -93,14 +93,17 @@ def check_upload(source: Source, pair: bool | None) -> None:
 
 
 def explain_file(job: Job, source: Source, task: BulkTask, call: Explain) -> int:
-    """Write result.csv, result.html and, if the columns allow it, result.parquet; return the number of rows."""
+    """Write result.csv, result.html and, if the columns allow it, result.parquet; return the number of rows.
+
+    Formulas of the csv file are escaped, because browsers open it in a spreadsheet.
+    """
     total = _check_rows(job, source)
     added = task.types(pair=len(source.text) == 2)
     if clash := [name for name in added if name in source.types]:
         raise UserError(f"the file has a column {clash[0]!r:.80}, which the result would add: rename it in the file")
     types = {**source.types, **added}
     suffixes = [".csv", *([".parquet"] if _fits_parquet(types) else [])]
-    parts = Tables([Parts(job.folder / f"result{suffix}", types) for suffix in suffixes])
+    parts = Tables([Parts(job.folder / f"result{suffix}", types, suffix == ".csv") for suffix in suffixes])
     for table in parts.parts:
         table.folder.mkdir()
     served = ServedTask(task.adapter, task.explain, call=call, job=job, total=total)

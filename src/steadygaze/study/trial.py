@@ -83,7 +83,7 @@ def run_trial(
     TECHNIQUES.update(job.own_techniques)
     on_progress("training", 0, 0)
     trial = _TrialTraining(job, number, values, earlier)
-    result = TrialResult(number, values, job.config.seed + number, "pruned", trial.scores)
+    result = TrialResult(number, values, job.config.seed_of(number), "pruned", trial.scores)
     (clf,) = [None] if trial.is_pruned else _train(job, [trial])
     if clf is None:
         remove_folder(resumable_training.unfinished_folder(folder / MODEL))

@@ -112,6 +112,7 @@ def _identity(job: TuneJob, spaces: Mapping[str, SearchSpace]) -> dict[str, Any]
         "spaces": {name: str(space) for name, space in spaces.items()},
         "objectives": list(config.objectives),
         "seed": config.seed,
+        "vary_seed": config.vary_seed,
         "parallel": config.parallel,
         "prune": config.prune,
         "audit": {
@@ -144,7 +145,7 @@ def _search(
                 _train_together(job, cells, dict(enumerate(proposals, first)), trials)
             records = run_round(cells, runtime.out, workers, on_progress)
             trials += [
-                _read(records[cell.name], number, values, config.seed + number)
+                _read(records[cell.name], number, values, config.seed_of(number))
                 for number, (cell, values) in enumerate(zip(cells, proposals, strict=True), first)
             ]
     return trials
@@ -260,7 +261,7 @@ def _result(
             "technique": config.technique,
             **technique_source(config.technique),
             "encoder": config.encoder,
-            "seed": str(config.seed),
+            "seed": f"{config.seed}, and {'one more for each' if config.vary_seed else 'the same for every'} trial",
         },
         command=runtime.command,
         versions={"steadygaze": steadygaze.__version__, "torch": torch.__version__},

@@ -36,7 +36,9 @@ class TuneConfig(ProbeConfig, DataConfig):
     objectives: tuple[str, ...] = (SCORE,)
     """Measures on the validation texts."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED - LEAST_TRIALS)] = 0
-    """Seed of the search; trial n is trained with the seed `seed` + n."""
+    """Seed of the search and of every trial."""
+    vary_seed: bool = False
+    """Train trial n with the seed `seed` + n.  Otherwise all have the same: only their settings differ."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 4
     """Trials that are proposed together, from the results of all earlier ones; the number of workers may differ."""
     prune: bool = True
@@ -55,12 +57,16 @@ class TuneConfig(ProbeConfig, DataConfig):
     """For measures under synonym substitution: a file or a mapping."""
     synonym_groups: str | dict[str, list[str]] | None = None
 
+    def seed_of(self, number: int) -> int:
+        """The seed of a trial."""
+        return self.seed + number if self.vary_seed else self.seed
+
     def classifier(self, number: int, values: dict[str, Any], device: str = "auto") -> TextClassifier:
         """The untrained classifier of a trial."""
         return TextClassifier(
             self.encoder,
             self.technique,
-            seed=self.seed + number,
+            seed=self.seed_of(number),
             epochs=self.epochs,
             vectors=self.vectors,
             settings={**self.settings, **values},

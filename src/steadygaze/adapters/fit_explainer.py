@@ -250,6 +250,7 @@ def require_enough(count: int, description: str) -> None:
 
 
 def _warn(fitted: SavedExplainer) -> None:
+    fitted.health.warn(stacklevel=4)
     for sentence in fitted.warnings:
         warnings.warn(sentence, LeakageWarning, stacklevel=4)
 

@@ -366,11 +366,13 @@ class ModelAdapter:
             seed=seed,
         )
 
+        health = getattr(explainer, "health", self.health)
+
         def explain(inputs: Any, batch_size: int) -> "list[Explanation]":
             texts, questions, sentences = read_inputs(inputs)
             own = adapter.for_pairs(questions is not None)
             explanations = explain_texts(
-                own.model, own.tokens, own.classes, texts, questions, request, batch_size, sentences, self.health
+                own.model, own.tokens, own.classes, texts, questions, request, batch_size, sentences, health
             )
             if self.task != "regression":
                 return explanations

@@ -72,7 +72,9 @@ class TextExplainer(SavedExplainer):
         inputs, questions = read_texts([texts] if is_single else texts)
         subject = self.black_box.for_pairs(questions is not None)
         request = ExplainRequest(self.explainer, self.name)
-        explanations = explain_texts(subject.model, subject.tokens, subject.classes, inputs, questions, request)
+        explanations = explain_texts(
+            subject.model, subject.tokens, subject.classes, inputs, questions, request, health=self.health
+        )
         return explanations[0] if is_single else explanations
 
     def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:

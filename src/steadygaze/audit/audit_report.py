@@ -23,7 +23,14 @@ from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.report_texts import evaluation_and_explanations, largest_shifts
-from steadygaze.audit.verdict_rules import ABSENT, SHUFFLED_LEAK, AdviceContext, interrupted_verdicts, verdicts
+from steadygaze.audit.verdict_rules import (
+    ABSENT,
+    COLLAPSED,
+    SHUFFLED_LEAK,
+    AdviceContext,
+    interrupted_verdicts,
+    verdicts,
+)
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
@@ -31,7 +38,9 @@ from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.token_alignment import coverage
 from steadygaze.results.evaluation import accuracy_below_baseline, exchanged_classes, overlap_sentence, written_labels
-from steadygaze.results.formatting import ONE_CLASS, constant_prediction, count_text, number
+from steadygaze.results.explanation import Explanations
+from steadygaze.results.formatting import count_text, number
+from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
@@ -99,19 +108,18 @@ def build_report(audited: AuditFindings) -> Report:
             if training_texts is None
             else {"training texts": _training_texts(training_texts, len(prepared.examples))}
         ),
-        **_constant_label(prepared),
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
     answers = verdicts(rows, main, _advice_context(audited))
-    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
+    health = _health(prepared, main, rows)
+    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections, health=health)
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
-    overlap, constant = overlap_sentence(training_texts, len(prepared.examples)), constant_prediction(facts)
+    overlap = overlap_sentence(training_texts, len(prepared.examples))
     notes = (
         *([] if overlap is None else [f"{overlap}."]),
-        *([f"{constant}: explanations say little about such a model."] if constant else []),
         *_below_baseline(prepared),
         *_leakage(rows, selecting_explainers(prepared.case)),
         *(f"{sentence}." for sentence in tokens.warnings()),
@@ -124,8 +132,8 @@ def build_report(audited: AuditFindings) -> Report:
         shifts=largest_shifts(prepared, main, findings),
         plots=plot_points(prepared.case, main, findings),
         notes=notes,
-        evaluation=evaluation,
-        explanations=explanations,
+        evaluation=evaluation and replace(evaluation, health=health),
+        explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
     )
 
 
@@ -207,12 +215,23 @@ def _note(note: str, chance: Tensor | None) -> str:
     return "; ".join(filter(None, [note, level]))
 
 
-def _constant_label(prepared: PreparedCase) -> dict[str, str]:
-    """The only predicted class, as a fact."""
-    codes = set(prepared.case.probs.argmax(-1).tolist())
-    if len(codes) > 1 or len(prepared.case) == 1:
-        return {}
-    return {ONE_CLASS: f"{prepared.adapter.classes[codes.pop()]!r:.80}"}
+def _health(prepared: PreparedCase, main: str, rows: Sequence[Row]) -> Health:
+    """Known-bad states of the model and of fitted explainers, and those that these texts show."""
+    case, adapter = prepared.case, prepared.adapter
+    labels = None if case.data.label is None else case.data.label.tolist()
+    health = adapter.health + constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
+    for row in rows:
+        if row.measure == COLLAPSED and row.value > 0 and row.settings.get("explainer") == main:
+            health += _collapse(main, row.note)
+    return health
+
+
+def _collapse(explainer: str, reason: str) -> Health:
+    """Health of an explainer whose weights do not depend on the text; attention and rationale are the model's own."""
+    kinds = {"attention": ProblemKind.COLLAPSED, "rationale": ProblemKind.UNINFORMATIVE}
+    if explainer in kinds:
+        return Health((HealthProblem(kinds[explainer], detail=reason),))
+    return Health((HealthProblem(ProblemKind.COLLAPSED_EXPLANATION, f"The explanation by {explainer}", detail=reason),))
 
 
 def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:

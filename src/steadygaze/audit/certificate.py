@@ -35,6 +35,7 @@ from steadygaze.models import inference
 from steadygaze.models.classifier import has_extension_points
 from steadygaze.results.explanation import LABEL
 from steadygaze.results.formatting import short_number
+from steadygaze.results.health import HEALTHY, Health, ProblemKind
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -99,12 +100,14 @@ class Certificates(Sequence[Certificate]):
 
     rows: tuple[Certificate, ...]
     """The certificates."""
+    health: Health = HEALTHY
+    """Known-bad states of the model."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, index: Any) -> Any:
-        return Certificates(self.rows[index]) if isinstance(index, slice) else self.rows[index]
+        return Certificates(self.rows[index], self.health) if isinstance(index, slice) else self.rows[index]
 
     def __iter__(self) -> Iterator[Certificate]:
         return iter(self.rows)
@@ -168,7 +171,9 @@ class Certificates(Sequence[Certificate]):
             The scope, the summary and every row.
         """
         summary = {name: _plain(value) for name, value in self.summary().items()}
-        return {**GENERATOR, "sentence": SCOPE, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
+        rows = [row.to_dict() for row in self.rows]
+        health = self.health.to_list()
+        return {**GENERATOR, "health": health, "sentence": SCOPE, "summary": summary, "rows": rows}
 
     def to_json(self, path: str | Path, *, replace: bool = False) -> None:
         """Write `to_dict` to a file.
@@ -223,14 +228,15 @@ class Certificates(Sequence[Certificate]):
         list of str
             One sentence each.
         """
-        if self.only_label is None:
+        if self.only_label is None or any(problem.kind is ProblemKind.CONSTANT_LABEL for problem in self.health):
             return []
         label = repr(self.only_label)[:80]
         return [f"Every text gets the same label, {label}: the certificate is uninformative."]
 
     def __str__(self) -> str:
         numbers = (f"{description}: {value}" for description, value in self.lines())
-        return "\n".join([*self.warnings(), f"Certificate: about {SCOPE}.", *numbers])
+        problems = [f"! {problem.sentence}" for problem in self.health]
+        return "\n".join([*problems, *self.warnings(), f"Certificate: about {SCOPE}.", *numbers])
 
     __repr__ = __str__
 
@@ -242,7 +248,8 @@ class Certificates(Sequence[Certificate]):
         table = Table(box=None, pad_edge=False, show_header=False)
         for description, value in self.lines():
             table.add_row(Text(description), Text(value))
-        warnings = (Text(f"! {warning}", style="bold yellow") for warning in self.warnings())
+        sentences = [*(problem.sentence for problem in self.health), *self.warnings()]
+        warnings = (Text(f"! {sentence}", style="bold yellow") for sentence in sentences)
         least = Table("radius", "label", "least certain texts", box=None, pad_edge=False, header_style="bold")
         for row in self.least_certain() if len(self) > 1 else []:
             words = Text(one_line(row.text), no_wrap=True, overflow="ellipsis")
@@ -303,7 +310,7 @@ def certify_attention(
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
             question = None if questions is None else questions[row]
             certificates[row] = Certificate(text=read[row], question=question, **{**values, **settings})
-    return Certificates(tuple(certificates[row] for row in range(len(read))))
+    return Certificates(tuple(certificates[row] for row in range(len(read))), clf.health)
 
 
 def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:

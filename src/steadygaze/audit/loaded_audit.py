@@ -81,7 +81,8 @@ class LoadedAudit:
     def manifest(self, report: Report, settings: Mapping[str, Any]) -> Manifest:
         """The manifest of a report; `settings` have portable paths."""
         others = tuple(settings["other_seeds"])
-        return Manifest(self.model, self.data, settings, others, report.command, date=report.date)
+        model = self.model if report.health.ok else {**self.model, "health": report.health.sentence}
+        return Manifest(model, self.data, settings, others, report.command, date=report.date)
 
 
 def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:

@@ -82,7 +82,7 @@ def certify_substitutions(
     substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)
     rows = certificate_rows(adapter, read, questions, substitutions, config, batch_size)
     total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
-    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs)
+    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs, adapter.health)
 
 
 def certificate_rows(

@@ -24,7 +24,7 @@ from steadygaze.audit.loaded_audit import (
 )
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
 from steadygaze.audit.verdict_rules import check_policy
-from steadygaze.cli.application import Common, print_omissions, stderr_console, stdout_console
+from steadygaze.cli.application import Common, print_health, print_omissions, stderr_console, stdout_console
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
 from steadygaze.core.atomic_files import exclusive_output
 from steadygaze.core.errors import RequirementNotMet, UserError
@@ -35,6 +35,7 @@ from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.evaluation import exchanged_classes, written_labels
 from steadygaze.results.formatting import count_text
+from steadygaze.results.health import without_health
 from steadygaze.results.model_card import write_card
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report, now
@@ -96,6 +97,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
         lines = _write(outputs, report, loaded.manifest(report, settings), policy)
     if outputs.card:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
+    print_health(report.health)
     _show(report, common)
     for line in lines:
         print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
@@ -185,7 +187,7 @@ def _show(report: Report, common: Common) -> None:
     if common.json:
         print_json(report.to_dict())
         return
-    stdout_console().print(terminal(report, full=common.verbose))
+    stdout_console().print(terminal(without_health(report), full=common.verbose))
 
 
 def _gate(gate: Gate, console: "Console") -> None:

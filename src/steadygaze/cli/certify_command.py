@@ -24,7 +24,7 @@ from steadygaze.cli.application import (
     load_adapter,
     load_model,
     print_omissions,
-    stdout_console,
+    print_result,
 )
 from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, until_closed
@@ -121,7 +121,7 @@ def certify(
         rows: tuple[Any, ...] = certificates.rows
         for certificate in until_closed(rows):
             print(certificate.line())
-    stdout_console().print(certificates)
+    print_result(certificates, subject.health)
 
 
 def _check_attention_certificate(model: str, radius: float | None, options: dict[str, Any]) -> None:

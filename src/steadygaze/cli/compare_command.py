@@ -22,6 +22,7 @@ from steadygaze.cli.application import (
     common_options,
     model_option,
     output_option,
+    print_health,
     stderr_console,
     training_option,
 )
@@ -142,6 +143,7 @@ def _parse_settings_for(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _show(comparison: "Comparison", out: Path, common: Common) -> None:
+    print_health(comparison.health)
     if common.json:
         print_json(comparison.to_dict())
         return
@@ -149,6 +151,6 @@ def _show(comparison: "Comparison", out: Path, common: Common) -> None:
     from steadygaze.report.terminal_tables import ComparisonTable
 
     console = Console()
-    Console(width=console.width if console.is_terminal else WIDTH).print(ComparisonTable(comparison))
+    Console(width=console.width if console.is_terminal else WIDTH).print(ComparisonTable(comparison, with_health=False))
     page = out / "comparison.html"
     print_line(stderr_console(common), f"open {page} in a browser")

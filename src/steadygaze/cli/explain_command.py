@@ -18,6 +18,7 @@ from steadygaze.cli.application import (
     model_option,
     output_file,
     output_option,
+    print_health,
     print_omissions,
     stderr_console,
     stdout_console,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.results.explanation import Explanation
+    from steadygaze.results.health import Health
 
 Page = Annotated[
     Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page of highlighted texts.")
@@ -106,7 +108,7 @@ def explain(
     adapter = load()
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
-    note = partial(_print_note, common)
+    note, health = partial(_print_note, common), getattr(arguments["explainer"], "health", subject.health)
     dropped: Counter[str] = Counter()
     texts = inputs.read(subject, dropped, label)
     explanations = streaming.explain(subject, texts, batch_size=common.batch_size, note=note, **arguments)
@@ -115,9 +117,10 @@ def explain(
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
         explanations = streaming.with_true_labels(adapter, explanations, labels, counts)
     if eraser is not None and file is not None:
-        _write_eraser(eraser, explanations, (file, inputs.columns, inputs.drop_empty), share, common)
+        _write_eraser(eraser, explanations, (file, inputs.columns, inputs.drop_empty), share, health, common)
     elif html is not None:
-        _print_page(html, _write_page(html, explanations, Path(model).name, notes, inputs.replace), counts, common)
+        written = _write_page(html, explanations, Path(model).name, notes, inputs.replace)
+        _print_page(html, written, counts, health, common)
     else:
         _print_explanations(explanations, common)
     _print_counts(counts, common)
@@ -159,11 +162,11 @@ def _write_page(
     return write_explanations(html, explanations, model, notes, replace)
 
 
-def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", common: Common) -> None:
+def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", health: "Health", common: Common) -> None:
     from steadygaze.results.formatting import count_text
 
     if common.json:
-        print_json({"html": str(html), **written, **counts})
+        print_json({"health": health.to_list(), "html": str(html), **written, **counts})
     else:
         show(f"{count_text(written['explained'], 'text')} explained, {written['drawn']:,} drawn in {html}")
 
@@ -229,6 +232,7 @@ def _write_eraser(
     explanations: "Iterator[Explanation]",
     source: tuple[Path, Sequence[str], bool],
     share: float,
+    health: "Health",
     common: Common,
 ) -> None:
     """`source`: the file of the texts, its columns and --drop-empty."""
@@ -236,7 +240,7 @@ def _write_eraser(
 
     written = write_predictions(path, explanations, names(*source), share)
     if common.json:
-        print_json({"eraser": str(path), "explained": written})
+        print_json({"health": health.to_list(), "eraser": str(path), "explained": written})
     else:
         show(f"{written:,} rationales written to {path}")
 
@@ -278,6 +282,7 @@ def _print_notes(adapter: "ModelAdapter", method: "str | TextExplainer | None", 
     from steadygaze.results.leakage_warnings import read_sentence
 
     notes = [] if isinstance(method, str | None) else method.warnings
+    print_health(getattr(method, "health", adapter.health) - adapter.health)
     for note in notes:
         print_line(stderr_console(common), f"! {note}")
     leakage = reader_note(adapter, method) if isinstance(method, str | None) else read_sentence(method.rows)

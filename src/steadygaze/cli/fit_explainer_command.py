@@ -26,12 +26,13 @@ from steadygaze.cli.application import (
     load_adapter,
     model_option,
     output_option,
+    print_health,
     stderr_console,
     stdout_console,
     training_option,
 )
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, progress_bar, show
-from steadygaze.core.errors import LeakageWarning, UserError, one_line
+from steadygaze.core.errors import HealthWarning, LeakageWarning, UserError, one_line
 from steadygaze.core.types import OnProgress
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ def _progress(console: "Console") -> Iterator[OnProgress]:
     with progress_bar(console) as on_progress, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("ignore", LeakageWarning)
+        warnings.simplefilter("ignore", HealthWarning)  # printed with the scores
         warnings.showwarning = lambda message, *_, **__: _line(console, message)
         yield on_progress
 
@@ -202,9 +204,12 @@ def _progress(console: "Console") -> Iterator[OnProgress]:
 def _show(fitted: "TextExplainer", black_box: Sequence[str], out: Path, common: Common) -> None:
     from steadygaze.report.terminal_tables import explainer_scores
 
+    print_health(fitted.health - fitted.black_box.health)
     if common.json:
         rows = [row.to_dict() for row in fitted.rows]
-        print_json({"explainer": str(out), "rows": rows, "warnings": fitted.warnings})
+        print_json(
+            {"health": fitted.health.to_list(), "explainer": str(out), "rows": rows, "warnings": fitted.warnings}
+        )
         return
     stdout_console().print(explainer_scores(fitted.rows))
     show(f"saved in {out}")

@@ -25,6 +25,7 @@ from steadygaze.cli.application import (
     common_options,
     data_option,
     output_option,
+    print_health,
     runtime_option,
     stderr_console,
     training_option,
@@ -159,6 +160,7 @@ def _run(
 
 
 def _show(tuning: "Tuning", out: Path, common: Common) -> None:
+    print_health(tuning.health)
     if common.json:
         print_json(tuning.to_dict())
         return

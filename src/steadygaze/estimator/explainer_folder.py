@@ -26,7 +26,8 @@ from steadygaze.core.untrusted_files import LARGEST_TEXT, foreign_error, read_js
 from steadygaze.explainers.explainer import PREDICTED
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.fit_config import Method, row_settings
-from steadygaze.results.leakage_warnings import leakage_warnings, selection_rows
+from steadygaze.results.health import HEALTHY, Health
+from steadygaze.results.leakage_warnings import explainer_health, leakage_warnings, selection_rows
 from steadygaze.results.row import Row
 
 P = TypeVar("P")
@@ -110,6 +111,11 @@ class SavedExplainer(ABC):
         return ()
 
     @property
+    def health(self) -> Health:
+        """Known-bad states of the black box and of the explainer."""
+        return getattr(self.black_box, "health", HEALTHY) + explainer_health(self.rows, self.name)
+
+    @property
     def warnings(self) -> list[str]:
         """Warnings about label leakage through the selections."""
         return leakage_warnings(self.rows)
@@ -169,6 +175,7 @@ class SavedExplainer(ABC):
             "kind": KIND,
             "schema": SCHEMA,
             "steadygaze_explainer": __version__,
+            "health": self.health.to_list(),
             "explainer": self.name,
             "settings": asdict(self.learned.config),
             "classes": list(self.black_box.classes),

@@ -381,8 +381,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model, classes, explainer, target, granularity, output=output, settings=settings, seed=seed
         )
         tokenizer = self.stored_.tokenizer
+        health = getattr(explainer, "health", self.health)
         explanations = explain_texts(
-            model, tokenizer, classes, texts, questions, request, batch_size, sentences, self.health
+            model, tokenizer, classes, texts, questions, request, batch_size, sentences, health
         )
         for warning in truncation(self.stored_.tokenizer, [e.read_to for e in explanations]).warnings():
             warnings.warn(warning, stacklevel=3)

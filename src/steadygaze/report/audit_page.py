@@ -28,7 +28,6 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import (
     ICONS,
     audit_subject,
-    constant_prediction,
     explainer_name,
     interval,
     measure_noun,
@@ -263,7 +262,7 @@ OPEN, OPEN_ERRORS, RATIONALES = 2, 5, 5
 def render(report: Report) -> str:
     pairs = [(shift, text_pair(shift)) for shift in report.shifts]
     noun = measure_noun(report.facts.get("explanation", ""))
-    collapsed, rationales, terms = _collapsed(report, noun), _rationales(report), _glossary(report)
+    collapsed, rationales, terms = _is_collapsed(report), _rationales(report), _glossary(report)
     anchors = {name: anchor for part in terms.values() for name, anchor, _ in part}
     html = (
         templates()
@@ -273,9 +272,8 @@ def render(report: Report) -> str:
             icons=ICONS,
             lead=audit_subject(report.facts),
             paragraph=summary_paragraph(report),
-            one_class=bool(constant_prediction(report.facts)),
             summary=_summary(report),
-            cards=[_card(report, verdict, bool(collapsed), noun) for verdict in report.verdicts],
+            cards=[_card(report, verdict, collapsed, noun) for verdict in report.verdicts],
             questions=QUESTIONS,
             short_questions=SHORT_QUESTIONS,
             facts=_facts(report),
@@ -286,7 +284,7 @@ def render(report: Report) -> str:
             plain_label=plain_label,
             scale=scale,
             noun=noun,
-            collapsed=collapsed,
+            health=Markup(report.health.banner),  # escaped
             aloud=axis_sentence,
             rationales=rationales,
             open_rationales=RATIONALES,
@@ -392,12 +390,10 @@ def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | No
     ]
 
 
-def _collapsed(report: Report, noun: str) -> str:
-    """The warning about weights that do not depend on the text; empty if there is none."""
+def _is_collapsed(report: Report) -> bool:
+    """Whether the weights that the verdicts rate do not depend on the text."""
     row = report.find(COLLAPSED)
-    if row is None or not row.value > 0:
-        return ""
-    return row.note or f"The {noun} does not depend on the text."
+    return row is not None and row.value > 0
 
 
 def _probes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, list[tuple[Shift, TextPair]]]]:

@@ -37,6 +37,7 @@ def render_comparison(comparison: Comparison) -> str:
         .get_template("comparison.html.jinja")
         .render(
             comparison=comparison,
+            health=Markup(comparison.health.banner),  # escaped
             paragraph=summary_paragraph(comparison),
             cards=[(standing, card(comparison, standing)) for standing in comparison.standings],
             scales={column.measure: scale(comparison, column.measure) for column in comparison.columns},
@@ -68,9 +69,6 @@ def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     """Summarize a technique; a collapse comes first."""
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
     sentences = [standing.guessing_sentence] if standing.guessing else []
-    if standing.silent:
-        seeds = f"{standing.silent} of {len(standing.collapsed)} seed{'s' * (len(standing.collapsed) > 1)}"
-        sentences.append(f"In {seeds} its weights do not depend on the text: collapsed.")
     if standing is comparison.baseline:
         sentences.append("The baseline.")
     elif not (better or worse or bought):
@@ -231,6 +229,7 @@ def render_tuning(tuning: Tuning) -> str:
         .get_template("tuning.html.jinja")
         .render(
             tuning=tuning,
+            health=Markup(tuning.health.banner),  # escaped
             front={trial.number for trial in tuning.front},
             plot=Markup(_trial_plot(tuning)),  # names of measures and numbers only
             command=shlex.join(tuning.command),

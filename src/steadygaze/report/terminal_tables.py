@@ -26,6 +26,7 @@ from steadygaze.results.formatting import (
     number,
     scale,
 )
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.leakage_warnings import (
     BLACK_BOX_GAP,
     BY_CLASS,
@@ -66,7 +67,8 @@ def terminal(report: Report, full: bool = False) -> "Group":
     from rich.table import Table
     from rich.text import Text
 
-    lines = [Text(printable(report.title), style="bold")]
+    lines = health_lines(report.health)
+    lines.append(Text(printable(report.title), style="bold"))
     if subject := audit_subject(report.facts):
         lines.append(Text(one_line(subject), style="dim"))
     lines += map(_note, report.notes)
@@ -81,6 +83,13 @@ def terminal(report: Report, full: bool = False) -> "Group":
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
     ends = [f"{end}."] * bool(end) + _legend(rows)
     return Group(*lines, _answers(report), *table, *(Text(line, style="dim") for line in ends))
+
+
+def health_lines(health: Health) -> list["Text"]:
+    """The known-bad states of a model, before its result."""
+    from rich.text import Text
+
+    return [Text(f"! {printable(problem.sentence)}", style="bold yellow") for problem in health]
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
@@ -183,8 +192,11 @@ MARK_COLORS: dict[Mark, str] = {"better": "green", "worse": "red", "differs": ""
 @dataclass(frozen=True)
 class ComparisonTable:
     comparison: Comparison
+    with_health: bool = True
+    """Whether the table starts with the known-bad states of the models."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield from health_lines(self.comparison.health if self.with_health else HEALTHY)
         rows = _techniques(self.comparison)
         fits = Measurement.get(console, options.update(width=10_000), rows).maximum <= options.max_width
         yield rows if fits else _measures(self.comparison)
@@ -192,8 +204,6 @@ class ComparisonTable:
         for standing in self.comparison.standings:
             if standing.guessing:
                 yield Text(f"{standing.technique}: {standing.guessing_sentence}", style="bold yellow")
-            if standing.silent:
-                yield Text(_collapsed(standing), style="bold yellow")
 
 
 def legend(comparison: Comparison) -> str:
@@ -244,13 +254,6 @@ def _silent(result: TechniqueResult) -> Text:
         return Text("not known", style="dim")
     style = "bold yellow" if result.silent else ""
     return Text(f"{'yes' if result.silent else 'no'}, {result.silent} of {len(result.collapsed)}", style=style)
-
-
-def _collapsed(result: TechniqueResult) -> str:
-    return (
-        f"⚠ {result.technique}: collapsed.  In {result.silent} of {len(result.collapsed)} seeds its weights "
-        "do not depend on the text: they are stable, but explain nothing."
-    )
 
 
 MASK = "probe-loss"

@@ -14,6 +14,7 @@ from steadygaze.core.output_paths import GENERATOR
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.evaluation import render_text
 from steadygaze.results.formatting import count_text
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.row import Answer, Better, MeasureKey, Row, SavedResult, json_values
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class TechniqueResult:
     """Settings of the technique itself."""
     at_chance: tuple[bool, ...] = ()
     """Per seed: the predictions are not significantly better than chance; empty: unknown."""
+    health: Health = HEALTHY
+    """Known-bad states of its models, with the number of seeds."""
 
     @property
     def guessing(self) -> int:
@@ -138,6 +141,11 @@ class Comparison(SavedResult):
         entries = [entry for result in self.standings for entry in result.entries.values()]
         return sum(entry.against is not None and entry.against.p is not None for entry in entries)
 
+    @property
+    def health(self) -> Health:
+        """Known-bad states of the models of all techniques."""
+        return sum((result.health for result in self.standings), HEALTHY)
+
     def column(self, measure: str) -> Column:
         return next(column for column in self.columns if column.measure == measure)
 
@@ -149,6 +157,7 @@ class Comparison(SavedResult):
         return {
             **GENERATOR,
             "schema": SCHEMA,
+            "health": self.health.to_list(),
             "title": self.title,
             "baseline": self.baseline.technique,
             "seeds": list(self.seeds),

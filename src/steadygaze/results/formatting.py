@@ -103,23 +103,6 @@ def measure_noun(explainer: str) -> str:
     return {"attention": "attention", "rationale": "selection"}.get(explainer, "weight")
 
 
-ONE_CLASS = "only predicted class"
-"""Name of a fact: the class that a model predicts for every audited text."""
-
-
-def constant_prediction(facts: Mapping[str, str]) -> str:
-    """
-    >>> constant_prediction({ONE_CLASS: "'happy'", "texts": "30 of 80 texts, drawn with seed 0"})
-    "The model predicts 'happy' for each of the 30 audited texts"
-    >>> constant_prediction({"texts": "80 texts"})
-    ''
-    """
-    if ONE_CLASS not in facts:
-        return ""
-    texts = f"each of the {facts['texts'].split()[0]} audited texts" if facts.get("texts") else "every audited text"
-    return f"The model predicts {facts[ONE_CLASS]} for {texts}"
-
-
 def audit_subject(facts: Mapping[str, str]) -> str:
     """What was audited, as one line; empty if too little is known.
 

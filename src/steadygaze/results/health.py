@@ -29,6 +29,7 @@ class ProblemKind(StrEnum):
     CONSTANT_LABEL = "constant-label"
     NOT_LEARNED = "not-learned"
     COLLAPSED = "collapsed-attention"
+    COLLAPSED_EXPLANATION = "collapsed-explanation"
     UNINFORMATIVE = "uninformative-selection"
     INTERLOCKED = "interlocked-selection"
     UNLEARNED_TEACHER = "unlearned-teacher"
@@ -50,6 +51,7 @@ SENTENCES = {
     ProblemKind.NOT_LEARNED: "{subject} has not learned: its validation macro-F1 is {number}, and guessing reaches "
     "{limit_number}.",
     ProblemKind.COLLAPSED: "{subject} has collapsed attention: {detail}  " + f"{NO_REASONS}.",
+    ProblemKind.COLLAPSED_EXPLANATION: "{subject} does not depend on the text: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.UNINFORMATIVE: "{subject} has an uninformative selection: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.INTERLOCKED: "{subject} has an interlocked selection: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.UNLEARNED_TEACHER: "{subject} learned from {detail}, which has not learned the labels.",

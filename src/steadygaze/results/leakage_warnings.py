@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
+from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
 POST_HOC, FIDELITY = "post-hoc-accuracy", "fidelity"
@@ -33,9 +34,9 @@ ONE_LABEL = "The black box predicts the same label for all evaluation texts: the
 
 
 def leakage_warnings(rows: Sequence[Row]) -> list[str]:
-    """Warnings about a fitted explainer, from its rows."""
+    """Warnings about a fitted explainer, from its rows; its health says that the black box has one label."""
     if any(row.note == ONE_LABEL for row in rows):
-        return [f"{ONE_LABEL}; any selection scores the same."]
+        return []
     by_name = by_measure(rows)
     if FIDELITY in by_name and READER not in by_name:
         return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
@@ -44,6 +45,30 @@ def leakage_warnings(rows: Sequence[Row]) -> list[str]:
     if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > LARGE_GAP:
         return [_black_box_warning(by_name)]
     return []
+
+
+FEWEST = 20
+"""Fewest held-out texts for a judgment of the fidelity: its standard error is above 0.1 with fewer."""
+
+
+def explainer_health(rows: Sequence[Row], name: str) -> Health:
+    """Known-bad states of a fitted explainer.
+
+    Its approximator must beat a constant class, and a reader must learn more from the selected words than from random
+    ones, or the selection carries no information.
+    """
+    subject, by_name = f"The explainer {name}", by_measure(rows)
+    if any(row.note == ONE_LABEL for row in rows):
+        return Health((HealthProblem(ProblemKind.ONE_LABEL, subject),))
+    problems = []
+    for kind, measure, baseline in (
+        (ProblemKind.LOW_FIDELITY, FIDELITY, NO_WORDS),
+        (ProblemKind.RANDOM_SELECTION, READER, RANDOM_WORDS),
+    ):
+        measured, least = by_name.get(measure), by_name.get(baseline)
+        if measured and least and measured.n >= FEWEST and measured.value <= least.value:
+            problems.append(HealthProblem(kind, subject, value=measured.value, limit=least.value))
+    return Health(tuple(problems))
 
 
 def by_measure(rows: Sequence[Row]) -> dict[str, Row]:

@@ -16,7 +16,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.rounding import percent
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
-from steadygaze.results.formatting import code, constant_prediction, interval, measure_noun, number
+from steadygaze.results.formatting import code, interval, measure_noun, number
 from steadygaze.results.health import Health
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
@@ -128,6 +128,8 @@ Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `
 def add_audit_to_card(page: str, report: Report, day: date) -> str:
     """Replace the audit section of a card; keep everything else."""
     rows = report.main_rows
+    warnings = (f"**Warning:** {_line(problem.sentence)}" for problem in report.health)
+    notes = [*(line for line in warnings if line not in page.partition(BEGIN)[0]), *map(_line, report.notes)]
     settings = rows[0].settings if rows else {}
     texts = report.facts.get("texts", "some texts")
     part = AUDIT.format(
@@ -138,7 +140,7 @@ def add_audit_to_card(page: str, report: Report, day: date) -> str:
         explanation=code(report.facts.get("explanation", "the explanation")),
         n=texts + "," * ("," in texts),  # "100 of 400 texts, drawn with seed 0, of sst2"
         gate="" if report.gate is None else _gate(report.gate),
-        notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
+        notes="".join(f"> {note}\n\n" for note in notes),
         data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
         model=settings.get("model", "not known"),
         verdicts="\n".join(f"- **{_line(v.title)}**: {v.answer}. {_line(v.why)}" for v in report.verdicts),
@@ -210,9 +212,7 @@ def summary_paragraph(report: Report) -> str:
     """What was audited, the answers, the accuracy, the gate, and what follows; empty without verdicts."""
     if not report.verdicts:
         return ""
-    constant = constant_prediction(report.facts)
-    warning = f"{constant}, so that its explanations show little about how it decides." if constant else ""
-    sentences = [_subject(report), warning, *_answers(report)]
+    sentences = [_subject(report), *_answers(report)]
     row = report.find("accuracy")
     if row is not None and row.n:
         sentences += [_accuracy(row), _baseline(report.evaluation)]

@@ -23,6 +23,7 @@ from steadygaze.results.data_frame import data_frame
 from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import explainer_name, short_number
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
@@ -86,6 +87,8 @@ class Report(SavedResult):
     """Confusion matrix and wrong predictions; None: the texts have no labels."""
     explanations: Explanations = field(default_factory=Explanations)
     """Explanations of the first 200 audited texts by the explainer that the verdicts rate."""
+    health: Health = HEALTHY
+    """Known-bad states of the model and of the explainers, also those that the audit found."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -215,6 +218,7 @@ class Report(SavedResult):
         return {
             **GENERATOR,
             "schema": SCHEMA,
+            "health": self.health.to_list(),
             "title": self.title,
             "facts": dict(self.facts),
             "verdicts": [json_values(asdict(verdict)) for verdict in self.verdicts],

@@ -17,8 +17,8 @@ from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_i
 
 Answer = Literal["yes", "undecided", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
-SCHEMA = 2
-"""Schema of a report; incremented if its fields change.  2: evaluation with reliability, explanations."""
+SCHEMA = 3
+"""Schema of a report; incremented if its fields change.  2: evaluation with reliability, explanations.  3: health."""
 
 
 @dataclass(frozen=True, slots=True)

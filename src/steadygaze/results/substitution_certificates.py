@@ -16,6 +16,7 @@ from steadygaze.core.types import Label
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import LABEL
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.row import JsonResult
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     """Pairs of a word and a synonym in the table."""
     excluded_pairs: int
     """Pairs that are left out, for example with function words or other inflections (data/substitutable_pairs.py)."""
+    health: Health = HEALTHY
+    """Known-bad states of the model."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -221,6 +224,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         rows = [asdict(row) for row in self.rows]
         return {
             **GENERATOR,
+            "health": self.health.to_list(),
             "sentence": SCOPE,
             "settings": asdict(self.config),
             "summary": self.summary(),
@@ -290,7 +294,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
 
     def __str__(self) -> str:
         numbers = [f"{description}: {value}" for description, value in self.lines()]
-        return "\n".join([f"Certificate: about {SCOPE}.", *numbers, self.confidence_note()])
+        problems = [f"! {problem.sentence}" for problem in self.health]
+        return "\n".join([*problems, f"Certificate: about {SCOPE}.", *numbers, self.confidence_note()])
 
     __repr__ = __str__
 
@@ -321,7 +326,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         for description, value in self.lines():
             table.add_row(Text(description), Text(value))
         notes = f"This is about {SCOPE}.", self.confidence_note()
-        return Group(table, *(Text(note, style="dim") for note in notes))
+        problems = (Text(f"! {problem.sentence}", style="bold yellow") for problem in self.health)
+        return Group(*problems, table, *(Text(note, style="dim") for note in notes))
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.row import SavedResult, json_values
 
 SCHEMA = 1
@@ -42,6 +43,8 @@ class Tuning(SavedResult):
     command: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     title: str = "Hyper-parameter search"
+    health: Health = HEALTHY
+    """Known-bad states of the best model."""
 
     @property
     def complete(self) -> list[Trial]:
@@ -72,6 +75,7 @@ class Tuning(SavedResult):
         return {
             **GENERATOR,
             "schema": SCHEMA,
+            "health": self.health.to_list(),
             "title": self.title,
             "objectives": [{"measure": measure, "direction": direction} for measure, direction in self.objectives],
             "spaces": dict(self.spaces),

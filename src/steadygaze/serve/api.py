@@ -15,6 +15,7 @@ from steadygaze.core.types import Example
 from steadygaze.core.untrusted_files import reason
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.health import ProblemKind
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher
 from steadygaze.serve.security import EARLIER, GONE, current_scope
@@ -284,6 +285,31 @@ def answer(**values: Any) -> Answer:
     return cast(Answer, response)
 
 
+class ProblemOfModel(BaseModel):
+    """A known-bad state of a model, such as collapsed attention."""
+
+    kind: ProblemKind
+    message: str
+    subject: str
+    label: str | int | None = None
+    value: float | None = None
+    limit: float | None = None
+    detail: str = ""
+    texts: str = ""
+
+
+class ModelAnswer(BaseModel):
+    """The answer of a model; `health` is empty unless the model is in a known-bad state."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    health: list[ProblemOfModel]
+
+
+MODEL_ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": ModelAnswer, "description": "The result of the model"}}
+
+
 @router.get("/models", summary="The models and what they support")
 async def list_models(request: Request) -> Answer:
     models = models_of(request)
@@ -291,7 +317,7 @@ async def list_models(request: Request) -> Answer:
     return answer(models=[model.facts for model in models.by_name.values()], data=data)
 
 
-@router.post("/predict", summary="Predict the classes of texts")
+@router.post("/predict", summary="Predict the classes of texts", responses=MODEL_ANSWER)
 async def predict(body: PredictRequest, request: Request) -> Answer:
     return await predicted(models_of(request), body)
 
@@ -299,27 +325,27 @@ async def predict(body: PredictRequest, request: Request) -> Answer:
 async def predicted(models: Models, body: PredictRequest) -> Answer:
     model = models.find(body.model)
     rows = await models.call(("predict", model.name), checked_inputs(model, body.texts))
-    return answer(model=model.name, predictions=rows)
+    return answer(model=model.name, health=model.health, predictions=rows)
 
 
-@router.post("/explain", summary="Explain the predictions of texts")
+@router.post("/explain", summary="Explain the predictions of texts", responses=MODEL_ANSWER)
 async def explain(body: ExplainRequest, request: Request) -> Answer:
     return await explained(models_of(request), body)
 
 
 async def explained(models: Models, body: ExplainRequest) -> Answer:
-    explanations = await models.explain(body, body.texts)
-    return answer(model=models.find(body.model).name, explanations=[e.to_dict() for e in explanations])
+    explanations, model = await models.explain(body, body.texts), models.find(body.model)
+    return answer(model=model.name, health=model.health, explanations=[e.to_dict() for e in explanations])
 
 
-@router.post("/shift", summary="Compare a text and its rewrite")
+@router.post("/shift", summary="Compare a text and its rewrite", responses=MODEL_ANSWER)
 async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
     models = models_of(request)
     if isinstance(body.before, str) != isinstance(body.after, str):
         raise UserError("before and after must be two texts or two pairs")
     before, after = await models.explain(body, [body.before, body.after])
-    name, difference = models.find(body.model).name, shift(before, after)
-    return answer(model=name, before=before.to_dict(), after=after.to_dict(), shift=difference)
+    model, sides = models.find(body.model), {"before": before.to_dict(), "after": after.to_dict()}
+    return answer(model=model.name, health=model.health, **sides, shift=shift(before, after))
 
 
 @router.post("/synonyms", summary="Synonyms of a word in the table of the server")
@@ -340,12 +366,16 @@ async def compare_models(body: CompareRequest, request: Request) -> Answer:
     return answer(results=results)
 
 
-@router.post("/certify", summary="Certify a prediction against changes of attention weights and words")
+@router.post(
+    "/certify",
+    summary="Certify a prediction against changes of attention weights and words",
+    responses=MODEL_ANSWER,
+)
 async def certify(body: CertifyRequest, request: Request) -> Answer:
     models = models_of(request)
     model = models.find(body.model)
     (certificate,) = await models.call(("certify", model.name), checked_inputs(model, [body.text]))
-    return answer(model=model.name, **certificate)
+    return answer(model=model.name, health=model.health, **certificate)
 
 
 @router.get("/data", summary="Texts of the data of the server")

@@ -228,6 +228,7 @@ async def audit_report(identifier: Identifier, request: Request) -> Answer:
     verdicts = [{"title": v.title, "answer": v.answer, "why": v.why} for v in report.verdicts]
     labels = sorted({text.label for text in result.texts if text.label is not None})
     return {
+        "health": report.health.to_list(),
         "facts": dict(report.facts),
         "notes": list(report.notes),
         "verdicts": verdicts,

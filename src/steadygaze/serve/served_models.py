@@ -99,10 +99,16 @@ class ServedModel:
         return [first, *(name for name in names if name != first)]
 
     @property
+    def health(self) -> list[dict[str, Any]]:
+        """Known-bad states of the model, as values for JSON."""
+        return self.adapter.health.to_list()
+
+    @property
     def facts(self) -> dict[str, Any]:
         adapter = self.adapter
         return {
             "name": self.name,
+            "health": self.health,
             "kind": adapter.kind,
             "task": adapter.task,
             "classes": [str(label) for label in adapter.classes],

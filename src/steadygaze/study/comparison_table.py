@@ -15,6 +15,7 @@ from steadygaze.audit.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.evaluation import is_at_chance
 from steadygaze.results.formatting import count_text
+from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKind
 from steadygaze.results.intervals import RESAMPLES, Interval, Values
 from steadygaze.results.row import Answer, Row
 from steadygaze.study.cells import StudyCell
@@ -131,7 +132,10 @@ def technique_results(
             entries[column.measure] = ComparisonCell(row, per_seed, difference, mark(column, testable, any(collapsed)))
         at_chance = tuple(map(_at_chance, of_seeds))
         known = () if None in at_chance else tuple(map(bool, at_chance))
-        results.append(TechniqueResult(technique, entries, collapsed, _answers(of_seeds), at_chance=known))
+        health = _health(technique, of_seeds)
+        results.append(
+            TechniqueResult(technique, entries, collapsed, _answers(of_seeds), at_chance=known, health=health)
+        )
     return tuple(results)
 
 
@@ -211,6 +215,19 @@ def _row(measure: str, cells: Sequence[StudyCell], values: Values | str, interva
 def _collapsed(cell: StudyCell) -> bool | None:
     values = cell.values_of(COLLAPSED)
     return None if isinstance(values, str) else bool(values[0] > 0)
+
+
+def _health(technique: str, cells: Sequence[StudyCell]) -> Health:
+    """The known-bad states of the models of a technique; one sentence for all seeds with the same state."""
+    by_kind: dict[ProblemKind, list[HealthProblem]] = {}
+    for cell in cells:
+        for problem in cell.report.health:
+            by_kind.setdefault(problem.kind, []).append(problem)
+    health = HEALTHY
+    for problems in by_kind.values():
+        subject = f"{technique}, in {len(problems)} of {count_text(len(cells), 'seed')},"
+        health += Health((problems[0],)).of(subject)
+    return health
 
 
 def _at_chance(cell: StudyCell) -> bool | None:

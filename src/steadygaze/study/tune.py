@@ -34,6 +34,7 @@ from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out
+from steadygaze.estimator.model_folder import load
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.tuning import Trial, Tuning
@@ -269,7 +270,8 @@ def _result(
     if tuning.best is None:
         errors = [trial.error for trial in trials if trial.error]
         raise UserError(f"no trial was completed: {errors[0] if errors else 'all were pruned'}")
-    return replace(tuning, train_command=shlex.join(train_command(config, tuning.best)))
+    best = load(cell_folder(runtime.out, f"trial-{tuning.best.number}") / MODEL)
+    return replace(tuning, train_command=shlex.join(train_command(config, tuning.best)), health=best.health)
 
 
 def train_command(config: TuneConfig, trial: Trial) -> list[str]:

@@ -1,6 +1,6 @@
 // The audit view: the numbers of a report, and the texts behind each of them.
 
-import { call, element, fillSelect, guarded, make, modelNamed, number, percent, rememberInAddress, say, state } from "./page.js";
+import { call, element, fillSelect, guarded, make, modelNamed, number, percent, rememberInAddress, say, state, choice, warnings } from "./page.js";
 import { refreshJobs, showJobs } from "./job_list.js";
 import { showText } from "./text_view.js";
 
@@ -25,7 +25,7 @@ async function showReport(job) {
   element("report-title").textContent = `${report.facts.model}: ${report.facts.explanation}, ${report.facts.texts}`;
   element("verdicts").replaceChildren(...report.verdicts.map(({ title, answer, why }) =>
     make("li", {}, make("strong", { textContent: title }), " ", drawAnswer(answer), ` ${why}`)));
-  element("report-notes").replaceChildren(...report.notes.map((note) => make("li", { textContent: note })));
+  element("report-notes").replaceChildren(...warnings(report.health).map((note) => make("li", {}, note)), ...report.notes.map((note) => make("li", { textContent: note })));
   drawNumbers(report.rows);
   drawOrders(report.rows.filter((row) => row.sortable));
   fillSelect(element("filter-label"), [["", "all"], ...report.labels.map((label) => [`=${label}`, label])], state.audit.label);
@@ -154,7 +154,7 @@ async function startAudit(event) {
 
 export function startAuditView(open) {
   openText = open;
-  fillSelect(element("audit-model"), state.models.map(({ name }) => [name, name]));
+  fillSelect(element("audit-model"), state.models.map(choice));
   element("audit-form").hidden = !state.data;
   element("audit-hint").textContent = state.data
     ? `Data: ${state.data.name}, ${state.data.texts} texts. An audit runs in the background.`

@@ -1,6 +1,6 @@
 // The compare view: several models and explainers on the same text, word by word.
 
-import { call, current, element, input, make, modelNamed, percent, readsPair, rememberInAddress, say, state, targetOf } from "./page.js";
+import { call, current, element, input, make, modelNamed, percent, readsPair, rememberInAddress, say, state, targetOf, warnings } from "./page.js";
 import { drawHistory } from "./text_view.js";
 import { shiftRows } from "./words.js";
 
@@ -22,7 +22,7 @@ export async function updateCompare() {
     const choices = state.chosen.map(({ model, explainer }) => ({ model, explainer, ...targetOf(modelNamed(model)) }));
     const { results } = await call("/v1/compare", { text: input(modelNamed(choices[0].model), text), choices });
     if (number !== requested) return undefined;
-    element("comparison").replaceChildren(drawSummary(results), drawTable(results));
+    element("comparison").replaceChildren(...warnings(results.flatMap(({ explanation }) => explanation.health)), drawSummary(results), drawTable(results));
     say("Ready.");
   } catch (error) {
     if (number === requested) say(error.message, true);

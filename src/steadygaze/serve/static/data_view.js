@@ -1,6 +1,6 @@
 // The data view: explain every row of a file in the background.
 
-import { element, fillSelect, guarded, modelNamed, rememberInAddress, request, say, state } from "./page.js";
+import { element, fillSelect, guarded, modelNamed, rememberInAddress, request, say, state, choice } from "./page.js";
 import { refreshJobs, showJobs } from "./job_list.js";
 
 const LARGEST = 256 * 1024 * 1024; // bytes that the server accepts
@@ -45,7 +45,7 @@ async function explainFile(event) {
 }
 
 export function startDataView() {
-  fillSelect(element("data-model"), state.models.map(({ name }) => [name, name]));
+  fillSelect(element("data-model"), state.models.map(choice));
   element("data-model").addEventListener("change", drawExplainers);
   drawExplainers();
   element("data-form").addEventListener("submit", guarded(explainFile));

@@ -8,6 +8,12 @@ export function make(tag, properties = {}, ...children) {
   return node;
 }
 
+/** The known-bad states of a model, each once. */
+export const warnings = (health) =>
+  [...new Set(health.map(({ message }) => message))].map((message) => make("p", { className: "health", textContent: `⚠ ${message}` }));
+/** A model in a list of choices. */
+export const choice = ({ name, health }) => [name, [name, ...health.map(({ message }) => `⚠ ${message}`)].join(" ")];
+
 export const state = {
   models: [], data: null, view: "text", chosen: [], results: [], audit: {},
   versions: [{ text: "", question: "" }], // the first text and its rewrites

@@ -1,6 +1,6 @@
 // The text view: explain a text, change its words, and see how far predictions and explanations shift.
 
-import { announce, call, characters, current, element, guarded, input, make, modelNamed, rememberInAddress, request, save, say, state, targetOf } from "./page.js";
+import { announce, call, characters, current, element, guarded, input, make, modelNamed, rememberInAddress, request, save, say, state, targetOf, warnings } from "./page.js";
 import { saveHtml, savePng } from "./export.js";
 import { addCertificate, drawCard, summary } from "./words.js";
 
@@ -26,7 +26,7 @@ export function drawChoices() {
       });
       return make("label", {}, box, explainer);
     });
-    return make("fieldset", {}, make("legend", { textContent: `${model.name} (${model.kind})` }), ...boxes);
+    return make("fieldset", {}, make("legend", { textContent: `${model.name} (${model.kind})` }), ...warnings(model.health), ...boxes);
   }));
   const needsQuestion = state.models.some((model) => model.pair) || current().question !== "";
   element("question-row").hidden &&= !needsQuestion;

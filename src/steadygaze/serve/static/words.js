@@ -1,11 +1,12 @@
 // One explanation as a card: highlighted words, probabilities, shift and certificate.
 
-import { characters, element, make, number, percent, signed, state } from "./page.js";
+import { characters, element, make, number, percent, signed, state, warnings } from "./page.js";
 
 export function drawCard(result, openMenu) {
   const { after, model } = result;
   const card = make("article", {}, make("h3", { textContent: `${model}: ${after.explainer}` }));
   card.dataset.model = model;
+  card.append(...warnings(after.health));
   card.append(drawWords(result, openMenu));
   if (after.rationale !== null) card.append(make("p", { className: "hint", textContent: selection(after) }));
   if (after.question !== null) card.append(drawQuestion(result, openMenu));

@@ -18,8 +18,9 @@ from estimator import tiny
 from opinions import BAD, CLASSES, GOOD, QUICK, lexicon, texts
 from steadygaze.adapters.fit_explainer import fit_explainer, load_explainer
 from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.results.health import ProblemKind
 
 pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 
@@ -241,7 +242,7 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
 def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> None:
     """All its numbers are perfect."""
     with pytest.warns(
-        UserWarning, match="predicts the same label for all evaluation texts: the scores are not informative"
+        HealthWarning, match="fitted to a black box that predicts the same label for all texts: any selection scores"
     ):
         fitted = fit_explainer(
             lambda inputs: [[0.9, 0.1]] * len(inputs), texts(60), k=2, classes=CLASSES, settings=QUICK
@@ -249,7 +250,9 @@ def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> 
     fitted.save(tmp_path / "l2x")
     with pytest.warns(UserWarning, match="the same label"):
         again = load_explainer(tmp_path / "l2x", lambda inputs: [[0.9, 0.1]] * len(inputs), classes=CLASSES)
-    assert len(again.warnings) == 1
+    assert again.warnings == []
+    assert [problem.kind for problem in again.health] == [ProblemKind.ONE_LABEL]
+    assert again.explain(texts(1))[0].health == again.health
 
 
 def test_the_same_seed_gives_the_same_explainer() -> None:

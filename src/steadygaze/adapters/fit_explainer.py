@@ -33,7 +33,7 @@ from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fit_config import fit_config as fit_config
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.models.inference import BATCH, DEVICES, best_device
-from steadygaze.results.leakage_warnings import ONE_LABEL
+from steadygaze.results.leakage_warnings import CONSTANT, ONE_LABEL
 from steadygaze.results.row import Row
 from steadygaze.training.progress import SilentWatcher, Watcher
 
@@ -209,7 +209,7 @@ class FitRun:
         fitted = TextExplainer(method_name(config), adapter, learned, facts=self.facts(*parts[0]))
         measures = measure_selection(adapter.model, fitted.explainer, held_out.data)
         rows = fitted.to_rows(measures, digest_values(*parts[1]), removal="delete")
-        return replace(fitted, rows=noted(rows, held_out.probs))
+        return replace(fitted, rows=noted(rows, held_out.probs, train.probs))
 
     def facts(self, *inputs: object) -> dict[str, Any]:
         return {"seed": self.seed, "fitted-to": digest_values(*inputs)[:12]}
@@ -255,10 +255,13 @@ def _warn(fitted: SavedExplainer) -> None:
         warnings.warn(sentence, LeakageWarning, stacklevel=4)
 
 
-def noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
-    """Add a note to the rows if all inputs have the same predicted label.  (N,C)"""
-    constant = len(set(probs.argmax(-1).tolist())) == 1
-    return tuple([replace(row, note=ONE_LABEL) for row in rows] if constant else rows)
+def noted(rows: list[Row], held_out: Tensor, train: Tensor | None = None) -> tuple[Row, ...]:
+    """Add a note to the rows if all inputs have the same predicted label.  (N,C), (M,C)"""
+    labels = set(held_out.argmax(-1).tolist())
+    if len(labels) > 1:
+        return tuple(rows)
+    constant = train is not None and labels == set(train.argmax(-1).tolist())
+    return tuple(replace(row, note=CONSTANT if constant else ONE_LABEL) for row in rows)
 
 
 def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:

@@ -290,9 +290,9 @@ class Explanation:
             question = small("Question:") + highlight_html(question_part, other=self)
         prediction = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._confidence())}</div>"
         lines = "".join(small(escape(line)) for line in self._lines())
-        parts = self.health.banner, prediction, question, highlight_html(self, other=question_part), lines
+        parts = prediction, question, highlight_html(self, other=question_part), lines
         body = f"{''.join(parts)}{small(legend([self]))}"
-        html = f"<figure style='margin:0 0 1.5em'>{body}</figure>"
+        html = f"{self.health.banner}<figure style='margin:0 0 1.5em'>{body}</figure>"
         return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
     def __rich__(self) -> "Text":

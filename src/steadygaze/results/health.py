@@ -55,8 +55,8 @@ SENTENCES = {
     ProblemKind.UNINFORMATIVE: "{subject} has an uninformative selection: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.INTERLOCKED: "{subject} has an interlocked selection: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.UNLEARNED_TEACHER: "{subject} learned from {detail}, which has not learned the labels.",
-    ProblemKind.ONE_LABEL: "{subject} was fitted to a black box that predicts the same label for all evaluation texts: "
-    "any selection scores the same.",
+    ProblemKind.ONE_LABEL: "{subject} was fitted to a black box that predicts the same label for all texts: any "
+    "selection scores the same.",
     ProblemKind.LOW_FIDELITY: "{subject} does not follow its black box: it predicts the same class in {share} of the "
     "held-out texts, and a constant class reaches {limit_share}.",
     ProblemKind.RANDOM_SELECTION: "{subject} selects words that are no better than random words: a reader recovers the "

@@ -31,12 +31,16 @@ UNREAD = "Label leakage was not tested: training was too short for an independen
 """Of a rationalizer."""
 ONE_LABEL = "The black box predicts the same label for all evaluation texts: the scores are not informative"
 """Also the note of the affected rows."""
+CONSTANT = "The black box predicts the same label for all texts: the scores are not informative"
+"""Note of the rows of an explainer whose health says so."""
 
 
 def leakage_warnings(rows: Sequence[Row]) -> list[str]:
-    """Warnings about a fitted explainer, from its rows; its health says that the black box has one label."""
-    if any(row.note == ONE_LABEL for row in rows):
+    """Warnings about a fitted explainer, from its rows."""
+    if any(row.note == CONSTANT for row in rows):
         return []
+    if any(row.note == ONE_LABEL for row in rows):
+        return [f"{ONE_LABEL}; any selection scores the same."]
     by_name = by_measure(rows)
     if FIDELITY in by_name and READER not in by_name:
         return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
@@ -58,7 +62,7 @@ def explainer_health(rows: Sequence[Row], name: str) -> Health:
     ones, or the selection carries no information.
     """
     subject, by_name = f"The explainer {name}", by_measure(rows)
-    if any(row.note == ONE_LABEL for row in rows):
+    if any(row.note == CONSTANT for row in rows):
         return Health((HealthProblem(ProblemKind.ONE_LABEL, subject),))
     problems = []
     for kind, measure, baseline in (

@@ -175,7 +175,7 @@ def test_finished_parts_are_not_computed_again(run, model, tmp_path, monkeypatch
 @pytest.mark.parametrize("change", ["file", "classes", "command", "code", "rows of a part"])
 def test_parts_of_another_command_are_refused(run, model, tmp_path, monkeypatch, change):
     write(tmp_path / "in.csv", table())
-    monkeypatch.setattr(bulk.Parts, "merge", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(bulk.Parts, "merge", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     ended = run("predict", *model, "--file", "in.csv", "--out", "out.csv")
     assert ended.code == 130
     assert "out.csv.parts keeps the finished rows: run the same command again to continue" in ended.err

@@ -151,6 +151,7 @@ def test_json_and_page_have_the_true_labels(explained, reviews, tmp_path):
     page = tmp_path / "page.html"
     ended = explained("--file", file, "--label", "rating", "--html", page, "--json")
     assert json.loads(ended.out) == {
+        "health": [],
         "html": str(page),
         "explained": 3,
         "drawn": 3,

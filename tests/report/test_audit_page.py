@@ -31,7 +31,7 @@ from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, QUESTIONS, SHORT_QUESTIONS, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.explanation import Explanations
-from steadygaze.results.formatting import ONE_CLASS
+from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
@@ -149,11 +149,12 @@ def test_properties_measures_and_perturbations_link_to_their_sentence_at_the_end
     assert {anchor for anchor, _ in links} <= set(ids)
 
 
-def test_a_model_with_one_predicted_class_is_named_in_the_summary():
-    facts = {**full_report().facts, ONE_CLASS: "'positive'"}
-    head = plain_text(full_report(facts=facts, plots={}).to_html()).partition("Verdicts")[0]
-    assert "The model predicts 'positive' for each of the 400 audited texts, so that its" in head
-    assert "audited texts, so that" not in plain_text(full_report(plots={}).to_html()).partition("Verdicts")[0]
+def test_a_model_with_one_predicted_class_is_named_before_everything_else():
+    health = constant_prediction([1] * 30, [0, 1] * 15, ["negative", "positive"])
+    text = plain_text(full_report(health=health, plots={}).to_html())
+    assert text.partition(full_report().title)[2].startswith(" ⚠ The model predicts the label 'positive' for every")
+    assert text.count("for every audited text") == 1
+    assert "for every audited text" not in plain_text(full_report(plots={}).to_html())
 
 
 def test_all_texts_with_human_rationales_are_on_the_page_five_of_them_open():
@@ -187,13 +188,12 @@ def test_a_measure_without_facts_has_no_words():
 
 
 def test_a_collapse_comes_before_any_verdict():
-    assert "Collapsed" not in full_report(plots={}).to_html()
-    report = full_report(
-        plots={}, rows=(row("collapsed", 1.0, note="The weights are nearly the same for every word."),)
-    )
+    assert "collapsed attention" not in full_report(plots={}).to_html()
+    problem = HealthProblem(ProblemKind.COLLAPSED, detail="The weights are nearly the same for every word.")
+    report = full_report(plots={}, health=Health((problem,)))
     text = Outline(report.to_html()).text.replace("Stability is undecided.", "")
     assert "The weights are nearly the same for every word." in text
-    assert text.index("Collapsed attention.") < text.index(STABILITY_TITLE)
+    assert text.index("collapsed attention") < text.index(STABILITY_TITLE)
 
 
 def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):

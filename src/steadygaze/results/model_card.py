@@ -78,7 +78,7 @@ def card(config: Mapping[str, Any]) -> str:
         shows=shows,
         words=SHOWS[shows],
         health="".join(
-            f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in Health.from_list(config["health"])
+            f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in Health.from_list(config.get("health", ()))
         ),
         begin=BEGIN,
         end=END,

@@ -26,6 +26,7 @@ from steadygaze.core.search_space import SearchChoice, SearchRange
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.estimator.resumable_training import train_many as _train_many
 from steadygaze.estimator.text_classifier import load_classifier
+from steadygaze.results.health import HEALTHY
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Output
 from steadygaze.study.compare import StudyRuntime
@@ -294,6 +295,7 @@ def test_a_failed_trial_invalidates_no_later_one_and_has_its_seed(tmp_path: Path
 
     monkeypatch.setattr("steadygaze.study.tune.run_trial", run_trial)
     monkeypatch.setattr("steadygaze.study.tune._save_best", lambda *_: None)
+    monkeypatch.setattr("steadygaze.study.tune._health", lambda *_: HEALTHY)
     tuning = run(tmp_path, search(trials=4, parallel=2, seed=7, vary_seed=True))
     assert [trial.seed for trial in tuning.trials] == [7, 8, 9, 10]
     assert tuning.trials[0].state == "failed"

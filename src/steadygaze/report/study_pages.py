@@ -69,6 +69,9 @@ def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     """Summarize a technique; a collapse comes first."""
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
     sentences = [standing.guessing_sentence] if standing.guessing else []
+    if standing.silent:
+        seeds = f"{standing.silent} of {len(standing.collapsed)} seed{'s' * (len(standing.collapsed) > 1)}"
+        sentences.append(f"In {seeds} its weights do not depend on the text: collapsed.")
     if standing is comparison.baseline:
         sentences.append("The baseline.")
     elif not (better or worse or bought):

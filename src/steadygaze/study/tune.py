@@ -37,6 +37,7 @@ from steadygaze.data.splits import hold_out
 from steadygaze.estimator.model_folder import load
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.results.health import Health
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, gpu_share, read_record
 from steadygaze.study.code_version import technique_source
@@ -270,8 +271,13 @@ def _result(
     if tuning.best is None:
         errors = [trial.error for trial in trials if trial.error]
         raise UserError(f"no trial was completed: {errors[0] if errors else 'all were pruned'}")
-    best = load(cell_folder(runtime.out, f"trial-{tuning.best.number}") / MODEL)
-    return replace(tuning, train_command=shlex.join(train_command(config, tuning.best)), health=best.health)
+    health = _health(cell_folder(runtime.out, f"trial-{tuning.best.number}") / MODEL)
+    return replace(tuning, train_command=shlex.join(train_command(config, tuning.best)), health=health)
+
+
+def _health(folder: Path) -> Health:
+    """Known-bad states of the model of a trial."""
+    return load(folder).health
 
 
 def train_command(config: TuneConfig, trial: Trial) -> list[str]:

@@ -3,21 +3,23 @@
 Run `make demo`, then a comparison and this script:
 
     steadygaze compare "planted-reviews:sizes=[600,100,80],negation=0,own=40,agreement=0.9" --encoder average \\
-        --techniques vanilla,word-at,attention-at --seeds 2 --epochs 5 --set hidden=32 --set dimension=32 \\
-        --set learning_rate=0.005 --out runs/compare
+        --techniques vanilla,word-at,attention-at --seeds 5 --epochs 5 --set hidden=32 --set dimension=32 \\
+        --set learning_rate=0.005 --synonyms runs/demo/synonyms.jsonl --out runs/compare
     python bench/gallery.py runs/demo runs/compare
 
 Pictures are screenshots by Chromium of parts of the pages, with 64 colors.  Highlights are the HTML that a notebook
-shows; they replace the part of docs/gallery.md between its two marks.
+shows; they replace the part of docs/gallery.md between its two marks.  What the comparison shows is a sentence of
+bench/records/gallery_comparison.json.
 """
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -27,6 +29,17 @@ from steadygaze.cli.demo import CORPUS
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "figures" / "gallery"
 MARKS = "<!-- highlights -->", "<!-- end of highlights -->"
+COMPARISON = "<!-- comparison -->", "<!-- end of comparison -->"
+MARK_NAMES = {
+    "better": "better",
+    "bought": "better by collapse",
+    "worse": "worse",
+    "differs": "different",
+    "": "no significant difference",
+    "not tested": "not tested",
+}
+"""Mark of a cell -> its name in the summary."""
+RECORD = ROOT / "bench" / "records" / "gallery_comparison.json"
 COLORS = 64
 LIGHT, DARK = "--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"
 
@@ -88,6 +101,44 @@ def highlights(demo: Path) -> str:
     return "\n".join(parts)
 
 
+def compact(comparison: dict[str, Any]) -> dict[str, Any]:
+    """Seeds, titles of the columns, and the significant differences of each technique from the first."""
+    columns = {column["measure"]: column["title"] for column in comparison["columns"] if column["brief"]}
+    marks = {
+        technique["technique"]: {
+            title: _mark(technique["numbers"][measure])
+            for measure, title in columns.items()
+            if measure in technique["numbers"]
+        }
+        for technique in comparison["techniques"]
+    }
+    return {"seeds": len(comparison["seeds"]), "baseline": comparison["baseline"], "marks": marks}
+
+
+def _mark(number: dict[str, Any]) -> str:
+    tested = (number.get("against") or {}).get("p") is not None
+    return str(number.get("mark", "")) if tested else "not tested"
+
+
+def summary(record: dict[str, Any]) -> str:
+    """What the comparison shows."""
+    sentences = []
+    for technique, marks in record["marks"].items():
+        if technique != record["baseline"]:
+            columns = {kind: [title for title, mark in marks.items() if mark == kind] for kind in MARK_NAMES}
+            parts = [f"{MARK_NAMES[kind]}: {', '.join(titles)}" for kind, titles in columns.items() if titles]
+            sentences.append(
+                f"`{technique}` against `{record['baseline']}` with {record['seeds']} seeds: {'; '.join(parts)}."
+            )
+    return "\n".join(f"- {sentence[0].upper()}{sentence[1:]}" for sentence in sentences)
+
+
+def between(text: str, marks: tuple[str, str], body: str) -> str:
+    """The text with another part between its two marks."""
+    before, _, rest = text.partition(marks[0])
+    return f"{before}{marks[0]}\n\n{body}\n{marks[1]}{rest.partition(marks[1])[2]}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("demo", type=Path, help="folder of the demo")
@@ -98,10 +149,10 @@ def main() -> None:
     for name, shot in SHOTS.items():
         folder, _, page = shot.page.partition("/")
         take(shot, folders[folder] / page, FOLDER / f"{name}.png")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    body = f"{MARKS[0]}\n\n{highlights(arguments.demo)}\n{MARKS[1]}"
-    PAGE.write_text(before + body + after, encoding="utf-8")
+    record = compact(json.loads((arguments.comparison / "comparison.json").read_text(encoding="utf-8")))
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    page = between(PAGE.read_text(encoding="utf-8"), COMPARISON, summary(record) + "\n")
+    PAGE.write_text(between(page, MARKS, highlights(arguments.demo)), encoding="utf-8")
 
 
 if __name__ == "__main__":

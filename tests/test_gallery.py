@@ -1,5 +1,6 @@
 """The gallery: every picture that its script takes is small and on the page, with a text alternative."""
 
+import json
 import re
 import sys
 from importlib import import_module
@@ -28,6 +29,19 @@ def test_every_picture_is_on_the_page_with_words_and_small(gallery: Any) -> None
     assert all(len(words) > 40 for words in shown.values())
     sizes = {path.name: path.stat().st_size for path in gallery.FOLDER.glob("*.png")}
     assert max(sizes.values()) < MOST_BYTES, sizes
+
+
+def test_the_comparison_has_five_seeds_and_the_page_states_what_it_shows(gallery: Any) -> None:
+    record = json.loads(gallery.RECORD.read_text(encoding="utf-8"))
+    assert record["seeds"] >= 5
+    assert gallery.summary(record) in (DOCS / "gallery.md").read_text(encoding="utf-8")
+
+
+def test_the_summary_of_a_comparison_names_every_column(gallery: Any) -> None:
+    record = {"seeds": 5, "baseline": "a", "marks": {"a": {}, "b": {"x": "better", "y": "", "z": "differs"}}}
+    assert gallery.summary(record) == (
+        "- `b` against `a` with 5 seeds: better: x; different: z; no significant difference: y."
+    )
 
 
 def test_the_highlights_are_those_of_explanations(gallery: Any) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -64,9 +65,8 @@ def model(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path: Path) -> None:
     ended = run("train", csv, "--out", tmp_path / "model", *QUICK)
     assert ended.code == 0
-    saved = (
-        rf"saved in {tmp_path / 'model'}: epoch \d of \d, the one with the highest validation macro-F1, 0\.\d{{3}}\n"
-    )
+    epoch = r"epoch \d of \d, the one with the highest validation macro-F1, 0\.\d{3}"
+    saved = rf"saved in {tmp_path / 'model'}: {epoch}(; every epoch has collapsed attention or a constant label)?\n"
     assert re.search(saved, ended.out)
     assert "films.csv: 28 train, 4 validation (a tenth of the training texts)\n" in ended.err
     assert "that audit reads training texts" in ended.err
@@ -80,15 +80,64 @@ def test_train_saves_a_model_and_prints_its_folder(run: Run, csv: Path, tmp_path
     assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
 
 
+SOUND, COLLAPSED = {}, {"attention": {"collapsed": True}}
+FEW, ASKED = {"small_data": True}, {}
+
+
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [({"small_data": True}, "the validation texts are too few to select an epoch"), ({}, "because select=last")],
+    ("select", "text", "states", "saved", "sentence"),
+    [
+        ("best", {}, [SOUND, SOUND], 2, "epoch 2 of 2, the one with the highest validation macro-F1, 0.600"),
+        (
+            "best",
+            {},
+            [SOUND, COLLAPSED],
+            1,
+            "epoch 1 of 2, the one with the highest validation macro-F1 without collapsed attention or a constant "
+            "label, 0.500",
+        ),
+        (
+            "best",
+            {},
+            [COLLAPSED, COLLAPSED],
+            2,
+            "epoch 2 of 2, the one with the highest validation macro-F1, 0.600; every epoch has collapsed attention "
+            "or a constant label",
+        ),
+        (
+            "last",
+            FEW,
+            [SOUND, SOUND],
+            2,
+            "epoch 2 of 2, the last one: the validation texts are too few to select an epoch",
+        ),
+        ("last", ASKED, [COLLAPSED, SOUND], 2, "epoch 2 of 2, the last one: because select=last"),
+        (
+            "last",
+            FEW,
+            [SOUND, COLLAPSED],
+            1,
+            "epoch 1 of 2, the last one without collapsed attention or a constant label",
+        ),
+    ],
 )
-def test_train_names_the_saved_epoch_and_why_it_is_the_last(text: dict[str, bool], reason: str) -> None:
-    history = [{"stage": "teacher"}] * 4 + [{"stage": "student"}] * 9
-    description = SimpleNamespace(training={"select": "last"}, text=text, history=history)
-    result = {"best_epoch": 9, "epochs": 13, "macro-f1": 0.644}
-    assert _saved_epoch(result, description) == f"epoch 9 of 9, the last one: {reason}"
+def test_train_names_the_saved_epoch_and_why_it_is_saved(
+    select: str, text: dict[str, bool], states: list[dict[str, Any]], saved: int, sentence: str
+) -> None:
+    teacher = [{"stage": "teacher", "epoch": epoch, "macro-f1": 0.9} for epoch in (1, 2, 3)]
+    student = [
+        {"stage": "student", "epoch": i + 1, "macro-f1": 0.5 + i / 10, **state} for i, state in enumerate(states)
+    ]
+    description = SimpleNamespace(
+        training={"select": select}, text=text, history=teacher + student, best_epoch=student[saved - 1]
+    )
+    assert _saved_epoch(description) == sentence
+
+
+def test_an_epoch_that_the_technique_selects_is_not_called_the_best() -> None:
+    history = [{"stage": "student", "epoch": epoch, "macro-f1": score} for epoch, score in ((1, 0.9), (2, 0.8))]
+    description = SimpleNamespace(training={"select": "best"}, text={}, history=history, best_epoch=history[1])
+    assert _saved_epoch(description) == "epoch 2 of 2, the last one"
 
 
 def test_the_next_audit_of_train_is_a_complete_command(

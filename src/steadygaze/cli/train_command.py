@@ -87,6 +87,7 @@ TeacherCacheFolder = Annotated[
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
 ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]
+DEGENERATE = "collapsed attention or a constant label"
 TRAINING_TEXTS = "that audit reads training texts, so its scores are optimistic: "
 
 
@@ -237,18 +238,27 @@ def _print_commands(out: Path, next_audit: NextAudit, corpus: "Corpus", common: 
         print_line(console, f"{TRAINING_TEXTS}{next_audit.advice}")
 
 
-def _saved_epoch(result: dict[str, Any], description: "ModelConfig") -> str:
-    """Which epoch of the last stage was saved, and why."""
+def _saved_epoch(description: "ModelConfig") -> str:
+    """Which epoch was saved, and why."""
     from steadygaze.estimator.small_data import TOO_FEW_TO_SELECT
     from steadygaze.results.formatting import number
+    from steadygaze.training.technique_loop import is_degenerate
 
-    stage = description.history[-1]["stage"]
-    epoch, epochs = result["best_epoch"], sum(record["stage"] == stage for record in description.history)
-    if description.training.get("select") == "last":
-        few = description.text.get("small_data")
-        reason = TOO_FEW_TO_SELECT if few else "because select=last"
-        return f"epoch {epoch} of {epochs}, the last one: {reason}"
-    return f"epoch {epoch} of {epochs}, the one with the highest validation macro-F1, {number(result['macro-f1'])}"
+    saved, score = description.best_epoch, "macro-f1"
+    records = [record for record in description.history if record["stage"] == saved["stage"]]
+    usable = [record for record in records if not is_degenerate(record)]
+    asked_for_last = description.training.get("select") == "last"
+    last = asked_for_last or any(record[score] > saved[score] for record in usable)  # some techniques select the last
+    skipped = saved["epoch"] < len(records) if last else any(record[score] > saved[score] for record in records)
+    parts = [
+        f"epoch {saved['epoch']} of {len(records)}",
+        ", the last one" if last else ", the one with the highest validation macro-F1",
+        f" without {DEGENERATE}" if usable and skipped else "",
+        "" if last else f", {number(saved[score])}",
+    ]
+    if asked_for_last and not skipped:
+        parts.append(f": {TOO_FEW_TO_SELECT if description.text.get('small_data') else 'because select=last'}")
+    return "".join([*parts, "" if usable else f"; every epoch has {DEGENERATE}"])
 
 
 def _show(result: dict[str, Any], description: "ModelConfig", out: Path, common: Common) -> None:
@@ -259,7 +269,7 @@ def _show(result: dict[str, Any], description: "ModelConfig", out: Path, common:
         print_json(result)
         return
     scores = training_scores(asdict(description))
-    show(f"saved in {out}: {_saved_epoch(result, description)}")
+    show(f"saved in {out}: {_saved_epoch(description)}")
     for name, value in scores.items():
         show(f"{name}: {value}")
     if SELECTION_SCORE in scores:

@@ -8,7 +8,7 @@ small to select an epoch.  From 100 to 1,999 texts the defaults therefore change
     min_df = 1                all words of the training texts are known
     word_dropout = 0.3        hidden words train the vector of unknown words
     schedule = linear         the learning rate decays to zero
-    select = last             the last epoch is selected
+    select = last             the last epoch that is not degenerate is selected
     vectors = glove-50d       if the extra `glove` is installed and has 80 % of the words; not with small_data=True
 
 With fewer than 600 texts, training is also four to eight times faster at the same macro-F1:
@@ -108,7 +108,7 @@ def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
         f"{few}training uses the settings for small datasets (-v lists them; --set small_data=false turns them off)"
     )
     if config.training.select == "last":
-        watcher.say(f"the model of the last epoch is saved: {TOO_FEW_TO_SELECT}")
+        watcher.say(f"the model of the last epoch is saved, if it is not degenerate: {TOO_FEW_TO_SELECT}")
     if config.vectors == PACKAGED and config.default_vectors:
         watcher.say(
             f"word vectors: {PACKAGED}, because the extra glove is installed "

@@ -86,7 +86,9 @@ class Stage:
     rate_factor: float = 1.0
     """Factor of `learning_rate`; the learning rates of transformers and players do not change."""
     select: Literal["best", "last"] = "best"
-    """Select the epoch with the best validation macro-F1, or the last; applies to the model and its modules."""
+    """Select the epoch with the best validation macro-F1, or the last; applies to the model and its modules.
+
+    Of a model that no later stage trains, an epoch with collapsed attention or a constant label comes last."""
     schedule: Literal["constant", "linear"] | None = None
     """Constant learning rate, or linear decay to zero over the stage; None: the schedule of the run."""
     must_learn: bool = False

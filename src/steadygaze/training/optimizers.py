@@ -10,6 +10,9 @@ An explicit number of epochs is never changed.
 
 Epochs no better than guessing do not count against patience.  A constant or random guess has a macro-F1 of at most 1/C.
 
+An epoch is degenerate if its attention is collapsed or its label constant.  The epoch is selected among the others, if
+one of them is better than guessing, also with `select = last`; training continues while the best of them improves.
+
 One Adam serves all players.  It keeps separate moments for every parameter and skips those without a gradient, so that
 each player's group updates exactly as with its own optimizer.
 

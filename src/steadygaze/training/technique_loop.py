@@ -81,6 +81,10 @@ class TechniqueLoop(StageLoop):
         super().__init__(stage, state, job.watcher, len(job.train), state.technique.players())
         self.job, self.context, self.targets, self.reference = job, context, targets, reference
         self.generators = generator_states()  # of this loop's dropout: other loops are prepared before it is trained
+        self.finishes_model = True
+        """False if a later stage continues with the same model: then any epoch can be selected."""
+        self.guess = 1 / len(np.unique(job.train.label))  # type: ignore[arg-type]  # a split to train on has labels
+        """Highest macro-F1 of a guess that does not depend on the text."""
         self.divergence: TrainingDiverged | None = None
         self.on_divergence: Callable[[TrainingDiverged], None] | None = None
 
@@ -141,21 +145,41 @@ class TechniqueLoop(StageLoop):
 
     def validate(self) -> dict[str, Any]:
         scores = validation_scores(self.job, self.state.technique.evaluated(self.state.model), self.reference)
-        self.state.keep_if_best(scores["macro-f1"], scores["loss"])
+        rank = (float(self.state.epoch), 0.0) if self.stage.select == "last" else (scores["macro-f1"], scores["loss"])
+        self.state.keep_if_best(*rank, self._is_sound(scores))
         return scores
 
+    @property
+    def selects_last(self) -> bool:
+        """Return True if the last epoch is selected; not if it is degenerate and an earlier one is sound."""
+        degenerate = self.finishes_model and is_degenerate(self.state.history[-1])
+        return self.stage.select == "last" and not (degenerate and self.state.best_is_sound)
+
+    def _is_sound(self, record: Mapping[str, Any]) -> bool:
+        """Return True unless a sound epoch is preferable; one no better than a guess is not."""
+        return not self.finishes_model or (not is_degenerate(record) and record["macro-f1"] > self.guess)
+
     def is_over(self) -> bool:
-        """Return True after the last epoch, or without improvement; epochs at guessing level do not count."""
+        """Return True after the last epoch, or without improvement; epochs at guessing level do not count.
+
+        An improvement is a higher macro-F1 than that of all epochs, or of all sound epochs.
+        """
         job, stage, state = self.job, self.stage, self.state
         if state.epoch >= self.longest:
             return True
         patience = job.training.patient(steps(job)) if stage.epochs is None else job.training.patience
-        guessing = 1 / len(np.unique(job.train.label))  # type: ignore[arg-type]  # a split to train on has labels
         records = state.history[len(state.history) - state.epoch :]
         scores = [record["macro-f1"] for record in records]
-        first = scores.index(max(scores)) + 1 if scores else 0  # a lower loss alone is not an improvement
-        epochs_without_improvement = sum(score > guessing for score in scores[first:])
+        ranks = [(self._is_sound(record), record["macro-f1"]) for record in records]
+        # A lower loss alone is not an improvement.
+        first = max(values.index(max(values)) for values in (scores, ranks)) + 1 if records else 0
+        epochs_without_improvement = sum(score > self.guess for score in scores[first:])
         return stage.select != "last" and epochs_without_improvement >= patience
+
+
+def is_degenerate(record: Mapping[str, Any]) -> bool:
+    """Return True if the weights of an epoch do not depend on the text, or neither does its label."""
+    return record.get("constant_label") is not None or bool(record.get("attention", {}).get("collapsed"))
 
 
 def validation_scores(job: TrainingJob, model: Model, reference: Tensor | None) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class StageState:
     step: int = 0  # finished steps
     best_score: float = -math.inf
     best_loss: float = 0.0
+    best_is_sound: bool = False
     best_epoch: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)  # `weights` at the best epoch, on the CPU
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -53,10 +54,11 @@ class StageState:
     def load(self, weights: dict[str, Tensor]) -> None:
         self.networks.load_state_dict(weights)
 
-    def keep_if_best(self, score: float, loss: float = 0.0) -> None:
-        """Keep the weights if the score is the best so far; ties: the lower loss."""
-        if (score, -loss) > (self.best_score, -self.best_loss):
+    def keep_if_best(self, score: float, loss: float = 0.0, is_sound: bool = True) -> None:
+        """Keep the weights if they are the best so far: sound before unsound, then the score, then the lower loss."""
+        if (is_sound, score, -loss) > (self.best_is_sound, self.best_score, -self.best_loss):
             self.best_score, self.best_loss, self.best_epoch = score, loss, self.epoch
+            self.best_is_sound = is_sound
             self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
 
 
@@ -92,6 +94,11 @@ class StageLoop(ABC):
         """Maximum number of epochs."""
         return self.stage.epochs or 1
 
+    @property
+    def selects_last(self) -> bool:
+        """Return True if the last epoch is selected, whatever its scores."""
+        return self.stage.select == "last"
+
     def is_over(self) -> bool:
         impatient = self.patience is not None and self.state.epoch - self.state.best_epoch >= self.patience
         return impatient or self.state.epoch >= self.longest
@@ -116,7 +123,7 @@ class StageLoop(ABC):
         """Load the weights of the selected epoch and return its record."""
         state = self.state
         self.watcher.skip(self.longest - state.epoch)
-        if self.stage.select == "last":
+        if self.selects_last:
             return state.history[-1]
         state.load(state.best)
         return state.history[state.best_epoch - state.epoch - 1]  # the last record is the stage's last epoch

@@ -151,7 +151,9 @@ class TrainingRun:
             self.job.watcher.skip(state.epoch)
             if not among_others:
                 self.history = state.history
-        return self._loop(number, stage, state, among_others)
+        loop = self._loop(number, stage, state, among_others)
+        loop.finishes_model = _finishes_model(number, stages)
+        return loop
 
     def _complete(
         self,
@@ -242,6 +244,7 @@ class TrainingRun:
             "trains": stage.trains,
             "epochs": longest(self.job, stage),
             "select": stage.select,
+            "prefers_sound": True,  # teachers of earlier versions can be collapsed
             "schedule": self._schedule(stage),
             "rate_factor": stage.rate_factor,
         }
@@ -391,6 +394,11 @@ def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
                 checkpoint.forget_divergences()
         raise failures[0]
     return [models[number] for number in range(len(runs))]
+
+
+def _finishes_model(number: int, stages: tuple[Stage, ...]) -> bool:
+    """Return True if no later stage trains the same model."""
+    return all(later.model != stages[number].model for later in stages[number + 1 :])
 
 
 def _check_layout(name: str, weights: dict[str, Tensor], module: nn.Module) -> None:

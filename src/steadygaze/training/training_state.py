@@ -19,7 +19,7 @@ from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.training_loop import StageState
 
-PLAIN = ("epoch", "step", "best_score", "best_loss", "best_epoch", "history")
+PLAIN = ("epoch", "step", "best_score", "best_loss", "best_is_sound", "best_epoch", "history")
 """Fields stored as JSON."""
 RECORDED = frozenset({"stage", "epoch", "terms"})
 """Required keys of an epoch's record."""
@@ -99,6 +99,8 @@ class TrainingState(StageState):
         return None
 
     def _plain_fault(self, plain: dict[str, Any]) -> str | None:
+        if not isinstance(plain["best_is_sound"], bool):
+            return f"best_is_sound is {plain['best_is_sound']!r:.60}"
         kinds = {"epoch": int, "step": int, "best_score": float, "best_loss": float, "best_epoch": int, "history": list}
         for name, kind in kinds.items():
             if not isinstance(plain[name], kind) or isinstance(plain[name], bool):

@@ -358,7 +358,7 @@ def test_its_lower_bound_is_as_high_as_any_random_change_and_nothing_is_certifie
     for _ in range(100):
         moved = decoded(clf, texts, inside(texts.mask, 0.1, norm, False))
         assert (kl_logits(clean.softmax(-1), moved) <= certificates.alpha_low * 1.02 + ROUNDING).all()
-    assert certificates.alpha_low[-1] == 0, "a text without words"
+    assert certificates.alpha_low[-1] == pytest.approx(0, abs=1e-12), "a text without words"  # rounding of a logarithm
 
 
 @NORM

@@ -443,7 +443,10 @@ class ModelAdapter:
             An adapter of the same model.
         """
         names = check_labels(
-            self.classes if classes is None else classes, minimum_classes=1, location="classes[{}]".format
+            self.classes if classes is None else classes,
+            minimum_classes=1,
+            location="classes[{}]".format,
+            strip=classes is not None,
         )
         if len(names) != len(self.classes):
             raise UserError(

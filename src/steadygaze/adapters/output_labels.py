@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
-from steadygaze.data.text_checks import is_missing
+from steadygaze.data.text_checks import is_missing, strip_label
 from steadygaze.results.formatting import count_text
 
 
@@ -54,7 +54,7 @@ def _presence(items: Set[Any] | Sequence[Any], row: int, outputs: Sequence[Label
     """Whether a text has the label of each output."""
     names = list(map(str, outputs))
     if isinstance(items, Set) or not items or any(isinstance(item, str) for item in items):
-        labels = set(map(str, items))
+        labels = {item if item in names else strip_label(item) for item in map(str, items)}
         if unknown := sorted(labels - set(names)):
             raise UserError(
                 f"labels[{row}] has the label {unknown[0]!r:.40}, which is not an output of the model: "

@@ -124,6 +124,9 @@ RationalesColumn = Annotated[str | None, config_option(DataConfig, "rationales")
 Synonyms = Annotated[Path | None, config_option(AuditConfig, "synonyms")]
 SentencesColumn = Annotated[str | None, config_option(DataConfig, "sentences")]
 DropEmpty = Annotated[bool, config_option(DataConfig, "drop_empty")]
+KeepLabels = Annotated[
+    bool, data_option("--keep-labels", help="Train on labels that differ in case, spaces or one letter as they are.")
+]
 Split = Annotated[str | None, config_option(DataConfig, "split")]
 Encoder = Annotated[str, model_option("--encoder", help="Encoder; see: list encoders.")]
 Vectors = Annotated[

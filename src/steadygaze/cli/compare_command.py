@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from steadygaze.cli.application import (
     Engine,
     Epochs,
     Imports,
+    KeepLabels,
     SynonymGroupsFile,
     Synonyms,
     Track,
@@ -27,11 +29,19 @@ from steadygaze.cli.application import (
     training_option,
 )
 from steadygaze.cli.command_options import config_options
-from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar
+from steadygaze.cli.output_streams import (
+    interruptible,
+    print_json,
+    print_line,
+    print_warnings,
+    progress_bar,
+    show_labels,
+)
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.results.comparison import Comparison
+    from steadygaze.study.study_data import OnCorpus
 
 Techniques = Annotated[
     str,
@@ -85,6 +95,7 @@ def compare(
     engine: Engine = "local",
     workers: Workers = None,
     track: Track = None,
+    keep_labels: KeepLabels = False,
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
@@ -106,11 +117,18 @@ def compare(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    _show(_run(config, out, common, engine, workers, track), out, common)
+    on_corpus = partial(show_labels, keep=keep_labels, console=stderr_console(common))
+    _show(_run(config, out, common, engine, workers, track, on_corpus), out, common)
 
 
 def _run(
-    config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None, track: str | None
+    config: dict[str, Any],
+    out: Path,
+    common: Common,
+    engine: str,
+    workers: int | None,
+    track: str | None,
+    on_corpus: "OnCorpus",
 ) -> "Comparison":
     from steadygaze.core.settings import build
     from steadygaze.study.compare import StudyRuntime, compare
@@ -124,7 +142,9 @@ def _run(
         print_warnings(console, bar) as on_progress,
     ):
         command = ("steadygaze", *sys.argv[1:])
-        runtime = StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers, track)
+        runtime = StudyRuntime(
+            out, common.data_dir, common.device, on_progress, command, engine, workers, track, on_corpus
+        )
         return compare(study, runtime)
 
 

@@ -25,6 +25,7 @@ from steadygaze.core.types import OnProgress
 
 if TYPE_CHECKING:
     from steadygaze.core.errors import Console
+    from steadygaze.data.corpus import Corpus
 
 T = TypeVar("T")
 MOST_LINES = 50
@@ -216,6 +217,23 @@ def interruptible(console: "Console", kept: Callable[[], str]) -> Iterator[None]
 def print_line(console: "Console", message: str) -> None:
     """Print one line without wrapping."""
     console.print(one_line(message), highlight=False, markup=False, soft_wrap=True)
+
+
+def show_labels(corpus: "Corpus", keep: bool, console: "Console") -> None:
+    """Print the classes of the training texts and what is unusual about them; refuse near-duplicates unless kept."""
+    from steadygaze.core.errors import UserError
+    from steadygaze.data.label_checks import count_labels, count_sentence, near_duplicate_sentence, rare_sentence
+
+    counts = count_labels(example.label for example in corpus.training)
+    print_line(console, count_sentence(counts))
+    if rare := rare_sentence(counts):
+        print_line(console, rare)
+    everywhere = count_labels(example.label for split in corpus.splits.values() for example in split)
+    if not (near := near_duplicate_sentence(everywhere)):
+        return
+    if not keep:
+        raise UserError(f"{near}.  Correct them in the data, or add --keep-labels to train on them as they are")
+    print_line(console, f"{near}.  Each is a class of its own")
 
 
 def show(message: object) -> None:

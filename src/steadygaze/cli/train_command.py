@@ -13,6 +13,7 @@ from steadygaze.cli.application import (
     Encoder,
     Epochs,
     Imports,
+    KeepLabels,
     LabelColumn,
     Out,
     SentencesColumn,
@@ -31,7 +32,7 @@ from steadygaze.cli.application import (
     stderr_console,
     training_option,
 )
-from steadygaze.cli.output_streams import interruptible, print_json, print_line, show
+from steadygaze.cli.output_streams import interruptible, print_json, print_line, show, show_labels
 from steadygaze.core.rounding import percent
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def train(
     rationales: Rationales = None,
     sentences: SentencesColumn = None,
     drop_empty: DropEmpty = False,
+    keep_labels: KeepLabels = False,
     test_share: TestShare = None,
     encoder: Encoder = "bilstm",
     vectors: Vectors = None,
@@ -154,6 +156,7 @@ def train(
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
     whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
+    show_labels(whole_corpus, keep_labels, stderr_console(common))
     corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
     print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
     with interruptible(stderr_console(common), lambda: _how_to_resume(out)):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from steadygaze.cli.application import (
     Engine,
     Epochs,
     Imports,
+    KeepLabels,
     LabelColumn,
     SynonymGroupsFile,
     Synonyms,
@@ -30,10 +32,19 @@ from steadygaze.cli.application import (
     stderr_console,
     training_option,
 )
-from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar, show
+from steadygaze.cli.output_streams import (
+    interruptible,
+    print_json,
+    print_line,
+    print_warnings,
+    progress_bar,
+    show,
+    show_labels,
+)
 
 if TYPE_CHECKING:
     from steadygaze.results.tuning import Tuning
+    from steadygaze.study.study_data import OnCorpus
 
 Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
 Out = Annotated[Path, output_option("--out", "-o", help="Folder of the search; the same command resumes it.")]
@@ -95,6 +106,7 @@ def tune(
     engine: Engine = "local",
     workers: Workers = None,
     track: Track = None,
+    keep_labels: KeepLabels = False,
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
@@ -122,7 +134,8 @@ def tune(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    _show(_run(config, out, common, engine, workers, track), out, common)
+    on_corpus = partial(show_labels, keep=keep_labels, console=stderr_console(common))
+    _show(_run(config, out, common, engine, workers, track, on_corpus), out, common)
 
 
 def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -139,7 +152,13 @@ def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any
 
 
 def _run(
-    config: dict[str, Any], out: Path, common: Common, engine: str, workers: int | None, track: str | None
+    config: dict[str, Any],
+    out: Path,
+    common: Common,
+    engine: str,
+    workers: int | None,
+    track: str | None,
+    on_corpus: "OnCorpus",
 ) -> "Tuning":
     from steadygaze.core.settings import build
     from steadygaze.study.compare import StudyRuntime
@@ -155,7 +174,8 @@ def _run(
     ):
         command = ("steadygaze", *sys.argv[1:])
         return tune(
-            study, StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers, track)
+            study,
+            StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers, track, on_corpus),
         )
 
 

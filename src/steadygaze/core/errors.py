@@ -106,6 +106,10 @@ class HealthWarning(UserWarning):
     """A known-bad state of a model or a fitted explainer, such as collapsed attention or a constant label."""
 
 
+class LabelWarning(UserWarning):
+    """Labels that are probably one class, classes with few texts, or white space around labels."""
+
+
 class SynonymWarning(UserWarning):
     """Synonyms with different class frequencies, or synonym groups that are not exported."""
 

@@ -27,6 +27,7 @@ from pyarrow import csv, parquet
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.untrusted_files import arrow_path, foreign_error, open_file, parse_json
+from steadygaze.data.text_checks import strip_label
 
 
 class NoColumn(UserError):
@@ -165,7 +166,7 @@ def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
 def typed(columns: dict[str, list[str]]) -> dict[str, list[str | int | float | None]]:
     """Label columns, as numbers if all cells of all columns are numbers; an empty cell and "nan" become None."""
     cells_by_column: dict[str, list[str | int | float | None]] = {
-        name: [None if cell.strip().lower() in {"", "nan"} else cell for cell in cells]
+        name: [None if cell.lower() in {"", "nan"} else cell for cell in map(strip_label, cells)]
         for name, cells in columns.items()
     }
     if not all(

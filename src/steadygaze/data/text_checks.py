@@ -2,19 +2,23 @@
 
 `location` names the i-th value in errors: `texts[3]`, or the file and the row.
 
-String labels are kept.  Whole numbers become `int`, also whole floats (2.0 -> 2).  Booleans become 0 and 1, as a
-`BooleanLabel`, so that they match classes named true and false.  Errors: a missing label, several labels for one text,
-fractions (regression), mixed strings and numbers, and whole numbers of more than 64 bits.
+String labels lose the white space around them, also no-break spaces and invisible characters such as zero-width
+spaces: otherwise `ok` and `ok ` would be two classes.
+Whole numbers become `int`, also whole floats (2.0 -> 2).  Booleans become 0 and 1, as a `BooleanLabel`, so that they
+match classes named true and false.  Errors: a missing label, several labels for one text, fractions (regression), mixed
+strings and numbers, and whole numbers of more than 64 bits.
 
 `positions` matches the labels of data with the classes of a model:
 
 1. By name.  Numbers and strings are compared as strings: the label 1 matches the class "1".  A boolean label also
-   matches the words: true matches the class "True", "true" or "TRUE".
+   matches the words: true matches the class "True", "true" or "TRUE".  White space around the name of a class does not
+   count, unless two classes differ in it alone.
 2. By position, if no label is the name of a class and every label is a whole number: 0 is the first class.  Classes
    whose names are numbers or, for boolean labels, boolean words are not matched by position.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -25,6 +29,9 @@ from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.types import Label
 
 Locate = Callable[[int], str]
+BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]+"
+"""White space, and characters that take no space."""
+MARGINS = re.compile(rf"\A{BLANK}|{BLANK}\Z")
 
 
 class BooleanLabel(int):
@@ -42,10 +49,20 @@ def check_texts(texts: Iterable[object], *, location: Locate = "texts[{}]".forma
 
 
 def check_labels(
-    labels: Iterable[object], *, minimum_classes: int = 2, location: Locate = "labels[{}]".format
+    labels: Iterable[object],
+    *,
+    minimum_classes: int = 2,
+    location: Locate = "labels[{}]".format,
+    strip: bool = True,
 ) -> list[Label]:
-    """The labels as a list of str or of int, with at least `minimum_classes` different ones."""
-    checked = [_label(value, i, location) for i, value in enumerate(_listed(labels, "labels"))]
+    """The labels as a list of str or of int, with at least `minimum_classes` different ones.
+
+    `strip=False`: for the names of the classes of a model, which labels match with or without white space.
+    """
+    values = _listed(labels, "labels")
+    if strip:
+        values = [strip_label(value) if isinstance(value, str) else value for value in values]
+    checked = [_label(value, i, location) for i, value in enumerate(values)]
     _refuse_mixture(checked, location)
     classes = sorted(set(checked))
     if len(classes) < minimum_classes:
@@ -54,6 +71,15 @@ def check_labels(
             f"a classifier needs at least {minimum_classes}."
         )
     return checked
+
+
+def strip_label(label: str) -> str:
+    """Return a label without the white space and invisible characters around it.
+
+    >>> strip_label("\\u200b not ok\\xa0 ")
+    'not ok'
+    """
+    return MARGINS.sub("", label)
 
 
 def is_empty(text: object) -> bool:
@@ -163,7 +189,8 @@ def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | 
     >>> positions([BooleanLabel(True), BooleanLabel(False)], ["True", "False"])
     [0, 1]
     """
-    names = {str(name): position for position, name in enumerate(classes)}
+    names = {strip_label(str(name)): position for position, name in enumerate(classes)}
+    names |= {str(name): position for position, name in enumerate(classes)}
     spellings = {spelling for label in labels for spelling in _spellings(label)}
     if not spellings & names.keys() and not any(_names_value(name, labels) for name in classes):
         names = {str(position): position for position in range(len(classes))}

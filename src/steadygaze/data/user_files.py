@@ -20,7 +20,7 @@ from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
 from steadygaze.data.rationale_spans import annotate, with_sentences
 from steadygaze.data.row_layouts import EMPTY, NO_LABEL
 from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
-from steadygaze.data.text_checks import check_labels, check_texts, is_empty, is_missing
+from steadygaze.data.text_checks import check_labels, check_texts, is_empty, is_missing, strip_label
 
 SPLITS = ("train", "validation", "test")
 UNTYPED = {".csv", ".tsv"}
@@ -210,8 +210,8 @@ def _unlabeled(table: Table, label: str | None) -> set[int]:
     if label is None:
         return set()
     missing = {"nan"} if Path(table.file).suffix.lower() in UNTYPED else set()
-    cells = enumerate(table.columns[label])
-    return {i for i, cell in cells if is_missing(cell) or (missing and str(cell).strip().lower() in missing)}
+    cells = (strip_label(cell) if isinstance(cell, str) else cell for cell in table.columns[label])
+    return {i for i, cell in enumerate(cells) if is_missing(cell) or (missing and str(cell).lower() in missing)}
 
 
 def _in_all(rows: Collection[int], unit: str) -> str:

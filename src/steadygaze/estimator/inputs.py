@@ -18,8 +18,9 @@ from steadygaze.core.arguments import Check, choice, instance, integer, optional
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Example, Label, Sentences
 from steadygaze.core.untrusted_files import digest_json
+from steadygaze.data.label_checks import count_labels, near_duplicate_sentence, rare_sentence
 from steadygaze.data.splits import hold_out
-from steadygaze.data.text_checks import check_labels, check_texts
+from steadygaze.data.text_checks import check_labels, check_texts, strip_label
 
 Granularity = Literal["word", "piece"]
 EXPLAIN_CHECKS: dict[str, Check] = {
@@ -121,9 +122,23 @@ def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
     return split.rows(rows)
 
 
+def label_remarks(y: Any, *splits: Split) -> str:
+    """Return what is unusual about labels, or ''.  `splits`: for training and validation; `y`: labels as passed."""
+    counts = count_labels(splits[0].labels)
+    near = near_duplicate_sentence(count_labels(label for split in splits for label in split.labels))
+    stripped = sum(isinstance(label, str) and label != strip_label(label) for label in y)
+    remarks = [
+        f"{near}.  Each is a class of its own" if near else "",
+        rare_sentence(counts),
+        f"the white space around {stripped:,} labels was removed" if stripped else "",
+    ]
+    return ".  ".join(filter(None, remarks))
+
+
 def known_label(label: Any, classes: Sequence[Label]) -> Label:
     """The label, if it is one of the classes."""
     label = label.item() if isinstance(label, np.generic) else label  # JSON has no NumPy types
+    label = strip_label(label) if isinstance(label, str) and label not in classes else label
     if not isinstance(label, str | int) or label not in classes:
         raise unknown("label", label, classes)
     return label

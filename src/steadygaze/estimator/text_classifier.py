@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze.core.arguments import flag, integer, optional, path, validated
-from steadygaze.core.errors import SeedWarning, SynonymWarning, UserError, unknown
+from steadygaze.core.errors import LabelWarning, SeedWarning, SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label, Sentences
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.token_alignment import coverage, truncation
@@ -24,6 +24,7 @@ from steadygaze.estimator.inputs import (
     Split,
     is_single_text,
     known_label,
+    label_remarks,
     read_inputs,
     read_labels,
     read_split,
@@ -237,6 +238,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         config = train_config(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
         held_out = None if validation is None else read_validation(validation)
+        if remarks := label_remarks(y, train, *([] if held_out is None else [held_out])):
+            warnings.warn(remarks, LabelWarning, stacklevel=3)
         if resume and checkpoint is None:
             raise UserError("resume=True resumes an interrupted run: pass its folder as checkpoint=")
         checkpoints = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))

@@ -23,6 +23,7 @@ from steadygaze.study.comparison_table import facts, notes, technique_results, w
 from steadygaze.study.engine import check_finished, choose_executor, run_cells
 from steadygaze.study.executor import Executor, InProcess
 from steadygaze.study.study_data import (
+    OnCorpus,
     StudyData,
     file_digest,
     identity,
@@ -54,6 +55,8 @@ class StudyRuntime:
     """Cells at a time; None: as many as cores and memory allow."""
     track: str | None = None
     """Service that the finished study is logged to; see training/tracking.py."""
+    on_corpus: OnCorpus = lambda corpus: None
+    """Receives the texts before anything is written; an error ends the study."""
 
     @property
     def resolved_device(self) -> str:
@@ -76,7 +79,7 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
     check_track(runtime.track)
     folder = StudyFolder(runtime.out)
     folder.refuse_foreign()
-    data = load_study_data(config, runtime.data_dir)
+    data = load_study_data(config, runtime.data_dir, runtime.on_corpus)
     _validate(config, data)
     device = runtime.resolved_device
     folder.begin(identity(config, data, device), must_equal=must_equal)

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Any
 
 from steadygaze.core.arguments import integer, optional, path, sequence_of, validated
 from steadygaze.core.atomic_files import write_text
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import LabelWarning, UserError
 from steadygaze.core.search_space import SearchChoice, SearchRange, SearchSpace
 from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import read_text
-from steadygaze.estimator.inputs import read_split
+from steadygaze.estimator.inputs import label_remarks, read_split
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.tuning import Tuning
 from steadygaze.study import compare as comparison
@@ -166,6 +167,8 @@ def _space(name: str, value: Any) -> SearchSpace:
 def _stored(texts: Any, labels: Any, out: str | Path | None, kind: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Write the texts to a file of the study, which workers and later calls read; provide the folder and the data."""
     split = read_split(texts, labels)
+    if remarks := label_remarks(labels, split):
+        warnings.warn(remarks, LabelWarning, stacklevel=5)
     questions: Sequence[str | None] = split.questions or [None] * len(split.texts)
     rows: list[dict[str, Any]] = [
         {"text": text, "label": label} | ({} if question is None else {"question": question})

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from steadygaze.study.code_version import code_version, explainer_source, techni
 from steadygaze.study.compare_config import CompareConfig
 from steadygaze.study.tune_config import TuneConfig
 
+OnCorpus = Callable[[Corpus], None]
 KEPT_OUT = 5
 """One text in so many of every class is held out if there is no split to audit."""
 MODEL_FILES = (".safetensors", ".json", ".txt", ".model")
@@ -53,8 +54,12 @@ class StudyData:
         return {"corpus": self.corpus.name, "split": self.split, "data": fingerprint(self.examples)[:12]}
 
 
-def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> StudyData:
+def load_study_data(
+    config: CompareConfig, data_dir: Path | None = None, on_corpus: OnCorpus = lambda corpus: None
+) -> StudyData:
+    """Read and split the texts; `on_corpus` receives them first."""
     corpus = load_corpus(config.data, **config.labeled_columns, data_dir=data_dir)
+    on_corpus(corpus)
     splits = {"train": limit_training(corpus.training, config.train_limit)}
     if "validation" in corpus.splits:
         splits["validation"] = corpus.splits["validation"]

@@ -33,6 +33,7 @@ from steadygaze.core.settings import field_names
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
+from steadygaze.data.label_checks import count_labels, near_duplicates
 from steadygaze.data.splits import hold_out
 from steadygaze.estimator.model_folder import load
 from steadygaze.models.inference import best_device
@@ -87,6 +88,7 @@ def check_optuna() -> None:
 def load_job(config: TuneConfig, runtime: StudyRuntime) -> TuneJob:
     """The training and validation texts; other splits are dropped."""
     corpus = load_corpus(config.data, **config.labeled_columns, data_dir=runtime.data_dir)
+    runtime.on_corpus(corpus)
     splits = {"train": corpus.training}
     if "validation" in corpus.splits:
         splits["validation"] = validation = corpus.splits["validation"]
@@ -272,7 +274,9 @@ def _result(
         errors = [trial.error for trial in trials if trial.error]
         raise UserError(f"no trial was completed: {errors[0] if errors else 'all were pruned'}")
     health = _health(cell_folder(runtime.out, f"trial-{tuning.best.number}") / MODEL)
-    return replace(tuning, train_command=shlex.join(train_command(config, tuning.best)), health=health)
+    labels = [example.label for split in job.corpus.splits.values() for example in split]
+    words = train_command(config, tuning.best, keep_labels=bool(near_duplicates(count_labels(labels))))
+    return replace(tuning, train_command=shlex.join(words), health=health)
 
 
 def _health(folder: Path) -> Health:
@@ -280,7 +284,7 @@ def _health(folder: Path) -> Health:
     return load(folder).health
 
 
-def train_command(config: TuneConfig, trial: Trial) -> list[str]:
+def train_command(config: TuneConfig, trial: Trial, keep_labels: bool = False) -> list[str]:
     """The command that trains the model of a trial."""
     words = ["steadygaze", "train", config.data, "--technique", config.technique, "--encoder", config.encoder]
     for module in own_modules([config.technique]):
@@ -296,7 +300,7 @@ def train_command(config: TuneConfig, trial: Trial) -> list[str]:
     }
     for name, value in options.items():
         words += [] if value is None else [name, str(value)]
-    words += ["--drop-empty"] if config.drop_empty else []
+    words += [*(["--drop-empty"] if config.drop_empty else []), *(["--keep-labels"] if keep_labels else [])]
     for name, value in {**config.settings, **trial.settings}.items():
         words += ["--set", f"{name}={value}"]
     return [*words, "--seed", str(trial.seed), "--out", "MODEL"]

@@ -145,8 +145,8 @@ class TechniqueLoop(StageLoop):
 
     def validate(self) -> dict[str, Any]:
         scores = validation_scores(self.job, self.state.technique.evaluated(self.state.model), self.reference)
-        rank = (float(self.state.epoch), 0.0) if self.stage.select == "last" else (scores["macro-f1"], scores["loss"])
-        self.state.keep_if_best(*rank, self._is_sound(scores))
+        score = float(self.state.epoch) if self.stage.select == "last" else scores["macro-f1"]
+        self.state.keep_if_best(score, scores["loss"], self._is_sound(scores))
         return scores
 
     @property

@@ -51,7 +51,7 @@ def test_named_methods_give_the_same_one_text_at_a_time(encoder):
     for theirs, ours in ((attr.InputXGradient, InputXGradient()), (attr.IntegratedGradients, IntegratedGradients())):
         result, expected = Captum(theirs).explain(model, words), ours.explain(model, words)
         torch.testing.assert_close(result.weights, expected.weights, rtol=0, atol=1e-9)
-        assert torch.equal(result.logits, expected.logits)
+        torch.testing.assert_close(result.logits, expected.logits, rtol=0, atol=1e-9)
 
 
 def test_a_class_a_partial_a_maker_and_an_object_are_one():

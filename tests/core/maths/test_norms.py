@@ -55,9 +55,10 @@ def test_no_point_of_the_ball_is_nearer_than_the_projection(norm):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_radius_for_all_is_the_same_radius_for_each(norm):
-    delta = torch.randn(4, 6)
-    assert torch.equal(project(delta, 0.3, norm), project(delta, torch.full((4,), 0.3), norm))
-    assert torch.equal(project(delta, 0.3, norm)[1:2], project(delta[1:2], 0.3, norm))
+    delta = torch.randn(4, 6, dtype=torch.float64)
+    radius = torch.full((4,), 0.3, dtype=torch.float64)
+    torch.testing.assert_close(project(delta, 0.3, norm), project(delta, radius, norm), rtol=0, atol=1e-12)
+    torch.testing.assert_close(project(delta, 0.3, norm)[1:2], project(delta[1:2], 0.3, norm), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("norm", NORMS)

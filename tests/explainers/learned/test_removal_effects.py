@@ -105,7 +105,8 @@ def test_of_a_long_text_segments_are_taken_out_whose_words_share_their_worth():
         result = text_effects(CXPlain(max_units=2), model, inputs)
     assert worth(result, 0) == pytest.approx([LN2] * 3 + [math.log(8 / 9) / 2] * 2)
     whole = text_effects(CXPlain(), Products(), inputs)
-    assert [worth(result, row) for row in (1, 2)] == [worth(whole, row) for row in (1, 2)]
+    for row in (1, 2):
+        assert worth(result, row) == pytest.approx(worth(whole, row), abs=1e-12)
     assert model.query_count == 2 + 2 + 1
 
 

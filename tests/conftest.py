@@ -15,7 +15,7 @@ from sweeps import mark_slow
 
 gc.disable()  # until all tests are collected: imported modules and tests are not garbage
 ROOT = Path(__file__).parent.parent
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 settings.register_profile("thorough", deadline=None)  # 100 examples; the time of a test shows nothing about the code
 settings.register_profile("short", deadline=None, max_examples=40)  # drawn anew in every run
 settings.load_profile("short")  # --hypothesis-profile takes precedence

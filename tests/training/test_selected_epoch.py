@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from steadygaze.core.errors import CollapseWarning
 from steadygaze.core.settings import settings
 from steadygaze.techniques.technique import Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import technique_loop
 from steadygaze.training.stacked_loop import StackedLoop
-from steadygaze.training.training_run import TrainingRun
 from training.toys import Distil, Pretrain, Recorder, make_run, weights
 
 COLLAPSED = {"attention": {"collapsed": True, "reason": "The weights are nearly the same.", "unit": "word"}}
@@ -53,7 +51,6 @@ CASES: dict[str, tuple[Technique, list[tuple[float, dict[str, Any]]], int]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.ConstantLabelWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_a_degenerate_epoch_is_selected_only_if_no_epoch_is_sound(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     technique, epochs, selected = CASES[case]
@@ -155,10 +152,3 @@ def test_a_stack_selects_as_each_model_alone(monkeypatch: pytest.MonkeyPatch) ->
     )
     records = StackedLoop([first, second], graphs=False).execute()
     assert [record["epoch"] for record in records if record] == [2, 3]
-
-
-def test_a_model_without_a_sound_epoch_warns(monkeypatch: pytest.MonkeyPatch) -> None:
-    script(monkeypatch, [(0.9, COLLAPSED), (0.8, COLLAPSED)])
-    run: TrainingRun = make_run(Vanilla())
-    with pytest.warns(CollapseWarning, match="^collapsed attention: The weights are nearly the same"):
-        run.execute()

@@ -314,7 +314,7 @@ def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(
     ended = run(*written, "--out", tmp_path / "model", *QUICK)
     assert ended.code == 2
     assert hint in ended.err
-    assert len(ended.err.strip().splitlines()) <= 3, "classes, sizes and a sentence, not a traceback"
+    assert len(ended.err.strip().splitlines()) <= 4, "classes, sizes and a sentence, not a traceback"
     assert ended.out == ""
     assert sorted(tmp_path.iterdir()) == before
 

@@ -158,12 +158,16 @@ def test_highlights_show_the_words_of_the_text(grouped: TextClassifier, network:
     assert {"SUPERB", "picture", "bistro", "lousy"} <= set(pieces.tokens)
 
 
-def test_typos_leave_explanations_bit_identical_and_highlights_as_written(tmp_path: Path) -> None:
+def test_typos_leave_what_the_model_reads_identical_and_highlights_as_written(tmp_path: Path) -> None:
     groups = SynonymGroups((), ("film", "good", "thought", "dull"))
     tiny(epochs=2, synonym_groups=groups).fit(TEXTS, LABELS).save(tmp_path / "model")
     clf = sg.load(tmp_path / "model")
-    plain, typed = clf.explain(["a good film i thought", "a goood Fiilm i tohught"])
-    assert (plain.weights, plain.label, plain.probabilities) == (typed.weights, typed.label, typed.probabilities)
+    texts = ["a good film i thought", "a goood Fiilm i tohught"]
+    ids, typed_ids = (clf.stored_.data([text], None).text.ids.tolist() for text in texts)
+    assert ids == typed_ids
+    plain, typed = clf.explain(texts)
+    assert plain.label == typed.label
+    assert plain.weights == pytest.approx(typed.weights, abs=1e-5)  # two rows of a batch can round in another way
     assert typed.tokens == ("a", "goood", "Fiilm", "i", "tohught")
     other = clf.explain("a xgood film i thought")  # the first letter is wrong: an unknown word
     assert other.weights != plain.weights

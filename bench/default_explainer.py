@@ -267,7 +267,7 @@ def run(models: Path, out: Path, device: str, workers: int) -> None:
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         trained = [i for i, subject in enumerate(SUBJECTS) if subject.loader != FUNCTION]
         for future in as_completed([pool.submit(_train, i, models, device) for i in trained]):
-            print("trained", future.result(), file=sys.stderr, flush=True)
+            print("trained", future.exception() or future.result(), file=sys.stderr, flush=True)
         every = range(len(SUBJECTS))
         jobs = [pool.submit(_measure, i, "validation", models, device) for i in every]
         jobs += [pool.submit(_cost, i, models) for i in every]

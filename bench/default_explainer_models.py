@@ -96,9 +96,14 @@ def fine_tune(corpus: str, target: Path, device: str) -> None:
 
 
 def as_function(corpus: str, folder: Path, device: str) -> ModelAdapter:
-    """The fine-tuned MiniLM as a function of texts, as a hosted model is."""
+    """The fine-tuned MiniLM as a function of texts, as a hosted model is; it reads a period for an empty text."""
     model = fine_tuned(corpus, folder, device)
-    return as_adapter(model.predict_proba, classes=list(model.classes))
+
+    def predict(texts: list[Any]) -> Any:
+        read = [(text or ".") if isinstance(text, str) else tuple(part or "." for part in text) for text in texts]
+        return model.predict_proba(read)
+
+    return as_adapter(predict, classes=list(model.classes))
 
 
 def tfidf(corpus: str, folder: Path, device: str) -> ModelAdapter:

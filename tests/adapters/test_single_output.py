@@ -68,7 +68,10 @@ def test_an_output_of_a_multi_label_model_is_explained():
     assert explanation.target == "neutral"
     assert explanation.probabilities["neutral"] == pytest.approx(float(full.sigmoid()), abs=1e-5)
     assert set(explanation.probabilities) == {"neutral", "not neutral"}
-    assert sum(model.explain(TEXTS[0], target="neutral").weights) == pytest.approx(1)  # attention has no class
+    by_default = model.explain(TEXTS[0], target="neutral")
+    assert (by_default.explainer, by_default.target) == ("integrated-gradients", "neutral")
+    attention = model.explain(TEXTS[0], "attention", target="neutral")  # attention has no class
+    assert sum(attention.weights) == pytest.approx(1)
 
 
 def test_a_regression_model_predicts_and_explains_its_value():

@@ -103,7 +103,7 @@ def explain(
     target: Label | None = None,
     granularity: Granularity = "word",
     *,
-    output: Output = "probability",
+    output: Output | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     batch_size: int = inference.BATCH,
@@ -119,15 +119,15 @@ def explain(
     texts : str, list of str, or list of (text, question)
         One text, or a list, NumPy array or column of texts.
     explainer : str, Explainer, Captum method or fitted explainer, default=None
-        `steadygaze list explainers` prints the names.  None: the rationale or the attention of the model, or
-        leave-one-out for a model without both.
+        `steadygaze list explainers` prints the names.  None: the rationale or the attention of a TextClassifier,
+        leave-one-out for one of pairs and for a function, and integrated gradients of the logit for other networks.
     target : str or int, default=None
         The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
     granularity : str, default="word"
         "word", or "piece" for the subwords of a transformer.
-    output : str, default="probability"
-        Explain the "probability" or the "logit" of the class.  A black box has logarithms of probabilities.  The value
-        of a regression model is explained in either case.
+    output : str, default=None
+        Explain the "probability" or the "logit" of the class; None: the default of the explainer.  A black box has
+        logarithms of probabilities.  The value of a regression model is explained in either case.
     settings : dict, default=None
         Settings of the explainer, by name: {"samples": 500}.
     seed : int, default=0
@@ -245,7 +245,7 @@ def weigh_words(
     if not len(explainers):
         raise UserError("explainers is empty: name an explainer, or leave explainers out for the default of the model")
     items = join_questions(*read_inputs(texts))
-    default = default_explainer(adapter.model)
+    default = default_explainer(adapter.model, bool(adapter.pair))
     names = [resolve_explainer(default if explainer is None else explainer)[0] for explainer in explainers]
     check_distinct(names)
     explanations: dict[str, list[Explanation]] = {}

@@ -273,7 +273,7 @@ class ModelAdapter:
         target: Label | None = None,
         granularity: Granularity = "word",
         *,
-        output: "Output" = "probability",
+        output: "Output | None" = None,
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         batch_size: int = inference.BATCH,
@@ -285,13 +285,14 @@ class ModelAdapter:
         X : str, list of str, or list of (text, question)
             One text, or a list, NumPy array or column of texts.
         explainer : str, Explainer, Captum method or fitted explainer, default=None
-            None: the rationale or the attention of the model, or leave-one-out for a model without both.
+            None: the rationale or the attention of a TextClassifier, leave-one-out for one of pairs and for a
+            function, and integrated gradients of the logit for other networks.
         target : str or int, default=None
             The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
         granularity : str, default="word"
             "word", or "piece" for the subwords of a transformer.
-        output : str, default="probability"
-            Explain the "probability" or the "logit" of the class.
+        output : str, default=None
+            Explain the "probability" or the "logit" of the class.  None: the default of the explainer.
         settings : dict, default=None
             Settings of the explainer, by name: {"samples": 500}.
         seed : int, default=0
@@ -317,7 +318,7 @@ class ModelAdapter:
         target: Label | None = None,
         granularity: str = "word",
         *,
-        output: "Output" = "probability",
+        output: "Output | None" = None,
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> "Callable[[Any, int], list[Explanation]]":
@@ -326,13 +327,14 @@ class ModelAdapter:
         Parameters
         ----------
         explainer : str, Explainer, Captum method or fitted explainer, default=None
-            None: the rationale or the attention of the model, or leave-one-out for a model without both.
+            None: the rationale or the attention of a TextClassifier, leave-one-out for one of pairs and for a
+            function, and integrated gradients of the logit for other networks.
         target : str or int, default=None
             The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
         granularity : str, default="word"
             "word", or "piece" for the subwords of a transformer.
-        output : str, default="probability"
-            Explain the "probability" or the "logit" of the class.
+        output : str, default=None
+            Explain the "probability" or the "logit" of the class.  None: the default of the explainer.
         settings : dict, default=None
             Settings of the explainer, by name: {"samples": 500}.
         seed : int, default=0
@@ -344,14 +346,14 @@ class ModelAdapter:
             Explains a list of texts or pairs, with a batch size.
         """
         from steadygaze.estimator.explain_texts import explain_request, explain_texts
-        from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
+        from steadygaze.explainers.resolve_explainer import resolve_explainer
 
         adapter, label = self, target
         if target is not None:
             label = {str(name): name for name in self.classes}.get(str(target), target)
         if self.task != "classification":
             adapter = self.for_output(target)
-            method = resolve_explainer(default_explainer(self.model) if explainer is None else explainer)[1]
+            method = resolve_explainer(explainer, None if explainer is not None else self.model)[1]
             label = adapter.classes[1] if method.class_specific else None
             output = "logit" if self.task == "regression" and method.class_specific else output
         request = explain_request(
@@ -364,6 +366,7 @@ class ModelAdapter:
             model_name=self.name,
             settings=settings,
             seed=seed,
+            pair=bool(self.pair),
         )
 
         health = getattr(explainer, "health", self.health)

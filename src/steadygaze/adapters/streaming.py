@@ -200,7 +200,7 @@ def explain(
     explainer: "str | TextExplainer | None" = None,
     target: str | None = None,
     granularity: "Granularity" = "word",
-    output: "Output" = "probability",
+    output: "Output | None" = None,
     batch_size: int | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,

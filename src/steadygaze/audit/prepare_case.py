@@ -29,7 +29,6 @@ from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import sample_rows
 from steadygaze.data.text_checks import check_labels
 from steadygaze.data.token_alignment import grade_tokens, mark_tokens
-from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, check_distinct, missing_capability
 from steadygaze.explainers.resolve_explainer import resolve_explainer
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
@@ -40,8 +39,6 @@ SEED = "seed"
 DEFAULT_LIMIT = 100
 STREAM = 0xA0D1
 """Separates the audit's random stream from that of training with the same seed."""
-DEFAULT_EXPLAINERS = ("rationale", "attention", "gradient", "leave-one-out")
-"""The default is the first of these that the model supports."""
 SYNONYM_PROBES = {"1-synonym": 1, "3-synonyms": 3}
 """Name of a probe -> number of substituted words."""
 CONTENT = re.compile(r"[^\W_]")
@@ -189,7 +186,7 @@ def choose_explainers(adapter: ModelAdapter, requested: Sequence[Any]) -> tuple[
         resolve_explainer(item.for_adapter(adapter) if isinstance(item, TextExplainer) else item) for item in requested
     ]
     check_distinct([name for name, _ in pairs])
-    explainers = dict(pairs) or _default(adapter)
+    explainers = dict(pairs) or dict([resolve_explainer(None, adapter.model, pair=bool(adapter.pair))])
     reasons = {
         name: reason
         for name, explainer in explainers.items()
@@ -200,11 +197,6 @@ def choose_explainers(adapter: ModelAdapter, requested: Sequence[Any]) -> tuple[
         name, reason = next(iter(reasons.items()))
         raise UserError(f"{name} of {adapter.name} cannot be audited: {reason}; choose another explainer")
     return supported, reasons
-
-
-def _default(adapter: ModelAdapter) -> dict[str, Explainer]:
-    name = next(name for name in DEFAULT_EXPLAINERS if not missing_capability(EXPLAINERS[name](), adapter.model))
-    return {name: EXPLAINERS[name]()}
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ Granularities = Annotated[
     Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
 ]
 OutputKind = Annotated[
-    Literal["probability", "logit"], model_option("--output", help="Explain the probability or the logit of the class.")
+    Literal["probability", "logit"] | None,
+    model_option("--output", help="Explain the probability or the logit of the class.  Default: as the explainer."),
 ]
 
 
@@ -82,7 +83,7 @@ def explain(
     settings: ExplainerSettings = None,
     target: Target = None,
     granularity: Granularities = "word",
-    output: OutputKind = "probability",
+    output: OutputKind = None,
     imports: ExplainerImports = None,
     html: Page = None,
     eraser: Eraser = None,
@@ -296,7 +297,7 @@ def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
     from steadygaze.explainers.rationale import RationaleExplainer
     from steadygaze.explainers.resolve_explainer import default_explainer
 
-    if (explainer or default_explainer(adapter.model)) != "rationale":
+    if (explainer or default_explainer(adapter.model, bool(adapter.pair))) != "rationale":
         return ""
     if (accuracy := RationaleExplainer().reader_accuracy(adapter.model)) is None:
         return ""

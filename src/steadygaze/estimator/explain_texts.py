@@ -20,7 +20,7 @@ from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.estimator.inputs import known_label
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
-from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer, with_output
+from steadygaze.explainers.resolve_explainer import resolve_explainer, with_output
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanation, Explanations
@@ -44,18 +44,17 @@ def explain_request(
     target: Any = None,
     granularity: str = "word",
     *,
-    output: Output = "probability",
+    output: Output | None = None,
     model_name: str = "this model",
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
+    pair: bool = False,
 ) -> ExplainRequest:
     """Resolve explainer and target; raise an error if the model or the explainer does not support them.
 
-    `explainer`: None for the default of the model, or as in `resolve_explainer`, with `settings` and `seed`.
+    `explainer`, `settings`, `seed` and `pair`: as in `resolve_explainer`.  `output`: as in `with_output`.
     """
-    name, method = resolve_explainer(
-        default_explainer(model) if explainer is None else explainer, model, settings, seed
-    )
+    name, method = resolve_explainer(explainer, model, settings, seed, pair=pair)
     method = with_output(method, name, output)
     label = None if target is None else known_label(target, classes)
     if reason := missing_capability(method, model):

@@ -25,7 +25,7 @@ from steadygaze.data.text_checks import check_labels, check_texts, strip_label
 Granularity = Literal["word", "piece"]
 EXPLAIN_CHECKS: dict[str, Check] = {
     "granularity": choice("word", "piece"),
-    "output": choice("probability", "logit"),
+    "output": optional(choice("probability", "logit")),
     "settings": optional(instance(Mapping, "a dict")),
     "seed": integer(0),
     "batch_size": integer(1),

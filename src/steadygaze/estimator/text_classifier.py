@@ -343,7 +343,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target: Label | None = None,
         granularity: Granularity = "word",
         *,
-        output: Output = "probability",
+        output: Output | None = None,
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         batch_size: int = inference.BATCH,
@@ -355,7 +355,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : str, (text, question), Example, list, array or column
             One text or pair, or several.
         explainer : str, Explainer, fitted explainer or Captum method, default=None
-            None: the attention, or the rationale of a model that selects words.  Else a name
+            None: the attention; for pairs leave-one-out; the rationale of a model that selects words.  Else a name
             (`steadygaze list explainers`), an Explainer such as `Lime(samples=5000)`, a result of `fit_explainer` for
             this model, or any method of Captum that explains inputs, as a class or an object.  Captum methods explain
             the word vectors.
@@ -363,8 +363,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The explained class; None: the predicted class.  Attention is the same for all classes and accepts none.
         granularity : str, default="word"
             "word", or "piece" for a transformer's subwords.
-        output : str, default="probability"
-            Explain the "probability" or the "logit" of the class.
+        output : str, default=None
+            Explain the "probability" or the "logit" of the class.  None: the default of the explainer.
         settings : dict, default=None
             Settings of the explainer, by name: {"samples": 500}.
         seed : int, default=0
@@ -380,9 +380,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_single = is_single_text(X)
         texts, questions, sentences = self._read([X] if is_single else X)
         model, classes = self.stored_.model, self.stored_.description.classes
-        request = explain_request(
-            model, classes, explainer, target, granularity, output=output, settings=settings, seed=seed
-        )
+        more: Any = {"output": output, "settings": settings, "seed": seed, "pair": questions is not None}
+        request = explain_request(model, classes, explainer, target, granularity, **more)
         tokenizer = self.stored_.tokenizer
         health = getattr(explainer, "health", self.health)
         explanations = explain_texts(

@@ -14,12 +14,21 @@ from steadygaze.models.inference import Model
 
 
 def resolve_explainer(
-    explainer: Any, model: Model | None = None, settings: Mapping[str, Any] | None = None, seed: int = 0
+    explainer: Any,
+    model: Model | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    *,
+    pair: bool = False,
 ) -> tuple[str, Explainer]:
     """The name and the explainer.  A fitted explainer explains only the model it was fitted to.
 
-    `settings` and `seed` are for an explainer that is given by name.
+    `explainer`: None is the default of the model, for pairs if `pair`.  `settings` and `seed` are for an explainer that
+    is given by name, or for the default.
     """
+    if explainer is None and model is not None:
+        explainer = default_explainer(model, pair)
+        settings = {**DEFAULT_SETTINGS.get(explainer, {}), **(settings or {})}
     if isinstance(fitted := getattr(explainer, "explainer", None), Explainer):
         if model is not None and explainer.black_box.model is not model:
             raise UserError(f"{explainer.name} was fitted to another model; call its own `explain` method")
@@ -63,18 +72,32 @@ def _settings(kind: Any) -> tuple[str, ...]:
     return field_names(cast(type[Any], kind)) if is_dataclass(kind) else ()
 
 
-def with_output(explainer: Explainer, name: str, output: Output) -> Explainer:
-    """The explainer of this output of the model; "probability" leaves it as it is."""
-    if output == "probability":
+def with_output(explainer: Explainer, name: str, output: Output | None) -> Explainer:
+    """The explainer of this output of the model; None leaves it as it is."""
+    if output is None:
         return explainer
     if "output" not in _settings(type(explainer)):
+        if output == "probability":
+            return explainer
         raise UserError(f"{name} does not explain an output of the model: leave out output={output!r}")
     changed: Explainer = replace(cast(Any, explainer), output=output)
     return changed
 
 
-def default_explainer(model: Model | type[Model]) -> str:
-    """The model's own explanation: its rationale or its attention; for a model without both, leave-one-out."""
+DEFAULT_SETTINGS: Mapping[str, Mapping[str, Any]] = {"integrated-gradients": {"steps": 20, "output": "logit"}}
+"""Settings of default explainers that differ from those of the same explainer by name."""
+
+
+def default_explainer(model: Model | type[Model], pair: bool = False) -> str:
+    """The default explainer, as measured by bench/default_explainer.py.
+
+    rationale              a rationalizer
+    attention              a TextClassifier of single texts: its technique trains the attention
+    leave-one-out          a TextClassifier of pairs, since attention covers only the text; a black box
+    integrated-gradients   another network with embeddings: signed, and for both texts of a pair
+    """
     if "selection" in model.capabilities:
         return "rationale"
-    return "attention" if "attention" in model.capabilities else "leave-one-out"
+    if "extension_points" in model.capabilities:
+        return "leave-one-out" if pair else "attention"
+    return "integrated-gradients" if "embeddings" in model.capabilities else "leave-one-out"

@@ -95,7 +95,7 @@ class ServedModel:
         names = [
             name for name, kind in EXPLAINERS.items() if name != "random" and not missing_capability(kind(), model)
         ]
-        first = default_explainer(model)
+        first = default_explainer(model, bool(self.adapter.pair))
         return [first, *(name for name in names if name != first)]
 
     @property
@@ -143,7 +143,8 @@ class ServedModel:
         self, inputs: Sequence[Any], explainer: str | None, target: str | None, granularity: str
     ) -> list[Explanation]:
         self.check_explainer(explainer)
-        run = self.adapter.explain_function(explainer, target, granularity)
+        named = None if explainer == self.explainers[0] else explainer  # the default has settings of its own
+        run = self.adapter.explain_function(named, target, granularity)
         return list(run(list(inputs), self.batch))
 
     def is_expensive(self, explainer: str | None) -> bool:

@@ -23,7 +23,7 @@ def explanation(text="very good", label="positive", **more) -> Explanation:
     words = list(re.finditer(r"\S+", text))
     tokens, spans = tuple(word.group() for word in words), tuple(word.span() for word in words)
     weights = tuple(1 / len(words) for _ in words)
-    return Explanation(text, tokens, spans, weights, label, {label: 0.9}, **more)
+    return Explanation(text, tokens, spans, weights, label, {label: 0.9}, **{"unit": "attention", **more})
 
 
 def full_page(bad: str = "") -> str:
@@ -91,8 +91,8 @@ def test_the_known_rationale_is_beside_the_top_words():
 
 def test_attention_is_called_a_share_and_no_reason():
     html = render("Title", explanations=[explanation()])
-    assert "<dt>share of the attention</dt>" in html
-    assert "attention weight: share of the attention on each word" in html
+    assert "<dt>attention weight, neither for nor against</dt>" in html
+    assert "share of the attention: weight, neither for nor against" in html
     assert "reason" not in html
     assert "<dt>gradient</dt>" in render("Title", explanations=[explanation(explainer="gradient")])
 

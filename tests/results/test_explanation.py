@@ -15,7 +15,7 @@ from rich.console import Console
 
 from steadygaze.core.errors import UserError, printable
 from steadygaze.results.explanation import Explanation, Explanations
-from steadygaze.results.highlight import AGAINST, FAINT, FOR, MIN_STRENGTH, OPAQUE, highlight_html, legend
+from steadygaze.results.highlight import AGAINST, FAINT, FOR, OPAQUE, highlight_html, legend
 
 READABLE = 4.5  # WCAG 2.2, criterion 1.4.3, for text of ordinary size
 
@@ -28,6 +28,7 @@ def explain(text="good  plot,\nbad end", weights=(0.6, 0.1, 0.05, 0.2, 0.05), **
         spans=tuple(match.span() for match in result),
         weights=tuple(weights),
         **{"label": "positive", "probabilities": {"negative": 0.25, "positive": 0.75}, **more},
+        **({} if "explainer" in more else {"unit": "attention"}),
     )
 
 
@@ -114,6 +115,7 @@ def test_the_dict_survives_json_unchanged():
         "reader_accuracy": None,
         "true_label": None,
         "value": None,
+        "unit": "attention",
     }
 
 
@@ -169,14 +171,15 @@ def test_missing_pandas_is_an_error_of_one_sentence(monkeypatch):
             result.to_pandas()
 
 
-def test_the_top_word_is_drawn_strongest_and_the_others_in_proportion():
+def test_the_top_word_is_drawn_strongest_and_the_others_by_the_root_of_their_share():
+    """√(share / ½) of 0.6: √0.2, √0.1, √0.4 and √0.1; 0.6 is above ½."""
     alphas = re.findall(r"rgba\(37,99,235,([\d.]+)\)", highlight_html(explain()))
-    assert [float(alpha) for alpha in alphas] == [OPAQUE, 0.1, 0.05, 0.2, 0.05]
+    assert [float(alpha) for alpha in alphas] == [OPAQUE, 0.268, 0.190, 0.379, 0.190]
 
 
 def test_negative_weights_are_drawn_in_the_other_hue():
     html = highlight_html(explain(weights=(0.3, 0, 0, -0.6, 0)))
-    assert re.findall(r"rgba\(([\d,]+),([\d.]+)\)", html) == [("37,99,235", "0.300"), ("190,78,0", "0.600")]
+    assert re.findall(r"rgba\(([\d,]+),([\d.]+)\)", html) == [("37,99,235", "0.465"), ("190,78,0", "0.600")]
 
 
 def test_the_number_of_every_word_is_its_tooltip():
@@ -191,13 +194,13 @@ def test_the_number_of_every_word_is_its_tooltip():
 def test_weights_that_are_all_zero_draw_nothing_and_a_note_reports_it():
     e = explain(weights=(0, 0, 0, 0, 0))
     assert "background" not in highlight_html(e)
-    assert "share of the attention: no word has a weight" in str(e)
+    assert "attention weight, neither for nor against: no word has a weight" in str(e)
 
 
 def test_an_empty_text_can_be_drawn():
     e = explain(text="", weights=())
     assert HighlightParser(highlight_html(e)).shown == ""
-    assert str(e) == "\n→ positive 75.0 %\nshare of the attention: no word has a weight"
+    assert str(e) == "\n→ positive 75.0 %\nattention weight, neither for nor against: no word has a weight"
 
 
 def test_pieces_that_share_a_character_add_up_to_one_mark():
@@ -281,7 +284,7 @@ def test_printable_text_keeps_its_length_and_holds_no_control_but_tab_and_line_f
 
 
 def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
-    highlighted = "attention weight: share of the attention on each word"
+    highlighted = "share of the attention: weight, neither for nor against"
     assert highlighted in legend([explain()])
     assert highlighted in explain()._repr_html_()
     other = explain(weights=(0.3, 0, 0, -0.9, 0), explainer="gradient")
@@ -296,16 +299,20 @@ def test_without_color_the_terminal_shows_everything():
         "good  plot,",
         "bad end",
         "→ positive 75.0 % (explained: negative)",
-        "share of the attention: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
+        "attention weight, neither for nor against: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
         "human rationale: bad",
+        "shade: share of the attention: weight, neither for nor against a class; full from 50 %, none below 1 %",
     ]
 
 
 def test_with_color_the_background_follows_the_weight():
     shown = printed(explain(), force_terminal=True, color_system="truecolor", no_color=False)
     assert "48;2;37;99;235mgood" in shown  # the top word: the pure hue
-    assert "48;2;76;101;154mbad" in shown  # a third of it: 96 + (37 - 96)/3, 102 + (99 - 102)/3, 114 + (235 - 114)/3
-    assert re.search(r"48;[^m]*mend", shown) is None  # a twelfth: below what a terminal draws
+    part = (0.2 / 0.5) ** 0.5
+    mixed = [round(gray + part * (hue - gray)) for gray, hue in zip(FAINT, FOR, strict=True)]
+    assert "48;2;{};{};{}mbad".format(*mixed) in shown
+    faint = printed(explain(weights=(0.6, 0.1, 0.05, 0.2, 0.009)), force_terminal=True, color_system="truecolor")
+    assert re.search(r"48;[^m]*mend", faint) is None  # below the floor
 
 
 def test_the_representation_is_one_short_line():
@@ -322,7 +329,7 @@ def test_text_stays_legible_on_the_strongest_mark(hue, paper, ink):
 
 
 @pytest.mark.parametrize("hue", [FOR, AGAINST])
-@pytest.mark.parametrize("share", [MIN_STRENGTH, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.14, 0.5, 1.0])
 def test_white_stays_legible_on_every_mark_of_a_terminal(hue, share):
     assert contrast(tuple(f + share * (h - f) for f, h in zip(FAINT, hue, strict=True)), (255, 255, 255)) >= READABLE
 
@@ -364,10 +371,10 @@ def test_the_words_of_a_question_are_drawn_and_listed_with_their_weights():
 
 
 def test_both_texts_of_a_pair_have_one_scale_of_color():
-    """Full color is at half of all weight of both, (1.0 + 1.0) / 2: "bad" has 0.9 of it, "good" 0.6, times 0.6."""
+    """Of all weight of both, 2.0: "bad" is 0.45 and "good" 0.3, so they have √0.9 and √0.6 of 0.6."""
     html = paired().to_html()
-    assert "rgba(190,78,0,0.540)" in html
-    assert "rgba(37,99,235,0.360)" in html
+    assert "rgba(190,78,0,0.569)" in html
+    assert "rgba(37,99,235,0.465)" in html
 
 
 def test_a_question_without_weights_is_written_as_it_is():

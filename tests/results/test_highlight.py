@@ -1,6 +1,7 @@
-"""How strongly a word is drawn: weights that are all alike are pale, one that stands out is not."""
+"""How strongly a word is drawn: on an absolute scale for each unit of weights, which the legend prints."""
 
 import io
+import math
 import re
 
 import pytest
@@ -8,7 +9,8 @@ from rich.console import Console
 
 from results.test_explanation import READABLE, contrast
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.highlight import AGAINST, FOR, OPAQUE, SELECTED, STANDS_OUT, highlight_html, legend
+from steadygaze.results.highlight import AGAINST, FAINT, FOR, GRAY, OPAQUE, highlight_html, legend
+from steadygaze.results.shade import FLOOR, LEVELS, NAMES, UNITS, effect, level_text
 
 
 def weighed(weights, **more) -> Explanation:
@@ -27,40 +29,78 @@ def near(*values: float):
     return pytest.approx(values, abs=0.001)  # a page writes three decimals
 
 
-def test_weights_that_are_all_alike_are_all_pale():
-    """20 words of 1/20: five even shares, 1/4, would have the full color; 1/20 has a fifth of it."""
-    assert strengths(weighed([0.05] * 20)) == near(*[0.2] * 20)
-    assert strengths(weighed([0.051, *[0.049] * 18, 0.067])) == near(0.204, *[0.196] * 18, 0.268)
+def test_the_strength_is_the_root_of_the_effect_relative_to_half():
+    """√(0.125 / 0.5) = 0.5; 0.5 and more have the full color; 0.005 is below the floor and gray."""
+    e = weighed([0.125, -0.5, 0.9, 0.005], unit="probability")
+    assert strengths(e) == near(0.5, 1.0, 1.0, GRAY / OPAQUE)
+    assert drawn_gray(e) == ["w3"]
 
 
-def test_weights_of_another_scale_are_drawn_alike():
-    """Gradients do not sum to one: 1000 times the weights are the same picture."""
-    weights = [0.1, -0.02, 0.03, *[0.01] * 17]
+def test_a_logit_is_drawn_as_the_largest_change_of_its_probability():
+    """σ(w/2) − σ(−w/2) = tanh(w/4): ½ for w = 2 ln 3, and 1/8 for w = 2 ln (9/7)."""
+    e = weighed([2 * math.log(3), -2 * math.log(9 / 7), 0.03], unit="logit")
+    assert strengths(e) == near(1.0, 0.5, GRAY / OPAQUE)
+    for weight in (0.3, 2.0, 7.0):
+        change = 1 / (1 + math.exp(-weight / 2)) - 1 / (1 + math.exp(weight / 2))
+        assert effect(weight, "logit") == pytest.approx(change, abs=1e-12)
+
+
+def test_equal_weights_have_equal_shade_whatever_else_is_in_the_text():
+    """Beside a larger weight, in a longer text, and alone."""
+    for unit in ("probability", "logit", "attention"):
+        texts = [[0.2], [0.2, 0.9], [0.2, *[0.001] * 300]]
+        assert len({strengths(weighed(weights, unit=unit))[0] for weights in texts}) == 1
+
+
+def test_a_small_change_of_the_probability_is_paler_than_a_large_share_of_attention():
+    """Formerly both had the full color as the largest of their texts."""
+    (change,) = strengths(weighed([0.0092], unit="probability"))
+    (share,) = strengths(weighed([0.369], unit="attention"))
+    assert (change, share) == near(GRAY / OPAQUE, 0.859)
+
+
+@pytest.mark.parametrize("unit", ["probability", "logit"])
+def test_a_text_whose_weights_are_a_thousandth_turns_gray_and_no_word_matters_much(unit):
+    weights = [0.9, -0.4, 0.05]
+    before, after = weighed(weights, unit=unit), weighed([weight / 1000 for weight in weights], unit=unit)
+    assert before.negligible == ""
+    assert after.negligible.startswith("no word matters much: every weight is below 0.0")
+    assert drawn_gray(after) == ["w0", "w1", "w2"]
+    assert after.negligible in after._repr_html_()
+    assert after.negligible in str(after)
+    assert painted(before) == ["w0", "w1", "w2"]
+    assert painted(after) == []
+    assert not any(after.shading()["text"])
+
+
+def test_even_attention_of_a_long_text_is_gray_and_a_word_with_a_tenth_of_it_is_not():
+    """200 words of 0.5 % each; 0.1 has √0.2 of the color, as in any other text."""
+    assert weighed([0.005] * 200, unit="attention").negligible
+    long = weighed([0.1, *[0.9 / 199] * 199], unit="attention")
+    assert strengths(long)[0] == pytest.approx(0.2**0.5, abs=0.001)
+    assert long.negligible == ""
+
+
+def test_weights_without_a_scale_of_their_own_are_shares_of_all_weight():
+    """Gradients and values of a regression: 1000 times the weights are the same picture, and so is the other sign."""
+    weights = [0.3, -0.1, 0.1]  # shares 0.6, 0.2, 0.2
+    assert strengths(weighed(weights)) == near(1.0, 0.4**0.5, 0.4**0.5)
     assert strengths(weighed([1000 * weight for weight in weights])) == strengths(weighed(weights))
-
-
-def test_a_word_that_stands_out_has_the_full_color_and_the_others_their_part_of_it():
-    """Sum 1 of 20 words: 0.43 is more than five even shares (0.25), so that 0.03 is drawn as 0.03 / 0.43."""
-    assert strengths(weighed([0.43, *[0.03] * 19])) == near(1.0, *[0.07] * 19)
-
-
-def test_of_few_words_half_of_all_weight_has_the_full_color():
-    """Four words: five even shares are more than all there is."""
-    assert strengths(weighed([0.5, 0.2, 0.2, 0.1])) == near(1.0, 0.4, 0.4, 0.2)
-    assert strengths(weighed([0.25] * 4)) == near(*[0.5] * 4)
-
-
-def test_what_was_not_read_has_no_share():
-    """Ten of 20 words were read: five even shares of those are 1/2, and 1/10 has a fifth of the color."""
-    e = weighed([0.1] * 10 + [0.0] * 10, read_to=29)
-    assert strengths(e) == near(*[0.2] * 10)
-
-
-def test_weights_of_both_signs_are_shares_of_all_weight_in_two_hues():
-    """Half of |w| is negative: all are equally pale, and differ in hue."""
     html = highlight_html(weighed([0.05, -0.05] * 10))
-    assert set(strengths(weighed([0.05, -0.05] * 10))) == {0.2}
     assert html.count(f"rgba({FOR[0]},") == html.count(f"rgba({AGAINST[0]},") == 10
+
+
+def test_shares_of_a_pair_are_shares_of_both_texts():
+    """0.25 of 1.0, in the text and in the question."""
+    both = {"question_tokens": ("a", "b"), "question_spans": ((0, 1), (2, 3)), "question_weights": (0.25, 0.5)}
+    e = weighed([0.25], question="a b", **both)
+    assert e.shading()["text"] == near(0.5**0.5)
+    assert e.shading()["question"] == near(0.5**0.5, 1.0)
+    assert str(round(OPAQUE * 0.5**0.5, 3)) in e._repr_html_()
+
+
+def drawn_gray(e: Explanation) -> list[str]:
+    return re.findall(rf"rgba\({','.join(map(str, FAINT))},{GRAY:.3f}\)[^>]*>(w\d+)", highlight_html(e))
 
 
 def painted(e: Explanation) -> list[str]:
@@ -70,23 +110,43 @@ def painted(e: Explanation) -> list[str]:
     return re.findall(r"48;2;[\d;]+m(w\d+)", console.file.getvalue())
 
 
-def test_a_terminal_paints_what_stands_out_and_no_even_share():
-    assert painted(weighed([0.05] * 20)) == []
-    assert painted(weighed([0.43, *[0.03] * 19])) == ["w0"]
+def test_a_terminal_paints_every_word_above_the_floor():
+    assert painted(weighed([0.005, 0.02, 0.5], unit="attention")) == ["w1", "w2"]
 
 
-def test_every_word_of_a_selection_is_painted_the_heavier_the_stronger():
-    """0.4 of the color for being selected, and of the other 0.6 the part that |w| / 0.8 is."""
-    e = weighed([0.8, 0, 0.2, 0.08, 1e-9, 2e-308, *[0] * 14], selected=True)
-    assert strengths(e) == near(1.0, 0.55, 0.46, 0.4, 0.4)
-    assert painted(e) == ["w0", "w2", "w3", "w4", "w5"]
-    assert painted(weighed(e.weights)) == ["w0", "w2"]  # weights of an explainer that selects nothing
-    assert SELECTED in legend([e])
-    assert SELECTED not in legend([weighed([1.0])])
+def test_every_selected_word_is_painted_alike():
+    """A selected word has no weight, only an order; 0 is not selected."""
+    e = weighed([0.8, 0, 0.2, 1e-9, 2e-308, *[0] * 15], selected=True, unit="selection")
+    assert strengths(e) == near(1.0, 1.0, 1.0, 1.0)
+    assert painted(e) == ["w0", "w2", "w3", "w4"]
+    assert "selected words" in legend([e])
 
 
-def test_the_scale_is_in_the_legend():
-    assert f"if it is {STANDS_OUT} times the mean or half of all; equal weights are pale" in legend([weighed([1.0])])
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_scale_is_printed_in_the_legend_and_in_a_terminal(unit):
+    e = weighed([0.7, 0.3], unit=unit)
+    name = NAMES[unit]
+    assert name in legend([e])
+    assert name in str(e)
+    if unit != "selection":
+        assert all(level_text(level, unit) in legend([e]) for level in LEVELS)
+        assert f"none below {level_text(FLOOR, unit)}" in str(e)
+
+
+def test_the_legend_shows_the_color_of_a_weight_of_that_size():
+    """A swatch has the opacity of the word whose weight it names, in either hue."""
+    e = weighed([0.05, 0.2, 0.5, -0.2], unit="probability")
+    for weight, part in zip(e.weights[:3], strengths(e), strict=False):
+        assert f"{OPAQUE * part:.3f})" in legend([e])
+        assert f">{weight:g}</span>" in legend([e])
+    assert f"rgba({AGAINST[0]}," in legend([e])
+    assert f"rgba({AGAINST[0]}," not in legend([weighed([0.2], unit="probability")])
+
+
+def test_attention_is_labeled_as_neither_for_nor_against():
+    e = weighed([0.7, 0.3], unit="attention", explainer="attention")
+    assert "neither for nor against" in legend([e])
+    assert e.caption == "attention weight, neither for nor against"
 
 
 THEMES = {

@@ -382,7 +382,14 @@ class ModelAdapter:
             name, index = self.output_position(target)
             values = self.predict_covered(join_questions(texts, questions), batch_size)[0][:, index].tolist()
             return Explanations(
-                replace(explanation, label=name, probabilities={}, target=None, value=value)
+                replace(
+                    explanation,
+                    label=name,
+                    probabilities={},
+                    target=None,
+                    value=value,
+                    unit="relative" if explanation.unit == "logit" else explanation.unit,
+                )
                 for explanation, value in zip(explanations, values, strict=True)
             )
 

@@ -165,6 +165,7 @@ def _explanation(
         question=example.question,
         explainer=explainer,
         selected=prepared.case.explainers[explainer].selects_words,
+        unit=prepared.case.explainers[explainer].unit,
     )
 
 

@@ -113,6 +113,7 @@ def explain_texts(
                 rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
                 sentences=numbers[i],
                 reader_accuracy=accuracy,
+                unit=request.explainer.unit,
                 health=health,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Unit
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Capability, Model, inference
 
@@ -15,6 +15,10 @@ class Attention(Explainer):
     class_specific: ClassVar[bool] = False
     requires: ClassVar[frozenset[Capability]] = frozenset({"attention"})
     excludes: ClassVar[frozenset[Capability]] = frozenset({"selection"})
+
+    @property
+    def unit(self) -> Unit:
+        return "attention"
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

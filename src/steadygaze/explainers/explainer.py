@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Unit
 from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
@@ -103,6 +103,11 @@ class Explainer(ABC):
     """Approximate forward passes per text: audits use fewer texts for an expensive explainer."""
     selects_words: bool = False
     """Whether the words with nonzero weight are a selection."""
+
+    @property
+    def unit(self) -> Unit:
+        """What a weight measures; unless it is a change of an output, a share of all weight is drawn."""
+        return "selection" if self.selects_words else "relative"
 
     @abstractmethod
     def explain(

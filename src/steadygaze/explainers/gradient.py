@@ -39,7 +39,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Unit
 from steadygaze.explainers.class_probability import (
     GRADIENT_TOKENS,
     MIN_LENGTH_RATIO,
@@ -197,6 +197,10 @@ class IntegratedGradients(GradientExplainer):
     """Integration points on the path from the baseline."""
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
+
+    @property
+    def unit(self) -> Unit:
+        return self.output
 
     def weigh(self, explained: ExplainedBatch) -> Tensor:
         nodes, node_weights = np.polynomial.legendre.leggauss(self.steps)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Unit
 from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import chunks, saliency
@@ -31,6 +31,10 @@ class LeaveOneOut(Explainer):
     """Words that are removed; in a text of more, segments of consecutive words."""
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
+
+    @property
+    def unit(self) -> Unit:
+        return self.output
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Unit
 from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Model
@@ -161,6 +161,10 @@ class Lime(Explainer):
     """What the words explain: the probability or the logit of the class."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Random seed."""
+
+    @property
+    def unit(self) -> Unit:
+        return self.output
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

@@ -18,10 +18,19 @@ from steadygaze.core.arguments import argument_error, integer, optional, validat
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.output_paths import write_output
 from steadygaze.core.rounding import percent
-from steadygaze.core.types import Label, Picked, Span
+from steadygaze.core.types import Label, Picked, Span, Unit
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.health import HEALTHY, Health, without_health
-from steadygaze.results.highlight import UNREAD, highlight_html, highlight_rich, is_truncated, legend, page
+from steadygaze.results.highlight import (
+    UNREAD,
+    highlight_html,
+    highlight_rich,
+    is_truncated,
+    legend,
+    page,
+    total_weight,
+)
+from steadygaze.results.shade import negligible_text, scale_text, strength
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -97,6 +106,8 @@ class Explanation:
     """The label in the data, if known.  The prediction is wrong if `label` differs from it."""
     value: float | None = None
     """The prediction of a regression model; its `label` is the name of the output."""
+    unit: Unit = "relative"
+    """What a weight measures; results/shade.py defines the units and their shades."""
     health: Health = HEALTHY
     """Known-bad states of the model or of the fitted explainer: the weights may then be no reasons."""
 
@@ -199,7 +210,25 @@ class Explanation:
             selected = 1 if self.sentences is not None else sum(map(bool, self.weights))
             return f"selected, {selected:,} of {total:,} {unit}{'' if total == 1 else 's'}"
         name = f"selected by {self.explainer}" if self.selected else self.explainer
-        return "share of the attention" if self.explainer == "attention" else name
+        return "attention weight, neither for nor against" if self.explainer == "attention" else name
+
+    @property
+    def negligible(self) -> str:
+        """The sentence that no word matters much; '' if some word does."""
+        part = self.question_explanation
+        weights = self.weights if part is None else (*self.weights, *part.weights)
+        return negligible_text(weights, self.unit, total_weight(self, part))
+
+    def shading(self) -> dict[str, Any]:
+        """How the words are drawn: the strength of each color from 0 (gray) to 1, the scale, and a remark."""
+        part = self.question_explanation
+        total = total_weight(self, part)
+        strengths = [
+            None if text is None else [strength(weight, self.unit, total) for weight in text.weights]
+            for text in (self, part)
+        ]
+        scale = scale_text(self.unit)
+        return {"text": strengths[0], "question": strengths[1], "scale": scale, "remark": self.negligible}
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as values for JSON.
@@ -233,6 +262,7 @@ class Explanation:
             "reader_accuracy": self.reader_accuracy,
             "true_label": self.true_label,
             "value": self.value,
+            "unit": self.unit,
         }
 
     def to_json(self) -> bytes:
@@ -314,6 +344,8 @@ class Explanation:
         output.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._confidence())}")
         for line in self._lines():
             output.append(f"\n{printable(line)}")
+        if any(self.weights):
+            output.append(f"\n{scale_text(self.unit)}", style="dim")
         return output
 
     def __str__(self) -> str:
@@ -361,6 +393,8 @@ class Explanation:
         if (question_part := self.question_explanation) is not None:
             words = [question_part._token_text(i) for i in question_part.top_indices() if question_part.weights[i]]
             lines.append(f"question: {' · '.join(words) or question_part._nothing}")
+        if self.negligible:
+            lines.append(self.negligible)
         if self.rationales is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.rationales]
             lines.append(f"human rationale: {' · '.join(reason) or 'none'}")

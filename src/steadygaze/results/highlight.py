@@ -1,10 +1,6 @@
 """Highlight words by weight: as HTML for a notebook or a page, and in a terminal.
 
-The strength of a color is proportional to |w| / full.  For a text of T words:
-
-    full = max(max |w|,  min(STANDS_OUT / T, HALF) Σ|w|)
-
-Uniform weights stay pale.  In a selection every word has at least the strength PICKED.  A rationale also covers the
+The strength of a color is that of results/shade.py; weights below its floor are gray.  A rationale also covers the
 spaces between its words.  Positive weights are blue and negative weights orange.  Both colors are translucent, so
 that the text is legible on light and dark backgrounds.  Styles are inline because notebooks remove style sheets.
 Every text is escaped.  Does not import torch.
@@ -17,7 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from steadygaze.core.errors import printable as printable
-from steadygaze.core.types import Picked, Span
+from steadygaze.core.types import Picked, Span, Unit
+from steadygaze.results.shade import FLOOR, LEVELS, NAMES, UNITS, level_text, strength
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,16 +22,7 @@ if TYPE_CHECKING:
 FOR, AGAINST = (37, 99, 235), (190, 78, 0)  # blue and orange: distinct in common forms of color blindness
 OPAQUE = 0.6  # full color: WCAG contrast stays above 4.5 in both color schemes
 FAINT = (96, 102, 114)  # background of weight 0 in a terminal
-STANDS_OUT = 5  # times the uniform share: such a weight has the full color
-HALF = 0.5  # of all weight also has the full color, in short texts
-MIN_STRENGTH = 0.25  # of the full color: a terminal draws no weaker color; the uniform share is 1/5
-PICKED = 0.4  # of the full color: least strength of a selected word
-SHARE = "attention weight: share of the attention on each word"
-SCALE = (
-    f"full shade: the largest weight of the text, if it is {STANDS_OUT} times the mean or half of all; "
-    "equal weights are pale"
-)
-SELECTED = "every selected word is highlighted"
+GRAY = 0.14  # opacity of a weight below the floor
 RATIONALE = "selected: the input of the predictor"
 UNREAD = "truncated: longer than the limit"
 
@@ -67,7 +55,7 @@ class WeightedText(Protocol):
     @property
     def read_to(self) -> int | None: ...
     @property
-    def selected(self) -> bool: ...
+    def unit(self) -> Unit: ...
     @property
     def rationale(self) -> tuple[Picked, ...] | None: ...
 
@@ -80,12 +68,12 @@ def page(title: str, body: str) -> str:
 def highlight_html(e: WeightedText, other: WeightedText | None = None) -> str:
     """Highlight a text as HTML, with the weights as tooltips.
 
-    `other`: the other text of a pair; both have one color scale.
+    `other`: the other text of a pair.
     """
-    full, pieces = _full(e, other), list(_pieces(e))
-    html = "".join(_span(e, piece, full) for piece in pieces if piece.read)
+    total, pieces = total_weight(e, other), list(_pieces(e))
+    html = "".join(_span(e, piece, total) for piece in pieces if piece.read)
     if is_truncated(e):
-        tail = "".join(_span(e, piece, full) for piece in pieces if not piece.read)
+        tail = "".join(_span(e, piece, total) for piece in pieces if not piece.read)
         html += f'<small> [{UNREAD}] </small><span style="opacity:0.6" title="{UNREAD}">{tail}</span>'
     style = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;margin:0.3em 0"
     return f'<div class="text" dir="auto" style="{style}">{html}</div>'
@@ -94,17 +82,10 @@ def highlight_html(e: WeightedText, other: WeightedText | None = None) -> str:
 def legend(explanations: Iterable[WeightedText]) -> str:
     """The legend of these explanations, as HTML."""
     explanations = list(explanations)
-    swatch = '<span style="background-color:{};padding:0.1em 0.4em;border-radius:3px">{}</span>'.format
-    shades = {"less": 1 / STANDS_OUT, "more": 0.5, "most weight": 1.0}
-    if any(weight < 0 for e in explanations for weight in e.weights):
-        shades = {"against the class": -1.0, "no weight": 0.0, "for the class": 1.0}
-    keys = ["".join(swatch(_color(share, abs(share)), word) for word, share in shades.items()), SCALE]
-    if any(e.selected for e in explanations):
-        keys.append(SELECTED)
+    keys = [_scale(unit, [e for e in explanations if e.unit == unit]) for unit in UNITS]
+    keys = [key for key in keys if key]
     if all(e.rationale is not None for e in explanations):
-        keys = [swatch(_color(1.0, 1.0), RATIONALE)]
-    if any(e.explainer == "attention" for e in explanations):
-        keys.append(SHARE)
+        keys = [_swatch(1.0, 1.0, RATIONALE)]
     if any(e.rationales for e in explanations):
         keys.append(f'<span style="{_UNDERLINE}">underlined</span>: the human rationale')
     if any(map(is_truncated, explanations)):
@@ -112,13 +93,33 @@ def legend(explanations: Iterable[WeightedText]) -> str:
     return " &ensp; ".join(keys)
 
 
+def _swatch(sign: float, part: float, text: str) -> str:
+    style = f"background-color:{_color(sign, part)};padding:0.1em 0.4em;border-radius:3px"
+    return f'<span style="{style}">{text}</span>'
+
+
+def _scale(unit: Unit, explanations: list[WeightedText]) -> str:
+    """The colors of a unit, with the weights that have them."""
+    if not explanations:
+        return ""
+    if unit == "selection":
+        return _swatch(1.0, 1.0, NAMES[unit])
+    shades = [(level_text(level, unit), min(1.0, (level / LEVELS[-1]) ** 0.5)) for level in LEVELS]
+    keys = [_swatch(1.0, part, text) for text, part in shades]
+    if any(weight < 0 for e in explanations for weight in e.weights):
+        against = [_swatch(-1.0, part, f"−{text}") for text, part in reversed(shades)]
+        keys = ["against ", *against, *keys, " for the class"]
+    gray = _swatch(0.0, 0.0, f"below {level_text(FLOOR, unit)}")
+    return f"{NAMES[unit]}: {''.join(keys)} {gray}"
+
+
 def highlight_rich(e: WeightedText, other: WeightedText | None = None) -> "Text":
     """Highlight a text for a terminal."""
     from rich.text import Text
 
-    output, full = Text(), _full(e, other)
+    output, total = Text(), total_weight(e, other)
     for piece in _pieces(e):
-        output.append(printable(piece.text), style=_terminal_style(piece, _strength(e, piece, full)))
+        output.append(printable(piece.text), style=_terminal_style(piece, strength(piece.weight, e.unit, total)))
     return output
 
 
@@ -154,44 +155,33 @@ def _pieces(e: WeightedText) -> Iterator[_Piece]:
         yield _Piece(e.text[start:end], active, weight, reason, start < read_end)
 
 
-def _span(e: WeightedText, piece: _Piece, full: float) -> str:
+def _span(e: WeightedText, piece: _Piece, total: float) -> str:
     numbers = escape(", ".join(f"{e.tokens[i]}: {e.weights[i]:.4f}" for i in piece.tokens))
     style = _UNDERLINE if piece.reason else ""
     if piece.weight:
         rounded = "" if e.rationale is not None else ";border-radius:3px"  # a sentence has one background
-        style += f";background-color:{_color(piece.weight, _strength(e, piece, full))}{rounded}"
+        style += f";background-color:{_color(piece.weight, strength(piece.weight, e.unit, total))}{rounded}"
     attributes = (f' title="{numbers}"' if numbers else "") + (f' style="{style.strip(";")}"' if style else "")
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
 
-def _full(e: WeightedText, other: WeightedText | None = None) -> float:
-    """The weight with the full color."""
-    texts = [e] if other is None else [e, other]
-    sizes = [abs(weight) for text in texts for weight in text.weights]
-    if e.rationale is not None:
-        return max(sizes, default=0.0) or 1.0
-    read = sum(text.read_to is None or start < text.read_to for text in texts for start, _ in text.spans)
-    fair = min(STANDS_OUT / max(1, read), HALF) * sum(sizes)
-    return max([*sizes, fair]) or 1.0  # all weights are 0: avoid a division by 0
+def total_weight(e: WeightedText, other: WeightedText | None = None) -> float:
+    """Σ|w| of a text, and of the other text of a pair."""
+    return sum(abs(weight) for text in (e, other) if text is not None for weight in text.weights)
 
 
-def _strength(e: WeightedText, piece: _Piece, full: float) -> float:
-    """The strength of the color, between 0 and 1."""
-    share = min(1.0, abs(piece.weight) / full)
-    return PICKED + (1 - PICKED) * share if e.selected and piece.weight else share
+def _color(weight: float, part: float) -> str:
+    """Gray for the strength 0."""
+    red, green, blue = (FOR if weight > 0 else AGAINST) if part else FAINT
+    return f"rgba({red},{green},{blue},{OPAQUE * part or GRAY:.3f})"
 
 
-def _color(weight: float, strength: float) -> str:
-    red, green, blue = FOR if weight > 0 else AGAINST
-    return f"rgba({red},{green},{blue},{OPAQUE * strength:.3f})"
-
-
-def _terminal_style(piece: _Piece, strength: float) -> str:
+def _terminal_style(piece: _Piece, part: float) -> str:
     styles = ["underline"] if piece.reason else []
     if not piece.read:
         styles.append("dim")
-    elif strength >= MIN_STRENGTH:
+    elif part:
         hue = FOR if piece.weight > 0 else AGAINST
-        red, green, blue = (round(f + strength * (h - f)) for f, h in zip(FAINT, hue, strict=True))
+        red, green, blue = (round(f + part * (h - f)) for f, h in zip(FAINT, hue, strict=True))
         styles.append(f"#ffffff on rgb({red},{green},{blue})")
     return " ".join(styles)

@@ -338,13 +338,18 @@ async def explained(models: Models, body: ExplainRequest) -> Answer:
     return answer(model=model.name, health=model.health, explanations=[e.to_dict() for e in explanations])
 
 
+def shown(explanation: Explanation) -> dict[str, Any]:
+    """The explanation with the strength of each word's color: pages draw what all other outputs draw."""
+    return {**explanation.to_dict(), "shading": explanation.shading()}
+
+
 @router.post("/shift", summary="Compare a text and its rewrite", responses=MODEL_ANSWER)
 async def compare_texts(body: ShiftRequest, request: Request) -> Answer:
     models = models_of(request)
     if isinstance(body.before, str) != isinstance(body.after, str):
         raise UserError("before and after must be two texts or two pairs")
     before, after = await models.explain(body, [body.before, body.after])
-    model, sides = models.find(body.model), {"before": before.to_dict(), "after": after.to_dict()}
+    model, sides = models.find(body.model), {"before": shown(before), "after": shown(after)}
     return answer(model=model.name, health=model.health, **sides, shift=shift(before, after))
 
 
@@ -360,7 +365,7 @@ async def compare_models(body: CompareRequest, request: Request) -> Answer:
     parts = await asyncio.gather(*(models.explain(choice, [body.text]) for choice in body.choices))
     explanations = [part[0] for part in parts]
     results = [
-        {"model": choice.model, "explanation": explanation.to_dict(), "difference": shift(explanations[0], explanation)}
+        {"model": choice.model, "explanation": shown(explanation), "difference": shift(explanations[0], explanation)}
         for choice, explanation in zip(body.choices, explanations, strict=True)
     ]
     return answer(results=results)

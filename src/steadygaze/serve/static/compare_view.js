@@ -2,7 +2,7 @@
 
 import { call, current, element, input, make, modelNamed, percent, readsPair, rememberInAddress, say, state, targetOf, warnings } from "./page.js";
 import { drawHistory } from "./text_view.js";
-import { shiftRows } from "./words.js";
+import { background, shiftRows } from "./words.js";
 
 const TOP = 5;
 let requested = 0;
@@ -72,9 +72,8 @@ function drawTable(results) {
       const j = positions[r].get(i);
       if (j === undefined || j === null) return cell("–", "number");
       const weight = explanation.weights[j];
-      const largest = Math.max(...explanation.weights.map(Math.abs), 1e-9);
       const one = cell(`${weight.toFixed(3)}${isTop[r] ? " ★" : ""}`, `number${isDisputed && isTop[r] ? " disputed" : ""}`);
-      one.style.backgroundColor = `rgba(var(${weight < 0 ? "--against" : "--for"}), ${((0.55 * Math.abs(weight)) / largest).toFixed(3)})`;
+      one.style.backgroundColor = background(weight, explanation.shading.text[j]);
       return one;
     });
     return make("tr", { className: isDisputed ? "disputed-row" : "" }, make("th", { scope: "row", textContent: token }), ...cells);

@@ -48,16 +48,15 @@ function paint(context, colors, isDrawn) {
     put(`${model}: ${after.explainer}`.slice(0, 90), EDGE);
     y += LINE;
     context.font = FONT;
-    const largest = Math.max(...after.weights.map(Math.abs), 1e-9);
     const shown = characters(after.text);
     let x = EDGE, place = 0;
-    const write = (text, weight) => {
+    const write = (text, weight, part = 0) => {
       for (const part of text.match(/\s+|\S+/g) ?? []) {
         const width = context.measureText(part).width;
         if (x + width > WIDTH - EDGE && x > EDGE) { x = EDGE; y += LINE; }
         if (x === EDGE && !part.trim()) continue;
         if (weight && isDrawn && part.trim()) {
-          context.fillStyle = `rgba(${weight < 0 ? colors.against : colors.for}, ${(0.55 * Math.abs(weight)) / largest})`;
+          context.fillStyle = part ? `rgba(${weight < 0 ? colors.against : colors.for}, ${0.55 * part})` : `rgba(${colors.gray}, 0.14)`;
           context.fillRect(x, y + 2, width, LINE - 6);
         }
         put(part, x);
@@ -66,16 +65,28 @@ function paint(context, colors, isDrawn) {
     };
     after.spans.forEach(([start, end], i) => {
       write(shown.slice(place, start), 0);
-      write(shown.slice(start, end), after.weights[i]);
+      write(shown.slice(start, end), after.weights[i], after.shading.text[i]);
       place = end;
     });
     write(shown.slice(place), 0);
     if (after.question !== null) {
       x = EDGE;
       y += LINE;
-      write(`Question: ${after.question}`, 0);
+      write("Question: ", 0);
+      const question = characters(after.question);
+      place = 0;
+      (after.question_spans ?? []).forEach(([start, end], i) => {
+        write(question.slice(place, start), 0);
+        write(question.slice(start, end), after.question_weights[i], after.shading.question[i]);
+        place = end;
+      });
+      write(question.slice(place), 0);
     }
     y += LINE;
+    for (const line of [after.shading.remark, after.shading.scale].filter(Boolean)) {
+      put(line.slice(0, 100), EDGE, colors.soft);
+      y += LINE;
+    }
     const classes = Object.entries(after.probabilities).map(([label, p]) => `${label.slice(0, 30)} ${percent(p)}`);
     put(classes.join("   ").slice(0, 100), EDGE, colors.soft);
     y += LINE + 10;
@@ -85,7 +96,7 @@ function paint(context, colors, isDrawn) {
 
 export async function savePng() {
   const style = getComputedStyle(document.documentElement);
-  const colors = Object.fromEntries(["back", "text", "soft", "for", "against"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  const colors = Object.fromEntries(["back", "text", "soft", "for", "against", "gray"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   const canvas = document.createElement("canvas");
   const context = canvas.getContext("2d");
   const height = Math.min(paint(context, colors, false), 16000);

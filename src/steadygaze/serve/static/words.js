@@ -10,6 +10,8 @@ export function drawCard(result, openMenu) {
   card.append(drawWords(result, openMenu));
   if (after.rationale !== null) card.append(make("p", { className: "hint", textContent: selection(after) }));
   if (after.question !== null) card.append(drawQuestion(result, openMenu));
+  if (after.shading.remark) card.append(make("p", { className: "remark", textContent: after.shading.remark }));
+  card.append(make("p", { className: "hint scale", textContent: after.shading.scale }));
   card.append(drawProbabilities(result));
   if (state.versions.length > 1) card.append(drawShift(result));
   return card;
@@ -27,8 +29,10 @@ export function summary({ model, after, shift }) {
   return `${model}, ${after.explainer}: ${label}, Jensen-Shannon divergence ${shift.jensen_shannon === null ? "not defined" : number(shift.jensen_shannon)}.`;
 }
 
-const background = (weight, largest) =>
-  `rgba(var(${weight < 0 ? "--against" : "--for"}), ${((0.55 * Math.abs(weight)) / largest).toFixed(3)})`;
+/** The color of a weight; `part` is the strength that the server computed, 0 for gray. */
+export const background = (weight, part) =>
+  part ? `rgba(var(${weight < 0 ? "--against" : "--for"}), ${(0.55 * part).toFixed(3)})`
+    : weight ? "rgba(var(--gray), 0.14)" : "transparent";
 
 /** A word as a button that opens the menu. */
 function drawWord(shown, token, [field, start, end], weight, openMenu) {
@@ -44,7 +48,6 @@ function drawWord(shown, token, [field, start, end], weight, openMenu) {
 function drawWords({ before, after, shift }, openMenu) {
   const { tokens, spans, weights, read_to: readTo } = after;
   const text = characters(after.text);
-  const largest = Math.max(...weights.map(Math.abs), ...(after.question_weights ?? []).map(Math.abs), 1e-9);
   const differs = ([i, j]) => j !== null && (i === null || before.tokens[i] !== tokens[j]);
   const changed = new Set(shift.aligned.filter(differs).map(([, j]) => j));
   const box = make("p", { className: "words" });
@@ -53,7 +56,7 @@ function drawWords({ before, after, shift }, openMenu) {
     box.append(text.slice(place, start));
     const word = drawWord(text.slice(start, end), tokens[i], ["text", start, end], weights[i], openMenu);
     word.classList.toggle("changed", changed.has(i));
-    word.style.backgroundColor = background(weights[i], largest);
+    word.style.backgroundColor = background(weights[i], after.shading.text[i]);
     box.append(word);
     place = end;
   });
@@ -79,14 +82,13 @@ function drawQuestion({ before, after }, openMenu) {
   const spans = after.question_spans ?? wordSpans(after.question);
   const question = characters(after.question), first = characters(before.question);
   const firstSpans = before.question_spans ?? wordSpans(before.question);
-  const largest = Math.max(...after.weights.map(Math.abs), ...(weights ?? []).map(Math.abs), 1e-9);
   const box = make("p", { className: "words" }, make("em", { textContent: "Question: " }));
   let place = 0;
   spans.forEach(([start, end], i) => {
     const shown = question.slice(start, end);
     const word = drawWord(shown, shown, ["question", start, end], weights ? weights[i] : null, openMenu);
     word.classList.toggle("changed", firstSpans.length === spans.length && first.slice(...firstSpans[i]) !== shown);
-    if (weights) word.style.backgroundColor = background(weights[i], largest);
+    if (weights) word.style.backgroundColor = background(weights[i], after.shading.question[i]);
     box.append(question.slice(place, start), word);
     place = end;
   });

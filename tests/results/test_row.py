@@ -42,6 +42,7 @@ def test_rows_are_written_one_to_a_line_and_hold_everything():
         "interval": [0.7, 0.9],
         "settings": {"split": "test", "corpus": "sst2", "seed": 0},
         "note": "a note",
+        "caveat": None,
         "signature": ROW.signature,
     }
     assert second["value"] is None

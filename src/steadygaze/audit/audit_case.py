@@ -27,7 +27,7 @@ from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY, Model, selects
 from steadygaze.results.audit_config import ProbeConfig, Runtime
-from steadygaze.results.row import Answer, MeasureKey
+from steadygaze.results.row import Answer, Caveat, MeasureKey
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
@@ -308,6 +308,7 @@ class Finding:
     """The number of texts of each predicted class, if the number is missing because they are too few."""
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
+    caveat: Caveat | None = None
 
     @property
     def key(self) -> MeasureKey:

@@ -181,6 +181,11 @@ def _predictions_digest(prepared: PreparedCase) -> str:
 
 
 def _row(finding: Finding, common_settings: Settings) -> Row:
+    row = _score(finding, common_settings)
+    return replace(row, caveat=finding.caveat) if row.n else row
+
+
+def _score(finding: Finding, common_settings: Settings) -> Row:
     settings = {
         **common_settings,
         **finding.settings,

@@ -522,7 +522,8 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
     if answer == "no":
         advice = advise_after_no(order[0], explainer, context)
     signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
-    return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice)
+    caveats = tuple(dict.fromkeys(caveat for name in answers if (caveat := rows[name].caveat)))
+    return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice, caveats)
 
 
 def _sentence(parts: Sequence[str]) -> str:

@@ -143,7 +143,9 @@ def add_audit_to_card(page: str, report: Report, day: date) -> str:
         notes="".join(f"> {note}\n\n" for note in notes),
         data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
         model=settings.get("model", "not known"),
-        verdicts="\n".join(f"- **{_line(v.title)}**: {v.answer}. {_line(v.why)}" for v in report.verdicts),
+        verdicts="\n".join(
+            f"- **{_line(v.title)}**: {v.answer}. {_line(v.why)}{v.caveat and f'  {v.caveat}'}" for v in report.verdicts
+        ),
         rows="\n".join(f"| {' | '.join(_cells(row))} |" for row in rows),
     )
     if re.search(f"{BEGIN}.*?{END}", page, re.DOTALL):

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal
 
 from steadygaze.core import arguments
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import write_output
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_interval
@@ -71,6 +71,14 @@ class ValueKey:
         return "|".join(filter(None, (str(self.measure), self.explainer, models)))
 
 
+Caveat = Literal["erasure-judged-by-erasure"]
+CAVEATS: Mapping[Caveat, str] = {
+    "erasure-judged-by-erasure": "Erasure judged by erasure: explainer and measure both delete words, "
+    "so the score favors the explainer.",
+}
+"""Limits of what a score shows, as sentences."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One score."""
@@ -87,6 +95,8 @@ class Row:
     """Settings of the score: corpus, split, seed, version …"""
     note: str = ""
     """A remark about the score, such as the reason why it is not applicable."""
+    caveat: Caveat | None = None
+    """A limit of what the score shows; CAVEATS has it as a sentence."""
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal.  Rows without a value can be equal: NaN counts as equal to NaN.
@@ -99,7 +109,7 @@ class Row:
     @property
     def _comparable(self) -> tuple[Any, ...]:
         ends = self.interval and tuple(map(plain, self.interval))
-        return self.measure, plain(self.value), self.n, ends, self.settings, self.note
+        return self.measure, plain(self.value), self.n, ends, self.settings, self.note, self.caveat
 
     @property
     def key(self) -> MeasureKey:
@@ -166,6 +176,8 @@ class Row:
             raise UserError(f"{name}: the key {min(differing)!r} is {problem}")
         if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
             raise UserError(f"{name}: n must be a whole number and note a text")
+        if values["caveat"] is not None and values["caveat"] not in CAVEATS:
+            raise UserError(f"{name}: {unknown('caveat', values['caveat'], CAVEATS)}")
         if not _settings(values["settings"]):
             raise UserError(f"{name}: settings must be words and numbers by name, found {values['settings']!r:.80}")
         row = cls(
@@ -175,6 +187,7 @@ class Row:
             _interval(values["interval"], name),
             dict(values["settings"]),
             values["note"],
+            values["caveat"],
         )
         if values["signature"] != row.signature:
             raise UserError(f"{name}: its signature is {values['signature']!r:.200}, and should be {row.signature!r}")
@@ -211,11 +224,19 @@ class Verdict:
     """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
     advice: str = ""
     """What would decide an undecided verdict, or what to try after a no."""
+    caveats: tuple[Caveat, ...] = ()
+    """The caveats of its rows."""
+
+    @property
+    def caveat(self) -> str:
+        """The caveats as sentences."""
+        return "  ".join(CAVEATS[name] for name in self.caveats)
 
     @property
     def reason(self) -> str:
-        """`why`, and the advice."""
-        return f"{self.why}  Advice: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else self.why
+        """`why`, the caveats and the advice."""
+        advice = f"Advice: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else ""
+        return "  ".join(filter(None, (self.why, self.caveat, advice)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ def _finished(request: Request, identifier: str) -> Job:
 async def audit_report(identifier: Identifier, request: Request) -> Answer:
     result = _audited(request, identifier)
     report = result.report
-    verdicts = [{"title": v.title, "answer": v.answer, "why": v.why} for v in report.verdicts]
+    verdicts = [{"title": v.title, "answer": v.answer, "why": v.why, "caveat": v.caveat} for v in report.verdicts]
     labels = sorted({text.label for text in result.texts if text.label is not None})
     return {
         "health": report.health.to_list(),

@@ -69,7 +69,7 @@ from steadygaze.explainers.class_probability import predict_without
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.classifier import Classifier, has_extension_points
 from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model
-from steadygaze.results.row import MeasureKey, ValueKey
+from steadygaze.results.row import Caveat, MeasureKey, ValueKey
 from steadygaze.techniques.perturbations.word_removal import Units, text_key, units_of
 
 GRADIENTS: dict[str, frozenset[Capability]] = {
@@ -105,9 +105,13 @@ def _erasure(case: AuditCase) -> Iterator[Finding]:
     for name in other_explainers(case):
         scores = case.gather(erasure_task(name), lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
         scores["largest-drop"] = torch.maximum(scores["largest-drop"], baseline["largest-drop"])
+        scores["comprehensiveness/above-random"] = _above_random(case, name, scores, baseline)
         for measure, values in scores.items():
-            yield Finding(measure, values, name, settings)
-        yield Finding("comprehensiveness/above-random", _above_random(case, name, scores, baseline), name, settings)
+            yield Finding(measure, values, name, settings, caveat=_caveat(case, name))
+
+
+def _caveat(case: AuditCase, name: str) -> Caveat | None:
+    return "erasure-judged-by-erasure" if case.explainers[name].deletes_words else None
 
 
 def erasure_task(name: str) -> str:
@@ -199,7 +203,7 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
 
     settings: dict[str, str | int | float] = {"sets": SAMPLES, "erase": "delete", "scale": "best"}
     for name, values in case.gather("random words removed", work, case.sample).items():
-        yield Finding("infidelity", values, name, settings)
+        yield Finding("infidelity", values, name, settings, caveat=_caveat(case, name))
 
 
 def removed(units: Units, key: Tensor, random_key: RandomKey) -> Tensor:

@@ -23,8 +23,8 @@ async function showReport(job) {
   if (state.audit.job !== job) state.audit = { job };
   element("report").hidden = false;
   element("report-title").textContent = `${report.facts.model}: ${report.facts.explanation}, ${report.facts.texts}`;
-  element("verdicts").replaceChildren(...report.verdicts.map(({ title, answer, why }) =>
-    make("li", {}, make("strong", { textContent: title }), " ", drawAnswer(answer), ` ${why}`)));
+  element("verdicts").replaceChildren(...report.verdicts.map(({ title, answer, why, caveat }) =>
+    make("li", {}, make("strong", { textContent: title }), " ", drawAnswer(answer), ` ${why} ${caveat}`.trimEnd())));
   element("report-notes").replaceChildren(...warnings(report.health).map((note) => make("li", {}, note)), ...report.notes.map((note) => make("li", { textContent: note })));
   drawNumbers(report.rows);
   drawOrders(report.rows.filter((row) => row.sortable));

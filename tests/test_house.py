@@ -300,7 +300,7 @@ for file in sorted(files):
 
 
 @pytest.mark.slow
-def test_an_audit_page_runs_through_at_most_83_files(tmp_path: Path) -> None:
+def test_an_audit_page_runs_through_at_most_85_files(tmp_path: Path) -> None:
     """A reader who follows `steadygaze audit --html` opens so many files."""
     positive = ["a fine and moving film", "a good story told with care", "great acting and a warm heart"]
     negative = ["a dull and tired film", "a bad story told without care", "poor acting and a cold heart"]
@@ -317,4 +317,4 @@ def test_an_audit_page_runs_through_at_most_83_files(tmp_path: Path) -> None:
     files = [line.removeprefix("ran ") for line in run.stdout.splitlines() if line.startswith("ran ")]
     files = [file for file in files if file.endswith(".py")]  # compiled templates have the names of their files
     assert "audit/audit.py" in files
-    assert len(files) <= 83, f"{len(files)} files:\n" + "\n".join(files)
+    assert len(files) <= 85, f"{len(files)} files:\n" + "\n".join(files)

@@ -54,8 +54,8 @@ def test_the_seed_reaches_what_draws_and_is_the_same_again_by_default(explained,
 
 
 def test_attention_is_aggregated_as_requested(explained, bert):
-    rolled = steadygaze.load(bert, device="cpu", attention="rollout").explain(LONG)
-    ended = explained(LONG, "--attention", "rollout", "--json")
+    rolled = steadygaze.load(bert, device="cpu", attention="rollout").explain(LONG, "attention")
+    ended = explained(LONG, "--explainer", "attention", "--attention", "rollout", "--json")
     assert weights(ended) == pytest.approx(list(rolled.weights))
     assert weights(ended) != pytest.approx(weights(explained(LONG, "--json")))
     assert f"audit {bert} --attention rollout --data" in explained(LONG, "--attention", "rollout").err
@@ -80,7 +80,7 @@ def test_settings_reach_the_explainer(explained):
         (["--explainer", "lime", "--set", "samples=9"], "'samples': found 9"),
         (["--explainer", "lime", "--set", "samples"], "--set takes key=value"),
         (["--explainer", "gradient", "--set", "steps=9"], "unknown setting 'steps'"),
-        (["--set", "steps=9"], "attention has no settings"),
+        (["--explainer", "attention", "--set", "steps=9"], "attention has no settings"),
     ],
 )
 def test_settings_are_checked(explained, options, message):

@@ -220,7 +220,14 @@ class Explanation:
         return negligible_text(weights, self.unit, total_weight(self, part))
 
     def shading(self) -> dict[str, Any]:
-        """How the words are drawn: the strength of each color from 0 (gray) to 1, the scale, and a remark."""
+        """How the words are drawn, for a page of your own.
+
+        Returns
+        -------
+        dict
+            text and question: the strength of the color of each word, from 0 (gray) to 1.  scale: the scale as a
+            sentence.  remark: the sentence that no word matters much, or ''.
+        """
         part = self.question_explanation
         total = total_weight(self, part)
         strengths = [

@@ -54,7 +54,7 @@ FIXED_CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "synonym-augmentation": {"share": 0.8},
     "ensemble": {},
 }
-ABLATION: dict[str, dict[str, Any]] = {  # SEAT's terms, at the constants of the released code
+ABLATION: dict[str, dict[str, Any]] = {  # SEAT's terms, at the defaults of `seat`
     **{f"seat-both-terms-{d}": {"variant": "paper", "divergence": name} for d, name in DIVERGENCES.items()},
     **{
         f"seat-no-top-k-{d}": {"variant": "paper", "divergence": name, "overlap": 0.0}

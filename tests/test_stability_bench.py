@@ -494,6 +494,23 @@ def test_what_others_measured_is_less_than_on_any_data_set_of_the_study(bench: A
         assert max(numbers) < lowest
 
 
+def test_the_text_about_measurements_of_others_has_their_numbers(bench: Any) -> None:
+    review = json.loads(bench.text.OUTSIDE.read_text(encoding="utf-8"))
+    thesauri, loss, ratios = (
+        next(values for name, values in review.items() if name.startswith(start))
+        for start in ("under two other thesauri", "difference", "consensus")
+    )
+    shift, flips = (" to ".join(map(str, thesauri[kind])) for kind in ("jensen-shannon", "label-flip"))
+    (precision,) = loss["long-student"].values()
+    text = (ROOT / "docs" / "results" / "stability.md").read_text(encoding="utf-8")
+    for sentence in (
+        f"Under two other thesauri, shifts fall by {shift} % and flips by {flips} %.",
+        f"the long student loses {-precision:.3f} of average precision",
+        "{:.2f} for seeds 0–4, {:.2f} for 5–7, {:.2f} for seed 5 alone.".format(*ratios.values()),
+    ):
+        assert sentence in text
+
+
 def test_the_table_of_readme_is_that_of_the_records(bench: Any) -> None:
     table = bench.effects.technique_table("docs/results/synonym-groups.md", "short")
     assert table in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ The ratio of throughputs has two forms.  Wall time is right on an idle machine w
     python bench/serve_load.py [--seconds 10] [--rounds 5] [--encoder bilstm]       about 3 minutes
     python bench/serve_load.py --soak 1800                                          memory over 30 minutes of load
     python bench/serve_load.py --flood 10000                                        many idle connections
+    python bench/serve_load.py --bodies 15                                          /healthz beside two large bodies
 """
 
 import argparse
@@ -28,6 +29,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +180,7 @@ class Server:
         command += ["--rate", str(int(rate))]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        line = self.process.stderr.readline()
+        line = next(line for line in self.process.stderr if line.startswith("http"))  # after warnings about the model
         self.port = int(line.split()[0].rsplit(":", 1)[1])
         self.facts = psutil.Process(self.process.pid)
         while not self.listens():
@@ -269,12 +272,70 @@ def flood(server: Server, count: int, body: bytes) -> dict[str, Any]:
     }
 
 
+def large_bodies(size: int) -> dict[str, bytes]:
+    """Bodies of about this many bytes, refused after they are read: usual texts, and what costs a parser most."""
+    sentence = "a good , dull film " * 1000
+    return {
+        "texts": json.dumps({"texts": [sentence] * (size // len(sentence) - 1), "k": 0}).encode(),
+        "numbers": b'{"texts": [' + b"0," * (size // 2 - 8) + b"0]}",
+        "lists": b'{"texts": [' + b"[]," * (size // 3 - 8) + b"[]]}",
+        "escapes": json.dumps({"texts": ["é" * 19_000] * (size // (6 * 19_000)), "k": 0}).encode(),
+        "not finished": b'{"texts": ["' + b"a" * (size - 20),
+    }
+
+
+def send_body(port: int, path: str, body: bytes, results: Any) -> None:
+    """A process of its own: the status of the answer."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        results.put(str(connection.getresponse().status))
+    except OSError:  # refused before the whole body was sent
+        results.put("closed")
+
+
+def health_until(port: int, is_over: Callable[[], bool]) -> list[float]:
+    """Latencies of /healthz, one request after the other."""
+    connection, times = HTTPConnection("127.0.0.1", port, timeout=60), list[float]()
+    while not is_over():
+        start = time.perf_counter()
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        times.append(time.perf_counter() - start)
+        time.sleep(0.002)
+    connection.close()
+    return times
+
+
+def health_beside_bodies(port: int, size: int) -> dict[str, Any]:
+    """/healthz without other requests, and while two bodies of each kind arrive and are answered."""
+    context = multiprocessing.get_context("fork")
+    end = time.perf_counter() + 3
+    results = {"no bodies": _latencies(health_until(port, lambda: time.perf_counter() > end))}
+    for path in ("/v1/audit", "/v1/predict"):
+        for name, body in large_bodies(size).items():
+            statuses = context.Queue()
+            senders = [context.Process(target=send_body, args=(port, path, body, statuses)) for _ in range(2)]
+            for sender in senders:
+                sender.start()
+            times = health_until(port, lambda: not any(sender.is_alive() for sender in senders))  # noqa: B023
+            results[f"{path} {name}"] = f"{_latencies(times)}; bodies: {statuses.get()}, {statuses.get()}"
+    return results
+
+
+def _latencies(seconds: list[float]) -> str:
+    worst, middle = 1000 * max(seconds), 1000 * statistics.median(seconds)
+    return f"{worst:.0f} ms worst, {middle:.1f} ms median of {len(seconds)}"
+
+
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     train(folder, options.encoder)
     inputs = texts(512, WORDS)
     bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
     with Server(folder) as server:
         load(server.port, "/v1/predict", bodies, CONNECTIONS, 2)  # the first requests start threads
+        if options.bodies:
+            return health_beside_bodies(server.port, options.bodies << 20)
         if options.flood:
             return flood(server, options.flood, bodies[0])
         if options.soak:
@@ -326,6 +387,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--encoder", default="bilstm")
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--bodies", type=int, default=0, metavar="MIB")
     parser.add_argument("--flood", type=int, default=0, metavar="CONNECTIONS")
     parser.add_argument("--out", type=Path, help="JSON file of the numbers.")
     options = parser.parse_args()

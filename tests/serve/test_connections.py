@@ -192,6 +192,50 @@ def test_further_connections_are_closed_and_the_server_goes_on(address, connect,
         raise AssertionError("the server does not answer")
 
 
+def test_half_open_connections_of_an_address_make_room_for_its_next_request(address, connect, monkeypatch):
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
+    monkeypatch.setattr(connections, "MOST_OF_ADDRESS", 8)
+    half = [connect() for _ in range(30)]
+    for connection in half:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"GET / HTTP/1.1\r\n")
+    assert answers(address)
+    assert is_closed(half[0])
+    half[-1].settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        half[-1].recv(1)  # it is open
+
+
+def test_a_connection_beyond_those_of_its_address_is_refused_while_all_are_answered(monkeypatch):
+    monkeypatch.setattr(connections, "MOST_OF_ADDRESS", 2)
+    go = threading.Event()
+
+    async def app(scope, receive, send):
+        assert scope["type"] == "http"
+        await asyncio.to_thread(go.wait, 5)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    with running(app) as place, contextlib.ExitStack() as stack:
+        busy = [stack.enter_context(socket.create_connection(place, timeout=5)) for _ in range(2)]
+        for connection in busy:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        time.sleep(0.2)
+        assert is_closed(stack.enter_context(socket.create_connection(place, timeout=5)))
+        go.set()
+        assert all(received(connection).startswith(b"HTTP/1.1 200") for connection in busy)
+
+
+def test_a_request_for_a_websocket_is_answered_without_a_hint_how_to_install_one(address, connect, capfd):
+    host = urlsplit(address).netloc.encode()
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
+    connection = connect()
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: " + host + b"\r\n" + upgrade + b"\r\n")
+    assert received(connection).startswith(b"HTTP/1.1 200")
+    assert answers(address)
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     "request_head",
     [

@@ -3,9 +3,12 @@
 import asyncio
 import errno
 import io
+import os
 import shlex
 import shutil
 import stat
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -207,6 +210,43 @@ def test_a_file_that_cannot_be_explained_fails_with_a_sentence(content, message)
     assert message in run(work())
 
 
+def test_a_file_with_cells_that_parquet_cannot_nest_has_the_other_results():
+    deep = "[" * 55 + "1" + "]" * 55
+
+    async def work():
+        async with client_of(served()) as client:
+            content = b'{"text": "a good film", "x": ' + deep.encode() + b"}\n"
+            return await finished(client, (await upload(client, content, "a.jsonl")).json())
+
+    assert run(work())["formats"] == ["csv", "html"]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (b'text\na\n" "\n', None, "reviews.csv: row 3 (the header is row 1), column 'text' is empty; fill it in, or"),
+        (b"text\na\n", OSError("schema too deep"), "could not finish the job: schema too deep"),
+        (b"text\na\n", MemoryError(), "could not finish the job: MemoryError"),
+        (b"text\na\n", KeyError("secret"), "failed with KeyError; its operator sees the details"),
+    ],
+)
+def test_a_failed_job_names_its_cause_in_terms_of_the_page(content, error, message, monkeypatch):
+    def fail(*_):
+        raise error
+
+    if error is not None:
+        monkeypatch.setattr("steadygaze.serve.file_job.write_explanations", fail)
+
+    async def work():
+        async with client_of(served()) as client:
+            return await finished(client, (await upload(client, content)).json(), state="failed")
+
+    shown = run(work())["message"]
+    assert message in shown
+    assert "--" not in shown
+    assert "secret" not in shown
+
+
 def test_formulas_and_templates_in_a_file_are_text():
     hostile = "{{7*7}} ${7*7} =cmd|'/c calc' <script>alert(1)</script>"
     content = ('text\n"' + hostile + '"\n').encode()
@@ -315,7 +355,7 @@ def test_the_data_of_the_server_are_audited_with_their_rationales():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "start the server with --data"),
+        ({}, "the server was started without data"),
         ({"texts": ["a"], "labels": ["yes", "no"]}, "1 texts and 2 labels"),
         ({"texts": ["a"], "explainers": ["attention"]}, "does not support"),
         ({"texts": ["a"], "radius": 11}, "radius"),
@@ -362,6 +402,42 @@ def test_a_deleted_folder_of_jobs_is_created_again(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+HOLDER = """
+import os, sys
+from steadygaze.serve.job_folder import JobFolder
+(JobFolder().path / "upload.csv").write_text("a text of a user")
+print(flush=True)
+sys.stdin.read()
+"""
+"""A server that keeps its folder until it is killed."""
+
+
+def test_the_folder_of_a_killed_server_is_removed_at_the_next_start_and_that_of_a_living_one_stays(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    (tmp_path / "steadygaze-of-another-program").mkdir()
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
+    with subprocess.Popen([sys.executable, "-c", HOLDER], **options) as server:
+        server.stdout.readline()
+        Jobs().close()
+        assert [path.read_text() for path in tmp_path.glob("*/upload.csv")] == ["a text of a user"]
+        server.kill()
+    assert len(list(tmp_path.iterdir())) == 2
+    Jobs().close()
+    assert [path.name for path in tmp_path.iterdir()] == ["steadygaze-of-another-program"]
+
+
+def test_two_servers_of_a_process_keep_their_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    first, second = Jobs(), Jobs()
+    assert len(list(tmp_path.iterdir())) == 2
+    first.close()
+    assert second.create("explain", "a.csv", "model").folder.is_dir()
+    second.close()
+
+
 def run_job(work, *, canceled: bool = False):
     """A job that does this work, and is canceled meanwhile."""
     jobs = Jobs()
@@ -392,7 +468,7 @@ def test_a_job_whose_files_were_deleted_is_canceled_without_a_message_of_the_ser
     job = run_job(lambda: fail(FileNotFoundError("upload.csv")), canceled=True)
     assert (job.state, job.message, messages) == ("canceled", "", [])
     job = run_job(lambda: fail(FileNotFoundError("upload.csv")))
-    assert (job.state, job.message, len(messages)) == ("failed", jobs_module.INTERNAL, 1)
+    assert (job.state, job.message, len(messages)) == ("failed", "the server could not finish the job: upload.csv", 1)
 
 
 def test_the_files_of_a_canceled_job_that_waits_are_deleted_at_once():

@@ -277,3 +277,12 @@ def digest_values(*values: object) -> str:
         else:
             sha.update(f"{value!r};".encode())
     return sha.hexdigest()
+
+
+def limit_memory(most: int) -> None:
+    """Limit the address space of this process, in bytes; Windows has no such limit."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -28,6 +28,16 @@ CHUNK = 1024  # rows per chunk while streaming
 FILL_IN = "fill it in, or leave such rows out with --drop-empty (drop_empty=True)."
 
 
+class EmptyCellError(UserError):
+    """A row without a text or a label."""
+
+    def __init__(self, table: Table, column: str, row: int, problem: str) -> None:
+        place = table.where(column)(row)
+        super().__init__(f"{place} {problem}; {FILL_IN}")
+        self.problem = f"{place.removeprefix(f'{table.file}, ')} {problem}"
+        """Without the file and the fix."""
+
+
 @dataclass(frozen=True)
 class ColumnNames:
     """The columns of text, question, label, rationales and sentences."""
@@ -198,10 +208,10 @@ def _readable(table: Table, columns: ColumnNames, drop_empty: bool, dropped: Cou
     if empty:
         first = min(empty)
         column = next(name for name in columns.text if is_empty(table.columns[name][first]))
-        raise UserError(f"{table.where(column)(first)} is empty{_in_all(empty, table.unit)}; {FILL_IN}")
+        raise EmptyCellError(table, column, first, f"is empty{_in_all(empty, table.unit)}")
     if unlabeled and columns.label is not None and columns.task == "classification":
         problem = f"is empty: every text needs a label{_in_all(unlabeled, table.unit)}"
-        raise UserError(f"{table.where(columns.label)(min(unlabeled))} {problem}; {FILL_IN}")
+        raise EmptyCellError(table, columns.label, min(unlabeled), problem)
     return table
 
 

@@ -12,12 +12,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.core.untrusted_files import reason
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import ProblemKind
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher
+from steadygaze.serve.json_bodies import read_json
 from steadygaze.serve.security import EARLIER, GONE, current_scope
 from steadygaze.serve.served_models import ServedData, ServedModel, shift
 
@@ -25,8 +25,6 @@ MOST_CHARACTERS = 20_000
 """Of one text."""
 MOST_TEXTS = 256
 """Of one request."""
-MOST_KEYS = 100
-"""Of one object of a request: each unknown key costs a message."""
 SECONDS = 60.0
 """After which a request is given up."""
 
@@ -234,23 +232,11 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
-            self._json = _parsed(await self.body())
+            try:
+                self._json = await read_json(await self.body())
+            except UserError as error:
+                raise HTTPException(400, str(error)) from None
         return self._json
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return json.loads(body, object_pairs_hook=_object)
-    except RecursionError:
-        raise HTTPException(400, "the body is nested too deeply") from None
-    except ValueError as error:  # also: not UTF-8, or too many digits
-        raise HTTPException(400, f"the body is not JSON: {reason(error)}") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MOST_KEYS:
-        raise HTTPException(400, f"an object of the body has {len(pairs):,} keys: send the documented ones")
-    return dict(pairs)
 
 
 class JsonRoute(APIRoute):
@@ -391,7 +377,7 @@ async def data_texts(
 ) -> Answer:
     data = models_of(request).data
     if data is None:
-        raise UserError("the server has no data: start it with --data DATA")
+        raise UserError("the server was started without data")
     rows = [
         {"text": e.text, "question": e.question, "label": None if e.label is None else str(e.label)}
         for e in data.examples[offset : offset + limit]

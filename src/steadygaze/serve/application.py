@@ -119,7 +119,11 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def internal(request: Request, error: Exception) -> Response:
         """The server prints the error, too."""
-        return problem(500, "internal", "the server failed: its messages have the reason")
+        return problem(
+            500,
+            "internal",
+            f"the model or the server failed with {type(error).__name__}; its operator sees the details",
+        )
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:

@@ -1,10 +1,14 @@
-"""BoundedProtocol: connections of uvicorn, at most MOST_CONNECTIONS, with limits of time and size for the headers.
+"""BoundedProtocol: connections of uvicorn, limited in number, with limits of time and size for the headers.
+
+There are at most MOST_CONNECTIONS, and MOST_OF_ADDRESS of one address.  A further one of this address takes the place
+of the oldest one that waits for a request: half-open connections of a program do not keep out its own machine.
 
 A client that does not read its answer is closed as well.  So is one that sends many requests before their answers:
 uvicorn would keep all of them in memory.
 """
 
 import asyncio
+from itertools import count
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -14,6 +18,10 @@ from steadygaze.serve.security import GONE
 
 MOST_CONNECTIONS = 512
 """Open connections; further ones are closed at once.  A process may often open only 1024 files."""
+MOST_OF_ADDRESS = 64
+"""Open connections of one address."""
+NUMBERS = count()
+"""Of the connections, in their order: the clock of the loop stands still during a turn."""
 HEADER_SECONDS = 15.0
 """Until the headers of a request are complete."""
 STALL_SECONDS = 60.0
@@ -77,14 +85,33 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head = 0
         """Bytes of incomplete headers."""
         self._in_head = True
+        self._number = next(NUMBERS)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= MOST_CONNECTIONS:
+        if not self._is_accepted(transport):
             transport.abort()
             return
         joined: Any = JoinedWrites(transport, self.loop)
         super().connection_made(joined)
         self._watch_headers()
+
+    def _is_accepted(self, transport: asyncio.Transport) -> bool:
+        """Whether there is room for a connection; an idle one of its address may be closed for it."""
+        host = (transport.get_extra_info("peername") or ("",))[0]
+        connections: Any = self.connections
+        others = [other for other in connections if (other.client or ("",))[0] == host]
+        idle = [other for other in others if other._deadline is not None]
+        if len(others) < MOST_OF_ADDRESS:
+            return len(self.connections) < MOST_CONNECTIONS
+        if not idle:
+            return False
+        oldest = min(idle, key=lambda other: other._number)
+        oldest.transport.abort()
+        self.connections.discard(oldest)  # before the loop reports its end
+        return True
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """The request is answered as any other; uvicorn would print how to install WebSockets."""
 
     def data_received(self, data: bytes) -> None:
         if self.transport is not None:  # None: the connection was refused

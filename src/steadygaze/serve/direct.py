@@ -10,12 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from steadygaze.serve.json_bodies import LARGEST_INLINE
 from steadygaze.serve.security import EARLIER, REFUSED, App, Message, Receive, Scope, Send
 
 Handler = Callable[[Any], Awaitable[Any]]
 """Validated body -> response."""
-LARGEST = 1 << 20
-"""Bytes of a body that is answered directly: a larger one would be read twice if it is wrong."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class DirectAnswers:
             return
         messages: list[Message] = []
         body = await _body(scope, receive, messages)
-        if body is not None and len(body) <= LARGEST:
+        if body is not None and len(body) <= LARGEST_INLINE:
             form, handle = route
             try:
                 response = await handle(form.model_validate_json(body))

@@ -5,10 +5,12 @@ Rows are sent to the model in small batches, in the queue of the other requests,
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from steadygaze.adapters.bulk import BulkRun, BulkTask, Parts, Row, Source, explanation_columns
 from steadygaze.core.errors import UserError
@@ -128,7 +130,16 @@ def _check_rows(job: Job, source: Source) -> int:
 
 
 def _fits_parquet(types: dict[str, Any]) -> bool:
-    return all(kind is not None and not pa.types.is_null(kind) for kind in types.values())
+    """Whether a file with these columns can be written and read: some types have no form there, or are too deep."""
+    if any(kind is None or pa.types.is_null(kind) for kind in types.values()):
+        return False
+    file = BytesIO()
+    try:
+        parquet.write_table(pa.schema(list(types.items())).empty_table(), file)
+        parquet.ParquetFile(file).close()
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _notes(job: Job, total: int) -> list[str]:

@@ -55,7 +55,7 @@ ShortText = Annotated[str, Query(max_length=200)]
 
 
 class AuditBody(StrictModel):
-    """Texts with their labels; without texts, the data of the server (--data)."""
+    """Texts with their labels; without texts, the data of the server."""
 
     model: Name | None = None
     texts: Annotated[list[Text | Pair], Field(min_length=1, max_length=MOST_AUDITED)] | None = None
@@ -100,7 +100,7 @@ async def audit(body: AuditBody, request: Request) -> Answer:
 def _examples(body: AuditBody, model: ServedModel, models: Models) -> tuple[list[Example], str]:
     if body.texts is None:
         if models.data is None:
-            raise UserError("send texts, or start the server with --data DATA")
+            raise UserError("there are no texts to audit: the server was started without data")
         if body.labels is not None:
             raise UserError("labels belong to texts: send both, or neither")
         return list(models.data.examples), models.data.name

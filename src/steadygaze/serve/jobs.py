@@ -1,8 +1,8 @@
 """Jobs: long work in the background, one at a time, with progress, cancellation and results as files.
 
 The jobs live in the server, so a page can be closed and opened again.  Their files are in a private temporary folder,
-which is removed at shutdown; DELETE removes those of one job.  Names of uploaded files are only shown: files on disk
-have names of the server.
+which is removed at shutdown, or by the next server after a kill; DELETE removes those of one job.  Names of uploaded
+files are only shown: files on disk have names of the server.
 """
 
 import errno
@@ -19,7 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from steadygaze.core.errors import UserError, one_line
+from steadygaze.core.untrusted_files import reason
+from steadygaze.data.user_files import EmptyCellError
+from steadygaze.serve.job_folder import JobFolder, remove_dead_folders
 from steadygaze.serve.server_log import LOGGER
 
 MOST_JOBS = 20
@@ -28,7 +33,6 @@ MOST_STORED = 2 << 30
 """Bytes of the files of all jobs."""
 NAME = 100
 """Longest shown file name."""
-INTERNAL = "the job failed: see the messages of the server"
 FULL = "the disk of the server is full: delete a job, and start this one again"
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -98,12 +102,16 @@ class Job:
                 self._end("failed", self._reason(error))
 
     def _reason(self, error: BaseException) -> str:
+        if isinstance(error, EmptyCellError):
+            return f"{self.name}: {error.problem}; fill it in, or choose Skip empty texts (drop_empty=true)"
         if isinstance(error, UserError):
             return str(error)
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             return FULL
         LOGGER.error("job %s failed", self.id, exc_info=error)
-        return INTERNAL
+        if isinstance(error, OSError | MemoryError | pa.ArrowException):
+            return f"the server could not finish the job: {one_line(reason(error))}"
+        return f"the model or the server failed with {type(error).__name__}; its operator sees the details"
 
     def _end(self, state: State, message: str = "") -> None:
         """End without a result."""
@@ -138,7 +146,8 @@ class Jobs:
     """The jobs of a server."""
 
     def __init__(self, most: int = MOST_JOBS, most_stored: int = MOST_STORED) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="steadygaze-"))  # mode 0700
+        remove_dead_folders()
+        self._folder = JobFolder()
         self._most, self._most_stored = most, most_stored
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="job")
         self._jobs: dict[str, Job] = {}
@@ -146,16 +155,17 @@ class Jobs:
     def create(self, kind: Literal["explain", "audit"], name: str, model: str) -> Job:
         """A job with a folder of its own; `start` or `remove` it."""
         self.check_space()
-        if not self._folder.is_dir():  # programs that clean the folder of temporary files may delete it
-            self._folder = Path(tempfile.mkdtemp(prefix="steadygaze-"))
-        job = Job(kind, one_line(name, NAME), model, Path(tempfile.mkdtemp(dir=self._folder)))
+        if not self._folder.path.is_dir():  # programs that clean the folder of temporary files may delete it
+            self._folder.remove()
+            self._folder = JobFolder()
+        job = Job(kind, one_line(name, NAME), model, Path(tempfile.mkdtemp(dir=self._folder.path)))
         self._jobs[job.id] = job
         return job
 
     def check_space(self) -> None:
         if len(self._jobs) >= self._most:
             raise TooManyJobs(f"the server keeps {self._most} jobs: delete one of them first")
-        if stored_bytes(self._folder) >= self._most_stored:
+        if stored_bytes(self._folder.path) >= self._most_stored:
             raise TooManyJobs(f"the files of the jobs exceed {self._most_stored >> 20} MiB: delete a job first")
 
     def start(self, job: Job, work: Work) -> None:
@@ -186,4 +196,4 @@ class Jobs:
         for job in self.list():
             self.cancel(job)
         self._thread.shutdown(cancel_futures=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()

@@ -4,7 +4,7 @@
     Origin           only pages of this server may send requests that change something or cost time
     Content-Type     JSON or a table: types that a form of a foreign page cannot send
     Authorization    Bearer TOKEN, if the server has a token; compared in constant time
-    size             a body of at most MOST_BYTES, or MOST_UPLOADED for a file, counted while it arrives
+    size             a body of at most MOST_BYTES, MOST_AUDITED or, for a file, MOST_UPLOADED, counted while it arrives
     memory           bodies of at most MOST_IN_FLIGHT in all requests together
     speed            a body that pauses for PAUSE seconds, or takes longer than UPLOAD_TIME in all, is given up
     rate             at most `rate` requests per second and client address, with short bursts
@@ -31,11 +31,17 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Count = Callable[[Scope, int, float], None]
 """(scope, status, seconds) of an answered request."""
 
-MOST_BYTES = 16 << 20
+MOST_BYTES = 4 << 20
+MOST_AUDITED = 16 << 20
 MOST_UPLOADED = 256 << 20
 MOST_IN_FLIGHT = 512 << 20
 UPLOADS = "/v1/explain-file"
-TOO_LARGE = "too-large", f"the request exceeds {MOST_BYTES >> 20} MiB, or a file {MOST_UPLOADED >> 20} MiB"
+AUDITS = "/v1/audit"
+TOO_LARGE = (
+    "too-large",
+    f"the request exceeds {MOST_BYTES >> 20} MiB, an audit {MOST_AUDITED >> 20} MiB, "
+    f"or a file {MOST_UPLOADED >> 20} MiB: send fewer texts at a time",
+)
 BUSY = "busy", "too many requests are waiting: try again in a second"
 STOPPING = "stopping", "the server is being stopped: send the request again when it runs"
 TOO_SLOW = "too-slow", "the request arrives too slowly: send it again"
@@ -185,7 +191,7 @@ def _is_accepted(headers: dict[str, str]) -> bool:
 
 def largest(path: str) -> int:
     """Bytes of a body."""
-    return MOST_UPLOADED if path == UPLOADS else MOST_BYTES
+    return {UPLOADS: MOST_UPLOADED, AUDITS: MOST_AUDITED}.get(path, MOST_BYTES)
 
 
 class Body:
@@ -203,6 +209,8 @@ class Body:
     async def receive(self) -> Message:
         if self._complete:  # the next message is the end of the connection
             return await self._receive()
+        if REFUSED in self._scope:  # do not wait once more
+            raise HTTPException(self._scope[REFUSED])
         try:
             async with asyncio.timeout(min(PAUSE, max(self._end - time.monotonic(), 0.0))):
                 message = await self._receive()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from steadygaze.core.errors import UserError, one_line
-from steadygaze.core.untrusted_files import open_file
+from steadygaze.core.untrusted_files import limit_memory, open_file
 from steadygaze.data.tables import BLOCK, json_rows
 from steadygaze.data.user_files import CHUNK
 
@@ -126,17 +126,8 @@ def _is_small(path: Path) -> bool:
     return True
 
 
-def _limit_memory(most: int) -> None:
-    """Of this process; Windows has no such limit."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
 if __name__ == "__main__":
-    _limit_memory(int(sys.argv[2]))
+    limit_memory(int(sys.argv[2]))
     try:
         sys.exit(0 if _is_small(Path(sys.argv[1])) else TOO_LARGE)
     except MemoryError:  # also that of Arrow

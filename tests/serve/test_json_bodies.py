@@ -1,0 +1,112 @@
+"""Large bodies are read outside of the thread that answers requests, and have few values."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from serve.serving import HOST, client_of, served
+from steadygaze.core.errors import UserError
+from steadygaze.serve import json_bodies
+from steadygaze.serve.application import application
+from steadygaze.serve.json_bodies import LARGEST_INLINE, MOST_VALUES, plain
+from steadygaze.serve.security import MOST_AUDITED, MOST_BYTES, Access
+
+LONG = 'a good café, "dull" \\ film \U0001f3ac ' * 500
+HEADERS = {"content-type": "application/json"}
+
+
+def large_body() -> dict:
+    return {"texts": [LONG] * 20, "model": "cheerful"}
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 60))
+
+
+async def post(path: str, content: bytes) -> httpx.Response:
+    async with client_of(served()) as client:
+        return await client.post(path, content=content, headers=HEADERS)
+
+
+@pytest.mark.parametrize("path", ["/v1/predict", "/v1/explain", "/v1/audit"])
+def test_a_large_body_is_not_parsed_in_the_thread_of_the_server(path, monkeypatch):
+    threads = []
+    parse, checked = json_bodies.parse, json_bodies._checked
+    monkeypatch.setattr(json_bodies, "parse", lambda body: threads.append("parse") or parse(body))
+
+    def check(body):
+        threads.append(threading.current_thread().name)
+        return checked(body)
+
+    monkeypatch.setattr(json_bodies, "_checked", check)
+    content = json.dumps({**large_body(), "unknown": 0}).encode()
+    assert len(content) > LARGEST_INLINE
+    answer = run(post(path, content))
+    assert answer.json()["error"]["message"] == "unknown: Extra inputs are not permitted"
+    (name,) = threads
+    assert name.startswith("body")
+
+
+def test_a_large_body_is_answered_as_a_small_one():
+    answer = run(post("/v1/predict", json.dumps(large_body()).encode()))
+    assert answer.json()["predictions"] == [pytest.approx({"no": 0.1, "yes": 0.9})] * 20
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"texts": [' + "0," * MOST_VALUES + "0]}", f"more than {MOST_VALUES:,} values"),
+        ("[" * 5000, "nested too deeply"),
+        ('{"texts": "' + "a" * LARGEST_INLINE, "is not JSON"),
+        ('{"a": {' + ",".join(f'"{i}": 0' for i in range(101)) + "}}", "has 101 keys"),
+        ('{"texts": ["\\ud800"]}', "is not standard JSON"),
+    ],
+)
+def test_a_wrong_body_is_refused_by_the_process_with_a_sentence(body, message):
+    with pytest.raises(UserError, match=message):
+        plain(body.encode())
+    command = [sys.executable, "-m", "steadygaze.serve.json_bodies"]
+    process = subprocess.run(command, input=body.encode(), capture_output=True, check=False)
+    assert (process.returncode, process.stdout) == (json_bodies.WRONG, b"")
+    assert message in process.stderr.decode()
+
+
+def test_a_large_wrong_body_is_answered_with_the_sentence_of_the_process():
+    answer = run(post("/v1/audit", b'{"texts": [' + b"0," * LARGEST_INLINE + b"0]}"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "wrong-input")
+    assert f"more than {MOST_VALUES:,} values" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("path", "most"), [("/v1/predict", MOST_BYTES), ("/v1/audit", MOST_AUDITED)])
+def test_the_largest_body_depends_on_the_address(path, most):
+    async def statuses():
+        async with client_of(served()) as client:
+            sizes = [{**HEADERS, "content-length": str(size)} for size in (most, most + 1)]
+            return [(await client.post(path, content=b"{}", headers=headers)).status_code for headers in sizes]
+
+    assert run(statuses()) == [400 if path == "/v1/predict" else 422, 413]
+
+
+@pytest.mark.parametrize("path", ["/v1/predict", "/v1/audit"])
+def test_a_body_that_is_too_slow_is_waited_for_once(path, monkeypatch):
+    monkeypatch.setattr("steadygaze.serve.security.PAUSE", 0.05)
+    app, waits, sent = application([served()], Access(frozenset([HOST]))), [], []
+
+    async def receive():
+        waits.append(path)
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", HOST.encode()), (b"content-type", b"application/json"), (b"content-length", b"100")]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b"", "client": None}
+    run(app({**scope, "raw_path": path.encode(), "root_path": "", "scheme": "http"}, receive, send))
+    app.app.app.state.jobs.close()
+    assert sent[0]["status"] == 408
+    assert len(waits) == 1

@@ -454,8 +454,6 @@ PASSAGES = {
         f"`word-at` with synonym groups: {{less_span {GROUPS} label-flip/3-synonyms}} fewer flips, "
         f"{{less_span {GROUPS} top-k-lost/3-synonyms}} fewer lost top words and "
         f"{{less_span {GROUPS} 3-synonyms}} less shift",
-        "`consensus` without groups {less_span consensus label-flip/3-synonyms}, "
-        "{less_span consensus top-k-lost/3-synonyms} and {less_span consensus 3-synonyms} |",
         f"as flat as the first already shifts {{flat_less {GROUPS} 3-synonyms without-hate}} less",
         "On hate speech, `word-at` loses {loss word-at macro-f1 hate} macro-F1, "
         "and {loss word-at-groups macro-f1 hate} with groups.",

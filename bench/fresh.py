@@ -28,7 +28,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import job_cells
@@ -133,7 +132,7 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
     """Scores of a reader fitted to the training texts, on test texts; for FRESH, also the accuracy of the full text."""
     import torch
 
-    from steadygaze.estimator.fit import scores
+    from steadygaze.estimator.fit import reader_rows
     from steadygaze.explainers.rationale import fit_reader
     from steadygaze.models import inference
     from steadygaze.models.classifier import Classifier
@@ -142,9 +141,8 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
     torch.backends.cuda.matmul.allow_tf32 = True
     model.reader = fit_reader(model, data["train"], data["validation"], epochs * len(data["train"]), seed)
     torch.backends.cuda.matmul.allow_tf32 = False
-    accuracies = (
-        {} if model.reader is None else {name: mean(values) for name, values in scores(model, data["test"]).items()}
-    )
+    scores = () if model.reader is None else reader_rows(model, data["test"], range(model.classes))
+    accuracies = {row.measure: row.value for row in scores if "class" not in row.settings}
     model.reader = None
     full = {}
     if isinstance(model.generator, Classifier):

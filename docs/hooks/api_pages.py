@@ -10,6 +10,7 @@ RETURNED = {
     "Row": "steadygaze.results.row.Row",
     "Verdict": "steadygaze.results.row.Verdict",
     "Evaluation": "steadygaze.results.evaluation.Evaluation",
+    "SentencePredictions": "steadygaze.results.sentence_predictions.SentencePredictions",
     "WordWeights": "steadygaze.results.word_weights.WordWeights",
     "Certificates": "steadygaze.audit.certificate.Certificates",
     "SubstitutionCertificates": "steadygaze.results.substitution_certificates.SubstitutionCertificates",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steadygaze.adapters.load_and_explain import explain as explain
     from steadygaze.adapters.load_and_explain import load as load
     from steadygaze.adapters.load_and_explain import word_weights as word_weights
+    from steadygaze.adapters.predict_sentences import predict_sentences as predict_sentences
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certify import certify as certify
     from steadygaze.audit.evaluate import evaluate as evaluate
@@ -47,6 +48,7 @@ _MODULES = {  # public name -> its module
     "load_corpus": "steadygaze.data.corpora",
     "load_explainer": "steadygaze.adapters.fit_explainer",
     "load_images": "steadygaze.images.image_inputs",
+    "predict_sentences": "steadygaze.adapters.predict_sentences",
     "tune": "steadygaze.study.python_calls",
     "word_weights": "steadygaze.adapters.load_and_explain",
 }
@@ -70,6 +72,7 @@ __all__ = [
     "load_corpus",
     "load_explainer",
     "load_images",
+    "predict_sentences",
     "tune",
     "word_weights",
 ]

@@ -71,6 +71,8 @@ def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: Text
         "independent-reader-accuracy/no-words",
         "leakage-gap",
         "leakage-gap/black-box",
+        "arbitrary-selection",
+        "arbitrary-selection/by-class",
     }
     assert rows["post-hoc-accuracy"].n == 24
     assert rows["independent-reader-accuracy"].value > 0.9 > rows["independent-reader-accuracy/random-words"].value

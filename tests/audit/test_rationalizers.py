@@ -54,7 +54,7 @@ OTHERS = [
         "seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept"))
     )
 ]
-READ = measure_names("independent-reader-accuracy", "leakage-gap")
+READ = measure_names("independent-reader-accuracy", "leakage-gap", "arbitrary-selection")
 YEH = ["infidelity", "max-sensitivity"]
 LONG = ["flip-radius", "flip-radius/above-random", "seat-sensitivity", *YEH, "position-leak", "position-leak/shuffled"]
 TECHNIQUES = ["a2r", "rnp tokens", "a2r attention"]

@@ -90,14 +90,17 @@ def test_the_manifest_knows_the_texts_it_was_trained_on_by_the_fingerprint_that_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
-def test_the_progress_callback_receives_every_epoch(tmp_path):
-    """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
+def test_the_progress_callback_receives_every_training_step(tmp_path):
+    """One epoch of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
     data, calls = table(tmp_path / "train.csv"), []
     loaded(tmp_path, data, data, Runtime(device="cpu", on_progress=lambda *call: calls.append(call))).run({})
-    for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
-        epochs_seen = [(done, total) for name, done, total in calls if name == what]
-        assert list(dict.fromkeys(epochs_seen)) == [(done, epochs) for done in range(epochs + 1)]
+    totals = {}
+    for what in ("biased training", "skewed training"):
+        seen = [(done, total) for name, done, total in calls if name == what]
+        totals[what] = seen[0][1]
+        assert list(dict.fromkeys(seen)) == [(done, totals[what]) for done in range(totals[what] + 1)]
+    assert totals["skewed training"] == 11 * totals["biased training"]
 
 
 @pytest.mark.slow

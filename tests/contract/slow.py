@@ -233,6 +233,7 @@ SLOW = {  # one text, its real tokens only
     "post-hoc-accuracy": lambda full, kept: float(np.mean([row.argmax() == full.argmax() for row in kept])),
     "independent-reader-accuracy": lambda full, kept: sum(row.argmax() == full.argmax() for row in kept) / len(kept),
     "leakage-gap": lambda p, q, y: float(p.argmax() == y.argmax()) - float(q.argmax() == y.argmax()),
+    "arbitrary-selection": lambda agreement, gap: 1.0 if agreement >= 0.875 and gap > 0 else 0.0,
     "flip-radius": slow_area,
     "flip-radius/above-random": lambda radii, drawn: slow_area(radii) - slow_area(drawn),
     "seat-sensitivity": slow_seat,

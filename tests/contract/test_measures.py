@@ -71,6 +71,8 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         **{a: LARGEST * torch.rand(many, len(SHARES), dtype=torch.float64) for a in ("radii", "random_radii")},
         **{a: torch.randn(many, K, dtype=torch.float64).tanh() for a in ("attributed", "drops")},
         "distances": torch.rand(many, K, dtype=torch.float64),
+        "agreement": torch.randint(6, 9, (many,)).double() / 8,
+        "gap": torch.randint(-1, 2, (many,)).double(),
         "norm": torch.rand(many, dtype=torch.float64),
         "key": torch.randperm(many),
         "mask": mask,
@@ -158,7 +160,7 @@ def test_identical_inputs_score_the_neutral_value(name):
     first, second = [*arguments(name), ""][:2]
     if MEASURES[name].identical is None:
         # Nothing to be identical to, or a difference from what even weights, a random order or the rationales scores.
-        assert second in ("mask", "label", "predicted", "norm", "") or name in (
+        assert second in ("mask", "label", "predicted", "norm", "gap", "") or name in (
             "default-mass/above-share",
             "first-sentence-share/above-rationale",
             "average-precision/above-random",

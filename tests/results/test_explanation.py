@@ -113,6 +113,7 @@ def test_the_dict_survives_json_unchanged():
         "question_weights": None,
         "sentences": None,
         "reader_accuracy": None,
+        "arbitrary_selections": None,
         "true_label": None,
         "value": None,
         "unit": "attention",

@@ -23,8 +23,9 @@ def test_the_signature_is_of_the_conditions_and_not_of_the_value():
 
 
 def test_a_row_reads_as_one_line():
-    assert str(ROW) == "accuracy|corpus:sst2|seed:0|split:test|n:16 = 0.812 [0.700, 0.900]"
-    assert str(Row("time", 2.0, 1)) == "time|n:1 = 2.000"
+    assert str(ROW) == "accuracy = 0.812 [0.700, 0.900], n = 16"
+    assert str(Row("time", 2.0, 1)) == "time = 2.000, n = 1"
+    assert str(Row("recall", 1.0, 4, settings={"class": "good"})) == "recall, class good = 1.000, n = 4"
 
 
 def test_a_row_cannot_be_changed():

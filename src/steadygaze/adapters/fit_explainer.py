@@ -122,7 +122,7 @@ def fit_explainer(
     >>> fitted.explain("a good film").label
     'yes'
     >>> [row.measure for row in fitted.rows if "/" not in row.measure]  # on texts it was not fitted to
-    ['post-hoc-accuracy', 'fidelity', 'probe-loss', 'independent-reader-accuracy', 'leakage-gap']
+    ['post-hoc-accuracy', 'fidelity', 'probe-loss', 'independent-reader-accuracy', 'leakage-gap', 'arbitrary-selection']
     """
     order = explainer, k, mitigation, conditioned, settings
     cache = None if keep is None else Path(keep)

@@ -25,7 +25,7 @@ from steadygaze.explainers.learned.fitted_explainer import (
 )
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.leakage_warnings import READER, by_measure
+from steadygaze.results.leakage_warnings import READER, arbitrary_classes, by_measure
 from steadygaze.results.row import Row
 
 
@@ -59,12 +59,16 @@ class TextExplainer(SavedExplainer):
 
     @cached_property
     def _explainer(self) -> FittedSelector | FittedCXPlain:
-        return self.learned.explainer(self.black_box.tokens, self.black_box.model.device, self.reader_accuracy)
+        return self._for_tokens(self.black_box)
 
     def for_adapter(self, subject: ModelAdapter) -> FittedSelector | FittedCXPlain:
         """The explainer for another adapter of the same black box."""
         self.check_model(subject)
-        return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy)
+        return self._for_tokens(subject)
+
+    def _for_tokens(self, subject: ModelAdapter) -> FittedSelector | FittedCXPlain:
+        arbitrary = {item.label: (item.arbitrary, item.n) for item in arbitrary_classes(self.rows)}
+        return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy, arbitrary)
 
     def explain(self, texts: Any) -> Explanation | list[Explanation]:
         """Explain a text, or each text of a list."""

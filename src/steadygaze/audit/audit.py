@@ -315,19 +315,25 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
     }
 
 
+UNTESTED_INTERLOCKING = "Interlocking was not tested, because {}: the training texts were not used."
+
+
 def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[Any, Any] | None) -> AuditFindings:
     """Replace the missing findings of the protocols that retrain the model."""
     prepared = audited.prepared
     classifier, case = trainable(prepared.adapter), prepared.case
     notes: list[str] = []
     if not selects(case.model):
+        report = case.runtime.on_progress
         test = texts_of(prepared.examples), case.data.label
         new = {
-            FAITHFULNESS: _unless_diverged(TRAINED, attention_necessity(classifier, train, validation, test)),
-            SHORTCUT: _unless_diverged(DEFAULT_TOKEN_MEASURES, default_tokens(classifier, train, validation)),
+            FAITHFULNESS: _unless_diverged(
+                TRAINED, attention_necessity(classifier, train, validation, test, on_progress=report)
+            ),
+            SHORTCUT: _unless_diverged(DEFAULT_TOKEN_MEASURES, default_tokens(classifier, train, validation, report)),
         }
-    elif interlocking_not_applicable(case.model):
-        return audited
+    elif reason := interlocking_not_applicable(case.model):
+        return replace(audited, notes=(*audited.notes, UNTESTED_INTERLOCKING.format(reason)))
     else:
         new = {SHORTCUT: _unless_diverged(INTERLOCKING_MEASURES, _interlocking(audited, classifier, train, validation))}
         notes = [f"{ICONS[x.answer]} {x.note[:1].upper()}{x.note[1:]}." for x in new[SHORTCUT] if x.answer]

@@ -75,8 +75,8 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield from ((randomized_task(name, draw), cost[name]) for draw in range(RANDOM_COPIES))
 
 
-EPOCHS = "epochs"
-"""End of the name of a task that counts epochs, not texts."""
+TRAINING = "training"
+"""End of the name of a task that counts training steps, not texts."""
 
 
 @dataclass
@@ -103,7 +103,7 @@ class AuditProgress:
         if task in self.planned:
             self.shares[task] = max(self.shares.get(task, 0.0), done / max(total, 1))
         finished = sum(self.planned[name] * share for name, share in self.shares.items())
-        is_training = task.endswith(EPOCHS)  # retraining comes last
+        is_training = task.endswith(TRAINING)  # retraining comes last
         if task not in self.planned and (is_training or finished >= all_passes):
             self.runtime.on_progress(task, done, total)
             return

@@ -41,7 +41,7 @@ from steadygaze.results.evaluation import accuracy_below_baseline, exchanged_cla
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
-from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
+from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, selection_warnings
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
@@ -268,14 +268,13 @@ def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
 def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
     """A warning for each explainer whose selection leaks the label, or was not tested for leakage."""
     for name in explainers:
-        by_name = by_measure([row for row in rows if row.n and row.settings.get("explainer") == name])
-        if has_leakage(by_name):
-            is_rationale = name == "rationale"
-            partner, target = (
-                (PREDICTOR, "the label") if is_rationale else (f"{name}'s own approximator", "the predicted class")
-            )
-            yield leakage_sentence(by_name, partner, target=target)
-        if name == "rationale" and READER not in by_name:
+        own = [row for row in rows if row.n and row.settings.get("explainer") == name]
+        is_rationale = name == "rationale"
+        partner, target = (
+            (PREDICTOR, "the label") if is_rationale else (f"{name}'s own approximator", "the predicted class")
+        )
+        yield from selection_warnings(own, partner, target)
+        if is_rationale and READER not in by_measure(own):
             yield UNREAD
 
 

@@ -66,6 +66,12 @@ OutputKind = Annotated[
 ]
 
 
+EachSentence = Annotated[
+    bool,
+    output_option("--each-sentence", help="Predict each sentence alone: which give the label, and which change it."),
+]
+
+
 @app.command(
     **command_help(
         'explain model/ "A gorgeous, witty, seductive movie."',
@@ -88,6 +94,7 @@ def explain(
     html: Page = None,
     eraser: Eraser = None,
     share: Share = 0.2,
+    each_sentence: EachSentence = False,
     *,
     inputs: TextOptions,
     common: Common,
@@ -99,6 +106,9 @@ def explain(
     options: dict[str, Any] = {"target": target, "granularity": granularity, "output": output, "seed": common.seed}
     options["settings"] = parse(settings or [])
     load, file = partial(inputs.load, model, common, attention), inputs.file
+    if each_sentence:
+        _print_sentences(load, inputs, {"--html": html, "--eraser": eraser, "--label": label}, common)
+        return
     if inputs.out_file is not None:
         make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
         names = {**inputs.names, "attention": attention, "explainer": explainer, **_explainer_digest(explainer)}
@@ -132,6 +142,26 @@ def explain(
         named += [("--attention", None if attention == "last" else attention)]
         words = [word for name, value in named if value is not None for word in (name, value)]
         _print_next([model, *words], inputs, label, [str(name) for name in adapter.classes], common)
+
+
+def _print_sentences(
+    load: "Callable[[], ModelAdapter]", inputs: TextOptions, others: dict[str, object], common: Common
+) -> None:
+    """`others`: options that --each-sentence excludes, with their values."""
+    from steadygaze.adapters.predict_sentences import predict_sentences
+    from steadygaze.core.errors import UserError
+
+    if excluded := [name for name, value in {**others, "--out": inputs.out_file}.items() if value is not None]:
+        raise UserError(f"--each-sentence prints a table, or JSON with --json: leave out {excluded[0]}")
+    adapter, dropped = load(), Counter[str]()
+    texts = [text for chunk in inputs.read(adapter, dropped) for text in chunk]
+    size = {} if common.batch_size is None else {"batch_size": common.batch_size}
+    predictions = predict_sentences(adapter, texts, **size)
+    if common.json:
+        print_json(predictions.to_dict())
+    else:
+        stdout_console().print(predictions)
+    print_omissions(inputs.file, dropped, common)
 
 
 def _print_note(common: Common, sentence: str) -> None:
@@ -282,7 +312,7 @@ def _print_notes(adapter: "ModelAdapter", method: "str | TextExplainer | None", 
     from steadygaze.core.errors import printable
     from steadygaze.results.leakage_warnings import read_sentence
 
-    notes = [] if isinstance(method, str | None) else method.warnings
+    notes = _rationalizer_warnings(adapter, method) if isinstance(method, str | None) else method.warnings
     print_health(getattr(method, "health", adapter.health) - adapter.health)
     for note in notes:
         print_line(stderr_console(common), f"! {note}")
@@ -295,14 +325,30 @@ def _print_notes(adapter: "ModelAdapter", method: "str | TextExplainer | None", 
 def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
     """One line about the independent reader of a rationalizer; empty if it has none or another explainer is used."""
     from steadygaze.explainers.rationale import RationaleExplainer
-    from steadygaze.explainers.resolve_explainer import default_explainer
 
-    if (explainer or default_explainer(adapter.model, bool(adapter.pair))) != "rationale":
+    if not _shows_rationale(adapter, explainer):
         return ""
     if (accuracy := RationaleExplainer().reader_accuracy(adapter.model)) is None:
         return ""
     share = percent(accuracy)
     return f"An independent reader recovers the label from the selected words in {share} of the validation texts."
+
+
+def _shows_rationale(adapter: "ModelAdapter", explainer: str | None) -> bool:
+    from steadygaze.explainers.resolve_explainer import default_explainer
+
+    return (explainer or default_explainer(adapter.model, bool(adapter.pair))) == "rationale"
+
+
+def _rationalizer_warnings(adapter: "ModelAdapter", explainer: str | None) -> list[str]:
+    """Warnings about the selections of a rationalizer, from its scores on validation texts."""
+    from steadygaze.results.leakage_warnings import MIN_TEXTS, READER, by_measure, selection_warnings
+
+    if adapter.saved is None or not _shows_rationale(adapter, explainer):
+        return []
+    rows = adapter.saved.description.reader_rows
+    reader = by_measure(rows).get(READER)
+    return [] if reader is None or reader.n < MIN_TEXTS else selection_warnings(rows)
 
 
 def _resolve(explainer: str | None, adapter: "ModelAdapter", target: str | None = None) -> "str | TextExplainer | None":

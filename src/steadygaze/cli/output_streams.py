@@ -151,23 +151,27 @@ def progress_bar(console: "Console", each: bool = False, percent: bool = False) 
 
 
 class FallingEstimate:
-    """The remaining time at the mean speed since the first report; it never rises.
+    """The remaining time at the mean speed since the first report; it never rises until a new task begins.
 
-    The time before the first report does not count: it loads the model.
+    The time before the first report does not count: it loads the model.  A task that follows another begins again at 0.
 
     >>> estimate = FallingEstimate()
     >>> [estimate.left(done, 100, now) for done, now in ((0, 30.0), (20, 40.0), (40, 80.0), (70, 100.0))]
     [None, 40.0, 40.0, 30.0]
+    >>> [estimate.left(done, 8, now) for done, now in ((0, 110.0), (2, 120.0))]
+    [None, 30.0]
     """
 
     def __init__(self) -> None:
         self.first: tuple[int, float] | None = None
+        self.last = 0
         self.lowest: float | None = None
 
     def left(self, done: int, total: int, now: float) -> float | None:
         """Seconds; None: unknown."""
-        if self.first is None:
-            self.first = done, now
+        if self.first is None or done < self.last:
+            self.first, self.lowest = (done, now), None
+        self.last = done
         finished, elapsed = done - self.first[0], now - self.first[1]
         if finished > 0:
             estimate = elapsed * (total - done) / finished

@@ -131,9 +131,7 @@ def train(
 ) -> None:
     """Train a classifier and save it as a folder."""
     from steadygaze.core.settings import parse
-    from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
-    from steadygaze.estimator.held_out_test import hold_out_test
     from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 
     clf = TextClassifier(
@@ -155,15 +153,27 @@ def train(
     test_file = _test_file(test_out, data, test_share, (text or ["text"], label, drop_empty, spreadsheet_safe))
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
-    whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
-    show_labels(whole_corpus, keep_labels, stderr_console(common))
-    corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
-    print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
+    whole_corpus, corpus = _load(data, columns, drop_empty, keep_labels, test_share, common)
     with interruptible(stderr_console(common), lambda: _how_to_resume(out)):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
     _write_test_part(test_file, whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
     _show_next(clf, out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
+
+
+def _load(
+    data: str, columns: Columns, drop_empty: bool, keep_labels: bool, test_share: float | None, common: Common
+) -> "tuple[Corpus, Corpus]":
+    """The whole corpus, and the part to train on; describe both."""
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.estimator import resumable_training
+    from steadygaze.estimator.held_out_test import hold_out_test
+
+    whole_corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
+    show_labels(whole_corpus, keep_labels, stderr_console(common))
+    corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
+    print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
+    return whole_corpus, corpus
 
 
 def _write_test_part(file: "TestPartFile | None", corpus: "Corpus") -> None:

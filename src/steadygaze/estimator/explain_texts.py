@@ -85,7 +85,7 @@ def explain_texts(
     units = sentences if selects(model) else None
     data = placed_data(tokenized, tokenized_questions, whole_words=whole_words, sentences=units)
     target = None if request.target is None else classes.index(request.target)
-    accuracy = request.explainer.reader_accuracy(model)
+    accuracy, arbitrary = request.explainer.reader_accuracy(model), request.explainer.arbitrary_selections(model)
     explanations: list[Any] = [None] * len(texts)
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)
@@ -114,6 +114,7 @@ def explain_texts(
                 sentences=numbers[i],
                 reader_accuracy=accuracy,
                 unit=request.explainer.unit,
+                arbitrary_selections=arbitrary.get(str(classes[chances.index(max(chances))])),
                 health=health,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:

@@ -15,6 +15,7 @@ from steadygaze.core.errors import CoverageWarning, LeakageWarning, UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.rounding import percent
 from steadygaze.core.settings import difference
+from steadygaze.core.types import Label
 from steadygaze.data.batches import Data
 from steadygaze.data.synonym_formats import table_files
 from steadygaze.data.text_tokenizer import TextTokenizer
@@ -23,7 +24,7 @@ from steadygaze.data.word_vectors import LOW_COVERAGE
 from steadygaze.estimator import class_balance, small_data
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
 from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
-from steadygaze.estimator.model_config import ModelConfig
+from steadygaze.estimator.model_config import ModelConfig, stored_reader
 from steadygaze.estimator.model_folder import Hashes, SavedModel, fingerprint, hash_texts
 from steadygaze.estimator.model_health import reference_problems
 from steadygaze.estimator.train_config import TrainConfig
@@ -34,8 +35,8 @@ from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.health import Health
-from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
-from steadygaze.results.row import mean_row
+from steadygaze.results.leakage_warnings import MIN_TEXTS, selection_rows, selection_warnings
+from steadygaze.results.row import Row
 from steadygaze.techniques import own_source
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import Technique
@@ -56,8 +57,6 @@ from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, execute_together, freeze
 
-FEWEST = 30
-"""Fewest validation texts for a leakage warning."""
 UNPLANNED: dict[str, Any] = {
     "history": [],
     "best_epoch": {},
@@ -70,8 +69,10 @@ UNPLANNED: dict[str, Any] = {
 """Fields of a description that are known only after training, with their values before."""
 
 
-def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) -> dict[str, dict[str, Any]]:
-    """Train the reader and add it to the model; return its scores on the validation texts, by measure.
+def add_reader(
+    model: Rationalizer, job: TrainingJob, epochs: int, seed: int, classes: Sequence[Label]
+) -> tuple[Row, ...]:
+    """Train the reader and add it to the model; return its scores on the validation texts.
 
     The state of torch's generator and the weights of the rationalizer do not change.
     """
@@ -81,24 +82,25 @@ def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) ->
         reader = fit_reader(model, job.train, job.validation, epochs * len(job.train), seed)
     if reader is None:
         model.cpu()
-        return {}
+        return ()
     model.reader = reader
-    rows = {name: mean_row(name, values) for name, values in scores(model, job.validation).items()}
-    if len(job.validation) >= FEWEST and has_leakage(rows):
-        job.watcher.warn(LeakageWarning(leakage_sentence(rows, PREDICTOR, target="the label")))
+    rows = reader_rows(model, job.validation, classes)
+    for sentence in selection_warnings(rows) if len(job.validation) >= MIN_TEXTS else []:
+        job.watcher.warn(LeakageWarning(sentence))
     model.cpu()
-    return {name: {"value": row.value, "interval": row.interval, "n": row.n} for name, row in rows.items()}
+    return rows
 
 
-def scores(model: Rationalizer, data: Data) -> dict[str, list[float]]:
-    """One number per text, by measure name."""
+def reader_rows(model: Rationalizer, data: Data, classes: Sequence[Label]) -> tuple[Row, ...]:
+    """The measures of the independent reader on some texts."""
     parts = []
     for _, batch, output in inference.forwards(model, data):
         readings = rationale_readings(model, batch, output.selected, output.logits)
         assert readings is not None
         parts.append({**readings.measures(output.logits), PREDICTED: output.logits.argmax(-1)})
     measures = class_balanced({name: torch.cat([part[name] for part in parts]).cpu() for name in parts[0]})
-    return {name: values.tolist() for name, values in measures.items() if name != PREDICTED}
+    values = {name: numbers.tolist() for name, numbers in measures.items()}
+    return tuple(selection_rows(values, values.pop(PREDICTED), classes, {}))
 
 
 @dataclass(frozen=True)
@@ -292,7 +294,8 @@ def _device_synonyms(
 def _finish(fit: _Fit, model: Model) -> SavedModel:
     """Describe the trained model; train the independent reader of a rationalizer."""
     config, plan, run, watcher = fit.config, fit.plan, fit.run, fit.run.job.watcher
-    reader = add_reader(model, run.job, len(run.history), config.seed) if selects(model) else {}
+    classes = plan.description.classes
+    reader = add_reader(model, run.job, len(run.history), config.seed, classes) if selects(model) else ()
     description = dataclasses.replace(
         plan.description,
         history=run.history,
@@ -300,15 +303,15 @@ def _finish(fit: _Fit, model: Model) -> SavedModel:
         token_coverage=fit.covered,
         validation_texts=len(fit.validation.texts),
         health=reference_problems(fit.references),
-        independent_reader=reader,
+        independent_reader=stored_reader(reader),
     )
     if selects(model) and model.reader is not None:
-        model.reader.accuracy = description.reader_accuracy
+        description.describe_reader(model.reader)
     if (remark := small_data.advice(config, fit.validation, description.best_epoch["macro-f1"])) is not None:
         watcher.say(remark)
     if config.class_weight is None:
-        classes = list(map(str, description.classes))
-        if (remark := class_balance.advice(model, fit.train, run.job.validation, classes)) is not None:
+        names = list(map(str, description.classes))
+        if (remark := class_balance.advice(model, fit.train, run.job.validation, names)) is not None:
             watcher.say(remark)
     hashes = _training_hashes(config, description, fit.train, fit.validation)
     return SavedModel(description, model, plan.tokenizer, hashes)

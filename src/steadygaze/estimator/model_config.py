@@ -1,7 +1,7 @@
 """ModelConfig, the contents of config.json, and building an untrained model from it."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,10 @@ from steadygaze.models.encoders.transformer import from_config
 from steadygaze.models.encoders.windows import Windows, default_stride
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Model
+from steadygaze.models.rationalizer import IndependentReader
 from steadygaze.results.health import Health
+from steadygaze.results.leakage_warnings import ArbitraryClass, arbitrary_classes
+from steadygaze.results.row import Row
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
@@ -80,7 +83,7 @@ class ModelConfig:
     health: list[dict[str, Any]] = Field(default_factory=list)
     """Known-bad states, as `Health.to_list`; judged again when the model is loaded."""
     independent_reader: dict[str, Any] = Field(default_factory=dict)
-    """Scores of a rationalizer's independent reader on the validation texts, by measure."""
+    """Scores of a rationalizer's independent reader on the validation texts, by measure; see `stored_reader`."""
     test_scores: dict[str, HeldOutScore] = Field(default_factory=dict)
     """Accuracy and macro-f1 on the held-out test part; empty if there is none."""
 
@@ -93,6 +96,46 @@ class ModelConfig:
         """Accuracy of the independent reader on the selected words; None: there is no reader."""
         accuracy = self.independent_reader.get("independent-reader-accuracy")
         return accuracy["value"] if isinstance(accuracy, dict) and isinstance(accuracy.get("value"), float) else None
+
+    @property
+    def reader_rows(self) -> tuple[Row, ...]:
+        """The scores in `independent_reader` as rows."""
+        entries = self.independent_reader.items()
+        items = [(name, item) for name, value in entries for item in (value if isinstance(value, list) else [value])]
+        return tuple(row for name, item in items if (row := _reader_row(name, item)) is not None)
+
+    @property
+    def arbitrary_classes(self) -> tuple[ArbitraryClass, ...]:
+        """The predicted classes for which a rationalizer's selection is arbitrary in some validation texts."""
+        return arbitrary_classes(self.reader_rows)
+
+    def describe_reader(self, reader: IndependentReader) -> None:
+        """Give the reader its scores."""
+        reader.accuracy = self.reader_accuracy
+        reader.arbitrary = {item.label: (item.arbitrary, item.n) for item in self.arbitrary_classes}
+
+
+def stored_reader(rows: Iterable[Row]) -> dict[str, Any]:
+    """The rows by measure, as values for config.json; a list for a measure with one row for each predicted class."""
+    stored: dict[str, Any] = {}
+    for row in rows:
+        values = {"value": row.value, "interval": row.interval, "n": row.n}
+        if "class" in row.settings:
+            stored.setdefault(row.measure, []).append({"class": row.settings["class"], **values})
+        else:
+            stored[row.measure] = values
+    return stored
+
+
+def _reader_row(name: str, item: Any) -> Row | None:
+    """None: the entry does not have the form of `stored_reader`."""
+    if not isinstance(item, dict) or not isinstance(item.get("value"), float) or not isinstance(item.get("n"), int):
+        return None
+    interval = item.get("interval")
+    low, high = interval if isinstance(interval, list | tuple) and len(interval) == 2 else (None, None)
+    bounds = (low, high) if isinstance(low, float) and isinstance(high, float) else None
+    of_class = {"class": str(item["class"])} if "class" in item else {}
+    return Row(name, item["value"], item["n"], bounds, of_class)
 
 
 def contradiction(config: ModelConfig) -> str:

@@ -235,7 +235,7 @@ def load(folder: Path) -> SavedModel:
         file, reader = folder / READER, model.add_reader()
         _check_layout(reader, read_layout(file), file)
         reader.load_state_dict(read_tensors(file))
-        reader.accuracy = description.reader_accuracy
+        description.describe_reader(reader)
     return SavedModel(description, model.eval(), tokenizer, read_hashes(folder / TRAINING_TEXTS))
 
 

@@ -1,7 +1,7 @@
 """Base class of explainers: a model and a batch -> one weight per token, with the explained prediction."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,11 +9,18 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
+from steadygaze.core.maths.label_leakage import (
+    MIN_AGREEMENT,
+    arbitrary_selection,
+    class_balanced_accuracy,
+    independent_reader_accuracy,
+    leakage_gap,
+)
 from steadygaze.core.types import Batch, Unit
 from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
+ARBITRARY = "arbitrary-selection"
 PREDICTED = "predicted"
 """Key of the predicted class, as a class index, in the measures of an input."""
 
@@ -27,7 +34,9 @@ class SelectionPredictions:
     no_words: Tensor  # (B,C) by the reader, without any unit
     approximator: Tensor | None = None  # (B,C) by the network that was trained on such selections
     gold: Tensor | None = None  # (B,) labels, if these and not the prediction are to be recovered
-    any_selection: Tensor | None = None  # (B,) True where the own network predicts the same from random selections
+    agreement: Tensor | None = None  # (B,) share of random selections from which the own network predicts the same
+    exempt: bool = False
+    """Whether a text has no gap if any selection gives the same prediction."""
 
     def measures(self, predicted: Tensor, black_box: Tensor | None = None) -> dict[str, Tensor]:
         """One number per input, by measure name.
@@ -43,12 +52,19 @@ class SelectionPredictions:
             f"{ACCURACY}/no-words": independent_reader_accuracy(predicted, self.no_words.unsqueeze(1)),
         }
         if self.approximator is not None:
-            values[GAP] = leakage_gap(self.approximator, self.reader, predicted)
-            if self.any_selection is not None:
-                values[GAP] = values[GAP].masked_fill(self.any_selection, 0.0)
+            values |= self._gaps(leakage_gap(self.approximator, self.reader, predicted))
         if self.approximator is not None and black_box is not None:
             values[f"{GAP}/black-box"] = leakage_gap(self.approximator, black_box, predicted)
         return values
+
+    def _gaps(self, gap: Tensor) -> dict[str, Tensor]:
+        """The leakage gap, and whether the selection is arbitrary.  (B,)"""
+        if self.agreement is None:
+            return {GAP: gap}
+        gaps = {GAP: gap}
+        if self.exempt:
+            gaps = {GAP: gap.masked_fill(self.agreement >= MIN_AGREEMENT, 0.0), f"{GAP}/raw": gap}
+        return {**gaps, ARBITRARY: arbitrary_selection(self.agreement, gap)}
 
 
 def class_balanced(measures: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -166,6 +182,21 @@ class Explainer(ABC):
             None: not known.
         """
         return None
+
+    def arbitrary_selections(self, model: Model) -> Mapping[str, tuple[int, int]]:
+        """Return how often the selection is arbitrary on held-out texts.
+
+        Parameters
+        ----------
+        model : Model
+            The explained model.
+
+        Returns
+        -------
+        mapping of str to (int, int)
+            For predicted classes: texts with an arbitrary selection, and all texts.  Empty: none, or not known.
+        """
+        return {}
 
 
 SELECTS = "the model selects words and has a rationale, not attention"

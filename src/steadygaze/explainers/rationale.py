@@ -19,13 +19,17 @@ Two rules prevent false alarms:
     probabilities of the reader within UNSURE of the class frequencies count as a guess, 1 / C
     a text has no gap if the predictor predicts the same class from nearly all random selections of it (MIN_AGREEMENT)
 
+The second rule also hides selections that say nothing.  A predictor may have a default class, which it predicts from
+anything without evidence of another class.  The texts whose gap it sets to 0 are therefore counted for each predicted
+class (`arbitrary-selection`), and `leakage-gap/raw` is the gap without the rule.
+
 Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence determines the
 label, but generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
 
 Cost: READINGS forward passes of selected tokens per training text and epoch, once, after the last epoch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -63,8 +67,6 @@ FEWEST = 100
 """Fewest steps for which a reader is trained."""
 TRANSFORMER_RATE = 5e-5
 UNSURE = 0.1
-MIN_AGREEMENT = 7 / 8
-"""Share of random selections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +171,26 @@ def rationale_readings(
     return replace(
         readings,
         reader=_confident(readings.reader, model.reader.prior),
+        random=_confident(readings.random, model.reader.prior),
+        no_words=_confident(readings.no_words, model.reader.prior),
         gold=batch.label,
-        any_selection=_any_selection(model, batch, views, draw, logits.argmax(-1)),
+        agreement=_agreement(model, batch, views, draw, logits.argmax(-1)),
+        exempt=True,
     )
 
 
-def _any_selection(model: Rationalizer, batch: Batch, views: InputBatch, draw: Draw, predicted: Tensor) -> Tensor:
-    """True if the predictor predicts the same class from random selections.  (B,)"""
+def _agreement(model: Rationalizer, batch: Batch, views: InputBatch, draw: Draw, predicted: Tensor) -> Tensor:
+    """Share of random selections from which the predictor predicts the same class.  (B,)"""
     with infer.inference(model):
         agreements = [
             model.read(batch, draw(views, RandomKey(STREAM).child(number))).argmax(-1) == predicted
             for number in range(DRAWS)
         ]
-    return torch.stack(agreements).double().mean(0) >= MIN_AGREEMENT
+    return torch.stack(agreements).double().mean(0)
 
 
 def _confident(logits: Tensor, prior: Tensor) -> Tensor:
-    """Probabilities; uniform if they differ from the class frequencies by less than UNSURE.  (B,C)"""
+    """Probabilities; uniform if they differ from the class frequencies by less than UNSURE.  (…,C)"""
     probs = logits.softmax(-1)
     unsure = ((probs - prior).abs().amax(-1) < UNSURE).unsqueeze(-1)
     return torch.where(unsure, torch.ones_like(probs) / probs.shape[-1], probs)
@@ -240,3 +245,6 @@ class RationaleExplainer(Explainer):
 
     def reader_accuracy(self, model: Model) -> float | None:
         return model.reader.accuracy if selects(model) and model.reader is not None else None
+
+    def arbitrary_selections(self, model: Model) -> Mapping[str, tuple[int, int]]:
+        return model.reader.arbitrary if selects(model) and model.reader is not None else {}

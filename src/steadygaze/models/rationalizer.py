@@ -26,7 +26,7 @@ Generator and predictor have separate word vectors; `vectors` and `embed` concat
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -126,9 +126,12 @@ class IndependentReader(nn.Module):
     prior: Tensor
     accuracy: float | None = None
     """Accuracy on the validation texts, if measured."""
+    arbitrary: Mapping[str, tuple[int, int]]
+    """By predicted class: the validation texts with an arbitrary selection, and all."""
 
     def __init__(self, predictor: Predictor, classes: int) -> None:
         super().__init__()
+        self.arbitrary = {}
         self.encoder = copy.deepcopy(predictor.encoder)
         self.head = copy.deepcopy(predictor.heads["hard"])
         self.register_buffer("prior", torch.full((classes,), 1 / classes))  # class frequencies

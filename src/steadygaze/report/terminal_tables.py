@@ -28,8 +28,9 @@ from steadygaze.results.formatting import (
 )
 from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.leakage_warnings import (
+    ARBITRARY,
     BLACK_BOX_GAP,
-    BY_CLASS,
+    CLASS_PROBE,
     FIDELITY,
     GAP,
     NO_WORDS,
@@ -267,6 +268,7 @@ MEANING = {
     GAP: "fidelity minus the independent reader's accuracy, with equal class weights; near 0 if the words "
     "carry the label.  A warning needs both gaps above 0.05",
     BLACK_BOX_GAP: "fidelity minus post-hoc accuracy, with equal class weights",
+    ARBITRARY: "how often nearly any selection gives the prediction, and the classifier does not recover it",
     MASK: "loss of a classifier that sees only the selected positions, in nats; near 0: positions reveal the "
     "predicted label",
 }
@@ -274,7 +276,7 @@ MEANING = {
 
 def meaning(row: Row) -> str:
     """Describe a score."""
-    if row.measure == BY_CLASS:
+    if row.key.probe == CLASS_PROBE:
         return f"… for the predicted class {printable(str(row.settings.get('class')))}"
     return MEANING.get(row.measure, "")
 

@@ -102,6 +102,10 @@ class Explanation:
     reader_accuracy: float | None = None
     """Accuracy of an independent reader that predicts the class from the selected words, over held-out texts.
     Low values mean that the selection leaks the label.  None: not known."""
+    arbitrary_selections: tuple[int, int] | None = None
+    """Held-out texts with the predicted class whose selection is arbitrary, and all of them.  A selection is arbitrary
+    if nearly any selection of the text gives this class, and an independent reader does not recover the class from the
+    selected words.  None: none, or not known."""
     true_label: Label | None = None
     """The label in the data, if known.  The prediction is wrong if `label` differs from it."""
     value: float | None = None
@@ -267,6 +271,7 @@ class Explanation:
             "question_weights": None if self.question_weights is None else list(self.question_weights),
             "sentences": self.sentences,
             "reader_accuracy": self.reader_accuracy,
+            "arbitrary_selections": None if self.arbitrary_selections is None else list(self.arbitrary_selections),
             "true_label": self.true_label,
             "value": self.value,
             "unit": self.unit,

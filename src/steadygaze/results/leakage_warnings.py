@@ -1,13 +1,16 @@
-"""Warnings about selections: label leakage, or a black box that always predicts the same label.
+"""Warnings about selections: label leakage, arbitrary or uninformative selections, or a single predicted label.
 
 Three networks read the same selection: the one that was trained on such selections (an explainer's approximator, a
 rationalizer's predictor), the independent reader, and the black box itself.  If only the first recovers the predicted
-class, the selection leaks the label.
+class, the selection leaks the label.  If it also recovers the class from random selections, and the reader does not
+recover it from the selected words, the selection is arbitrary.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
@@ -19,6 +22,12 @@ RANDOM_WORDS, NO_WORDS, BY_CLASS = (
     str(MeasureKey(READER, probe)) for probe in ("random-words", "no-words", "by-class")
 )
 BLACK_BOX_GAP = str(MeasureKey(GAP, "black-box"))
+UNSELECTED = str(MeasureKey(POST_HOC, "unselected"))
+ARBITRARY = "arbitrary-selection"
+CLASS_PROBE = "by-class"
+ARBITRARY_BY_CLASS = str(MeasureKey(ARBITRARY, CLASS_PROBE))
+MIN_TEXTS = 30
+"""Fewest texts for a warning about arbitrary or uninformative selections."""
 MARGIN = 0.05
 """Tolerated leakage gap: a warning needs the whole 95 % interval above it.  The gap is paired over texts, and the
 predicted classes have equal weight."""
@@ -44,6 +53,25 @@ def leakage_warnings(rows: Sequence[Row]) -> list[str]:
     by_name = by_measure(rows)
     if FIDELITY in by_name and READER not in by_name:
         return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
+    return [
+        *_network_warnings(by_name),
+        *_unselected_sentence(by_name),
+        *arbitrary_sentences(arbitrary_classes(rows), "the explainer's own approximator"),
+    ]
+
+
+def selection_warnings(rows: Sequence[Row], partner: str = PREDICTOR, target: str = "the label") -> list[str]:
+    """Warnings about the selections of a rationalizer or of an audited explainer; arguments as `leakage_sentence`."""
+    by_name = by_measure(rows)
+    leakage = [leakage_sentence(by_name, partner, target=target)] if has_leakage(by_name) else []
+    random = (
+        _random_sentence(by_name) if partner == PREDICTOR else []
+    )  # `explainer_health` has that of other explainers
+    return [*leakage, *random, *arbitrary_sentences(arbitrary_classes(rows), partner)]
+
+
+def _network_warnings(by_name: Mapping[str, Row]) -> list[str]:
+    """Leakage, or else a black box that predicts another class from the selected words."""
     if has_leakage(by_name):
         return [leakage_sentence(by_name, "the explainer's own approximator", _advice(by_name[READER]))]
     if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > LARGE_GAP:
@@ -75,9 +103,73 @@ def explainer_health(rows: Sequence[Row], name: str) -> Health:
     return Health(tuple(problems))
 
 
+@dataclass(frozen=True, slots=True)
+class ArbitraryClass:
+    """A predicted class, and how many of its texts have an arbitrary selection."""
+
+    label: str
+    arbitrary: int
+    """Texts for which nearly any selection gives this class, and the reader does not recover it from the selected
+    words."""
+    n: int
+    """Texts with this predicted class."""
+    is_frequent: bool
+    """Whether the 95 % interval of their share lies above MARGIN, on at least MIN_TEXTS texts."""
+
+
+def arbitrary_classes(rows: Iterable[Row]) -> tuple[ArbitraryClass, ...]:
+    """The predicted classes with arbitrary selections, from rows of one explainer."""
+    return tuple(
+        ArbitraryClass(str(row.settings["class"]), round(row.value * row.n), row.n, _is_frequent(row))
+        for row in rows
+        if row.measure == ARBITRARY_BY_CLASS and row.value > 0
+    )
+
+
+def _is_frequent(row: Row) -> bool:
+    return row.n >= MIN_TEXTS and row.interval is not None and row.interval[0] > MARGIN
+
+
+def arbitrary_sentences(classes: Iterable[ArbitraryClass], partner: str) -> list[str]:
+    """One sentence about the classes whose selections are often arbitrary.  `partner`: as in `leakage_sentence`."""
+    frequent = [item for item in classes if item.is_frequent]
+    if not frequent:
+        return []
+    named = ", ".join(f"{one_line(item.label, 40)} ({item.arbitrary:,} of {item.n:,} texts)" for item in frequent)
+    them = "this class" if len(frequent) == 1 else "these classes"
+    return [
+        f"For {named:.300} the selection is arbitrary: {partner} predicts {them} from nearly any selection of these "
+        f"texts, and an independent reader does not recover the class from the selected words.  They are not reasons "
+        f"for {them}."
+    ]
+
+
+def _random_sentence(by_name: Mapping[str, Row]) -> list[str]:
+    """A warning about a rationalizer whose selections are no better than random words."""
+    reader, random = by_name.get(READER), by_name.get(RANDOM_WORDS)
+    if not reader or not random or reader.n < MIN_TEXTS or reader.value > min(random.value, 1 - MARGIN):
+        return []
+    return [
+        f"The selection is not better than a random one: an independent reader is right in {percent(reader.value)} of "
+        f"the texts from the selected words, and in {percent(random.value)} from random words."
+    ]
+
+
+def _unselected_sentence(by_name: Mapping[str, Row]) -> list[str]:
+    """A warning about unselected words that predict better than the selected ones."""
+    selected, rest = by_name.get(POST_HOC), by_name.get(UNSELECTED)
+    if not selected or not rest or selected.n < MIN_TEXTS or _low(by_name, UNSELECTED) <= _high(selected):
+        return []
+    return [
+        "The unselected words predict better than the selected ones: the black box predicts the same class from the "
+        f"unselected words in {percent(rest.value)} of the texts, and from the selected words in "
+        f"{percent(selected.value)}.  The selection is not the evidence, or only a part of it: compare a larger k."
+    ]
+
+
 def by_measure(rows: Sequence[Row]) -> dict[str, Row]:
     """One row of each measure; not the rows of single classes."""
-    return {row.measure: row for row in rows if row.measure != BY_CLASS}
+    return {row.measure: row for row in rows if row.key.probe != CLASS_PROBE}
 
 
 def has_leakage(by_name: Mapping[str, Row]) -> bool:
@@ -143,37 +235,47 @@ def _low(by_name: Mapping[str, Row], name: str) -> float:
     return float("-inf") if row is None else row.interval[0] if row.interval else row.value
 
 
+def _high(row: Row) -> float:
+    return row.interval[1] if row.interval else row.value
+
+
 def selection_rows(
     values: Mapping[str, Sequence[float]],
     predicted: Sequence[float],
     classes: Sequence[Label],
     settings: Mapping[str, str | int | float],
 ) -> list[Row]:
-    """One row per measure, without NaN; for the independent reader also one per predicted class.
+    """One row per measure, without NaN; of the reader and of arbitrary selections also one per predicted class.
 
     `predicted`: the class of each text, as its position in `classes`.
     """
     rows = []
     for name, numbers in values.items():
         if finite := [value for value in numbers if not math.isnan(value)]:
-            rows.append(mean_row(name, finite, settings))
-        if name == READER:
-            rows += by_class(numbers, predicted, classes, settings)
+            rows.append(mean_row(name, finite, settings, proportion=name == ARBITRARY))
+        if name in CLASS_MEASURES:
+            rows += by_class(name, numbers, predicted, classes, settings)
     return rows
 
 
+CLASS_MEASURES = (READER, ARBITRARY)
+"""Measures that have a row for each predicted class."""
+
+
 def by_class(
+    measure: str,
     numbers: Sequence[float],
     predicted: Sequence[float],
     classes: Sequence[Label],
     settings: Mapping[str, str | int | float],
 ) -> list[Row]:
-    """The independent reader's accuracy for each predicted class that occurs."""
-    rows = []
+    """The measure for each predicted class that occurs."""
+    rows, name = [], str(MeasureKey(measure, CLASS_PROBE))
     for index, label in enumerate(classes):
         class_values = [
             value for value, code in zip(numbers, predicted, strict=True) if code == index and not math.isnan(value)
         ]
         if class_values:
-            rows.append(mean_row(BY_CLASS, class_values, {**settings, "class": str(label)}))
+            row_settings = {**settings, "class": str(label)}
+            rows.append(mean_row(name, class_values, row_settings, proportion=measure == ARBITRARY))
     return rows

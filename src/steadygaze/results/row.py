@@ -127,8 +127,14 @@ class Row:
         return "|".join([self.measure, *parts, f"n:{self.n}"])
 
     def __str__(self) -> str:
+        """The score in one line; `signature` has its settings.
+
+        >>> str(Row("accuracy", 0.5, 10, (0.2, 0.8), {"class": "good", "corpus": "sst2"}))
+        'accuracy, class good = 0.500 [0.200, 0.800], n = 10'
+        """
         bounds = "" if self.interval is None else f" [{self.interval[0]:.3f}, {self.interval[1]:.3f}]"
-        return f"{self.signature} = {self.value:.3f}{bounds}"
+        of_class = f", class {self.settings['class']}" if "class" in self.settings else ""
+        return f"{self.measure}{of_class} = {self.value:.3f}{bounds}, n = {self.n:,}"
 
     def columns(self) -> dict[str, Any]:
         """The score for a table.

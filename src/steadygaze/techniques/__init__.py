@@ -35,11 +35,15 @@ TECHNIQUES: "Registry[type[Technique]]" = Registry.of(
     }
 )
 """Techniques by name.  `TECHNIQUES["name"] = Class` registers your own."""
+VARIANTS = {"fr": "FR is 'rnp' with shared_encoder=True (--technique rnp --set shared_encoder=True)."}
+"""Techniques of papers that are a setting of another one: name in lower case -> how to train it."""
 
 
 def find_technique(name: Any) -> "type[Technique]":
     """Return a registered technique."""
     if not isinstance(name, str) or name not in TECHNIQUES:
+        if variant := VARIANTS.get(str(name).lower()):
+            raise UserError(f"unknown technique {name!r}: {variant}")
         raise UserError(
             f"{unknown('technique', name, TECHNIQUES)}  To use your own, first import the module that registers it; "
             "a command does so with --import MODULE"

@@ -37,6 +37,7 @@ PROBES = {
     "random-words": "For as many random words instead of the selected ones.",
     "no-words": "For no words: the class that the classifier predicts for every text.",
     "by-class": "For the texts with one predicted class; the row names the class.",
+    "raw": "Without the rule that a text has no gap if any selection of it gives the prediction.",
     "black-box": "Compared with the explained model, applied to the selected words alone.",
     "biased": "For a model retrained with a token in front that matches the label in 80 % of the texts.",
     "skewed": "For a model retrained with a predictor that was first trained on first sentences alone.",

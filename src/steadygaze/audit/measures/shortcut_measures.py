@@ -53,7 +53,7 @@ from torch.nn.functional import pad
 
 from steadygaze.audit.measures.measure import BAI, SIGNED, UNIT, YU, Measure
 from steadygaze.core.maths.distributions import mass, mass_share
-from steadygaze.core.maths.label_leakage import independent_reader_accuracy, leakage_gap
+from steadygaze.core.maths.label_leakage import arbitrary_selection, independent_reader_accuracy, leakage_gap
 
 
 def class_gap(weights: Tensor, label: Tensor, mask: Tensor) -> float:
@@ -221,7 +221,17 @@ MEASURES = (
         BAI,
         "How much more often a classifier trained on the selections predicts the same class.",
         identical=0,
-        probes=("", "black-box"),
+        probes=("", "raw", "black-box"),
+    ),
+    Measure(
+        "arbitrary-selection",
+        arbitrary_selection,
+        UNIT,
+        "lower",
+        BAI,
+        "Share of texts for which any selection gives the prediction, and the selected words do not carry it.",
+        proportion=True,
+        probes=("", "by-class"),
     ),
     Measure("first-sentence-share", first_sentence_share, UNIT, "neither", YU, identical=1),
     Measure("first-sentence-share/above-rationale", first_sentence_above_rationale, SIGNED, "lower", YU),

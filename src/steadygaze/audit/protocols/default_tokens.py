@@ -28,6 +28,7 @@ from steadygaze.audit.audit_case import Finding
 from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.core.ragged import TokenArray
+from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.data.batches import Data
 from steadygaze.estimator import fit, small_data
 from steadygaze.estimator.inputs import Split, read_split, read_validation
@@ -76,10 +77,14 @@ SETTINGS: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words
 
 
 def default_tokens(
-    clf: TextClassifier, train: tuple[Any, Any], validation: tuple[Any, Any] | None = None
+    clf: TextClassifier,
+    train: tuple[Any, Any],
+    validation: tuple[Any, Any] | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Iterator[Finding]:
     """`train` and `validation`: texts and labels, as `fit` takes them, that `clf` was trained with."""
     held_out = None if validation is None else read_validation(validation)
+    on_progress("default tokens: training", 0, 1)
     model, data = retrain_with_default_tokens(clf, read_split(*train), held_out)
     weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)

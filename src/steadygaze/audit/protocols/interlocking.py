@@ -46,21 +46,22 @@ from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import SilentWatcher, Watcher
 
 
-class EpochWatcher(SilentWatcher):
-    """Reports the number of finished epochs and the total."""
+class RetrainingWatcher(SilentWatcher):
+    """Reports the number of finished training steps and the total."""
 
     def __init__(self, on_progress: OnProgress, task: str) -> None:
         self.on_progress, self.task, self.done = on_progress, task, 0
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
-        self.total = epochs
+        self.steps, self.total = steps, epochs * steps
         self.skip(0)
 
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        self.skip(1)
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Any]) -> None:
+        self.done += 1
+        self.on_progress(self.task, self.done, self.total)
 
     def skip(self, epochs: int) -> None:
-        self.done += epochs
+        self.done += epochs * self.steps
         self.on_progress(self.task, self.done, self.total)
 
     def warn(self, message: str | Warning) -> None:
@@ -116,9 +117,9 @@ def interlocking(
     if isinstance(biased, str):
         yield Finding(BIASED, absent=biased)
     else:
-        retrained = _retrain(clf, biased, EpochWatcher(on_progress, "biased training, epochs"))
+        retrained = _retrain(clf, biased, RetrainingWatcher(on_progress, "biased training"))
         yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], elsewhere)
-    retrained = _retrain(clf, plain, EpochWatcher(on_progress, "skewed training, epochs"), skewed)
+    retrained = _retrain(clf, plain, RetrainingWatcher(on_progress, "skewed training"), skewed)
     yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, elsewhere)
 
 

@@ -16,11 +16,14 @@ Label leakage, for explanations that select words and have an independent reader
     independent-reader-accuracy/by-class       the first, for each predicted class
     leakage-gap                                how much more often a network trained on the selections does
     leakage-gap/black-box                      the same against the model itself, from the selected words alone
+    leakage-gap/raw                            of rationalizers: texts are counted for which any selection is the same
+    arbitrary-selection                        how often any selection gives the class, and the reader misses it
+    arbitrary-selection/by-class               the same, for each predicted class
 
 The reader was trained on random masks together with the explainer or the model; the audit trains nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -35,7 +38,8 @@ from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
 from steadygaze.models.inference import selects
-from steadygaze.results.leakage_warnings import BY_CLASS, READER
+from steadygaze.results.leakage_warnings import ARBITRARY, CLASS_MEASURES, CLASS_PROBE, READER
+from steadygaze.results.row import MeasureKey
 
 SIZE = ("selected-share", "selected-spans")
 FIRST, FIRST_RATIONALE = "first-sentence", "first-sentence/rationales"
@@ -135,7 +139,7 @@ def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
     return None if case.first is None else case.gather_rows(case.first, rows, batch)
 
 
-NAMES = measure_names(READER, "leakage-gap")
+NAMES = measure_names(READER, "leakage-gap", ARBITRARY)
 NO_READER = "no independent reader was trained for the selection"
 
 
@@ -149,7 +153,8 @@ def label_leakage(case: AuditCase) -> Iterator[Finding]:
     scores = {name: class_balanced({**values, PREDICTED: predicted}) for name, values in readings.items() if values}
     for name, values in scores.items():
         yield from (Finding(measure, numbers, name) for measure, numbers in values.items() if measure != PREDICTED)
-        yield from _by_class(case, name, values[READER])
+        for measure_name in CLASS_MEASURES:
+            yield from _by_class(case, name, measure_name, values)
     if not scores:
         yield from missing_findings(NAMES, NO_READER if names else NOTHING_SELECTS)
 
@@ -164,9 +169,11 @@ def _readings(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str,
     return readings.measures(logits, selected_logits)
 
 
-def _by_class(case: AuditCase, name: str, values: Tensor) -> Iterator[Finding]:
+def _by_class(case: AuditCase, name: str, measure_name: str, measures: Mapping[str, Tensor]) -> Iterator[Finding]:
     """One finding for each predicted class."""
-    predicted = case.probs.argmax(-1)
+    if (values := measures.get(measure_name)) is None:
+        return
+    predicted, key = case.probs.argmax(-1), str(MeasureKey(measure_name, CLASS_PROBE))
     for index in sorted(set(predicted[values.isfinite()].tolist())):
         label = str(case.classes[index]) if case.classes else str(index)
-        yield Finding(BY_CLASS, values.masked_fill(predicted != index, torch.nan), name, {"class": label})
+        yield Finding(key, values.masked_fill(predicted != index, torch.nan), name, {"class": label})

@@ -26,6 +26,7 @@ from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.settings import field_names
+from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import TextConfig
@@ -43,12 +44,19 @@ Split = tuple[Any, Any]
 
 
 def attention_necessity(
-    clf: TextClassifier, train: Split, validation: Split | None, test: Split, difference: float = DIFFERENCE
+    clf: TextClassifier,
+    train: Split,
+    validation: Split | None,
+    test: Split,
+    difference: float = DIFFERENCE,
+    on_progress: OnProgress = no_progress,
 ) -> Iterator[Finding]:
     """`train` and `validation`: the data `clf` was trained on; `test`: texts and class indices, or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HealthWarning)  # expected here
+        on_progress("uniform attention: training", 0, 2)
         uniform = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
+        on_progress("adversarial attention: training", 1, 2)
         adversary = same_labels(clf, "adversary", difference=difference).fit(
             *train, validation=validation, reference=clf
         )

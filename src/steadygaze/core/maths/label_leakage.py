@@ -3,11 +3,15 @@
     independent reader accuracy   [ argmax r(x ⊙ m) = argmax p(x) ]       r: trained on random masks only
     leakage gap                   [ argmax q(x ⊙ m) = argmax p(x) ]  −  independent reader accuracy
 
+    arbitrary selection           [ share of random m' with argmax q(x ⊙ m') = argmax q(x ⊙ m)  ≥  7/8 ]
+                                  · [ leakage gap > 0 ]
+
 If k classes share the highest probability, each counts 1 / k.
 
 p(x) is the explained prediction, m the selection and q the network that was trained on such selections: an explainer's
 approximator, or a rationalizer's predictor.  Both read the same units.  The gap is 0 if the units themselves carry the
-label, and large if the choice of units does (Bai et al. 2021, arXiv:2006.05656, §3).
+label, and large if the choice of units does (Bai et al. 2021, arXiv:2006.05656, §3).  A selection is arbitrary if q
+predicts the same from nearly any selection of the text, although the units do not carry the label for r (ours).
 
 Mask-neutral weights, Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021, §4.2, Fact 1:
 
@@ -35,6 +39,15 @@ def leakage_gap(p: Tensor, q: Tensor, y: Tensor) -> Tensor:
     """Return the hits of the predictor (p) minus those of the reader (q) on y, in [−1, 1].  (B,C) each -> (B,)"""
     predicted = y.argmax(-1)
     return hits(p, predicted) - hits(q, predicted)
+
+
+MIN_AGREEMENT = 7 / 8
+"""Share of random selections."""
+
+
+def arbitrary_selection(agreement: Tensor, gap: Tensor) -> Tensor:
+    """Return 1 if random selections agree with q and there is a leakage gap, else 0.  (B,), (B,) -> (B,)"""
+    return ((agreement >= MIN_AGREEMENT) & (gap > 0)).double()
 
 
 def hits(scores: Tensor, label: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Fitted explainers: fit a method to a model's predictions, explain with it, and measure its selections."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -49,10 +49,17 @@ class FittedSelector(Explainer):
     selects_words = True
 
     def __init__(
-        self, name: str, config: SelectorConfig, nets: nn.ModuleDict, table: TokenTable, accuracy: float | None = None
+        self,
+        name: str,
+        config: SelectorConfig,
+        nets: nn.ModuleDict,
+        table: TokenTable,
+        accuracy: float | None = None,
+        arbitrary: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        """`accuracy`: of the independent reader on held-out texts, if known."""
+        """`accuracy`, `arbitrary`: of the independent reader on held-out texts, if known; see `Explainer`."""
         self.name, self.config, self.nets, self.table, self.accuracy = name, config, nets, table, accuracy
+        self.arbitrary = arbitrary or {}
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -74,11 +81,14 @@ class FittedSelector(Explainer):
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
         if "reader" not in self.nets:  # a folder of version 0.1.0
             return None
-        draw = uniform_subsets(self.config.k)
-        return read(self.nets["reader"], *self.selected(batch, saliency), draw, self.own(batch, saliency))
+        draw, own = uniform_subsets(self.config.k), self.own(batch, saliency)
+        return read(self.nets["reader"], *self.selected(batch, saliency), draw, own, self.nets["approximator"])
 
     def reader_accuracy(self, model: Model) -> float | None:
         return self.accuracy
+
+    def arbitrary_selections(self, model: Model) -> Mapping[str, tuple[int, int]]:
+        return self.arbitrary
 
     def selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the mask of selected units.  (B,D)"""
@@ -119,14 +129,18 @@ class FittedExplainer:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def explainer(
-        self, tokens: GrowingTokenizer, device: torch.device, accuracy: float | None = None
+        self,
+        tokens: GrowingTokenizer,
+        device: torch.device,
+        accuracy: float | None = None,
+        arbitrary: Mapping[str, tuple[int, int]] | None = None,
     ) -> FittedSelector | FittedCXPlain:
-        """For a black box with these tokens; `accuracy`: of the independent reader, if known."""
+        """For a black box with these tokens; `accuracy`, `arbitrary`: as in `FittedSelector`."""
         nets = self.networks.to(device)
         table = GrowingTable(self.vocabulary, tokens, self.config.padded_length)
         if isinstance(self.config, CXPlain):
             return FittedCXPlain(self.config, nets, table)
-        return FittedSelector(method_name(self.config), self.config, nets, table, accuracy)
+        return FittedSelector(method_name(self.config), self.config, nets, table, accuracy, arbitrary)
 
 
 @dataclass(frozen=True)
@@ -244,6 +258,6 @@ def selector_measures(
         log_probability = nets["probe"](mask).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
     measures = {"fidelity": logits.argmax(-1) == predicted, "probe-loss": -log_probability}
     if "reader" in nets:  # a folder of version 0.1.0 has none
-        readings = read(nets["reader"], views, mask, uniform_subsets(config.k), logits)
+        readings = read(nets["reader"], views, mask, uniform_subsets(config.k), logits, nets["approximator"])
         measures |= readings.measures(predictions, selected_predictions)
     return measures

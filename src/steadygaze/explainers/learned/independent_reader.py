@@ -13,7 +13,7 @@ Cost: at most STEPS steps of BATCH inputs, or EPOCHS epochs.  The black box is n
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
@@ -111,14 +111,28 @@ def _random_loss(net: nn.Module, draw: Draw, views: InputBatch, key: RandomKey) 
 
 
 def read(
-    reader: nn.Module, views: InputBatch, mask: Tensor, draw: Draw, approximator_logits: Tensor | None = None
+    reader: nn.Module,
+    views: InputBatch,
+    mask: Tensor,
+    draw: Draw,
+    approximator_logits: Tensor | None = None,
+    approximator: nn.Module | None = None,
 ) -> SelectionPredictions:
-    """The reader's predictions from a batch of selections, with baselines.  (B,D)"""
+    """The reader's predictions from a batch of selections, with baselines.  (B,D)
+
+    `approximator` gave `approximator_logits`; it also reads the random masks.
+    """
     with inference(reader):
         random = torch.stack(_random_logits(reader, views, draw, RandomKey(STREAM)), 1)
-        return SelectionPredictions(
+        readings = SelectionPredictions(
             reader(views, mask), random, reader(views, torch.zeros_like(mask)), approximator_logits
         )
+    if approximator is None or approximator_logits is None:
+        return readings
+    with inference(approximator):
+        others = torch.stack(_random_logits(approximator, views, draw, RandomKey(STREAM)), 1).argmax(-1)
+    agrees = others == approximator_logits.argmax(-1, keepdim=True)
+    return replace(readings, agreement=agrees.double().mean(-1))
 
 
 def _random_logits(net: nn.Module, views: InputBatch, draw: Draw, key: RandomKey) -> list[Tensor]:

@@ -21,6 +21,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import COMMANDS
 from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
+from steadygaze.results.leakage_warnings import RANDOM_WORDS, READER
 from steadygaze.serve.served_models import ServedModel
 
 Edit = Callable[[dict[str, Any]], Any]
@@ -321,6 +322,38 @@ def test_python_objects_carry_the_health_of_their_model(state: str, trained: Pat
     check("json", explanations[0].to_json().decode(), expected)
     for html in (explanations._repr_html_(), explanations[0].to_html(), weights.to_html(), evaluation._repr_html_()):
         check("page", html, expected)
+
+
+@pytest.mark.slow
+def test_every_output_of_a_failed_explainer_says_so_once(
+    trained: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = in_state(trained, "healthy")
+    ended_well(run(capsys, "fit-explainer", model, "--data", "data.csv", *QUICK, "--out", "l2x"))
+    file = Path("l2x/config.json")
+    config = json.loads(file.read_text())
+    values = {READER: 0.5, RANDOM_WORDS: 0.6}
+    rows = [{**row, "value": values.get(row["measure"], row["value"]), "n": 50} for row in config["rows"]]
+    file.write_text(
+        json.dumps({**config, "rows": [{**row, "interval": None, "note": ""} for row in rows], "health": []})
+    )
+    sentence = (
+        "The explainer l2x selects words that are no better than random words: a reader recovers the predicted class "
+        "in 50.0 % of the held-out texts, and in 60.0 % from random words."
+    )
+    command = ("explain", model, TEXTS[0], "--explainer", "l2x")
+    for options, result in (((), None), (("--json",), "stdout"), (("--html", "e.html", "--json"), "e.html")):
+        ended = ended_well(run(capsys, *command, *options))
+        assert flat(ended.err).count(sentence) == 1
+        outputs = {"stdout": ended.out, "e.html": Path("e.html").read_text() if result == "e.html" else ""}
+        assert flat(ended.out).count(sentence) == (1 if options else 0)
+        assert result is None or flat(outputs[result]).count(sentence) == 1
+    with pytest.warns(HealthWarning, match="no better than random words") as caught:
+        fitted = sg.load_explainer("l2x", sg.load(model, device="cpu"))
+    assert len([item for item in caught if item.category is HealthWarning]) == 1
+    assert flat(str(fitted.explain(TEXTS[0]))).count(sentence) == 1
+    fitted.save("again")
+    assert sentences_in("json", Path("again/config.json").read_text()) == [sentence]
 
 
 def test_every_command_is_listed() -> None:

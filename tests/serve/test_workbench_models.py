@@ -1,5 +1,7 @@
 """The page of the workbench with models of pairs and with rationalizers: explain, change words, compare."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from serve.pages import change, expect, explain, serious_problems
 from serve.serving import live_server
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.types import Example
+from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.serve.served_models import ServedData, ServedModel
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
@@ -127,3 +130,23 @@ def test_the_words_that_a_rationalizer_selects_are_shown_and_change_with_the_tex
     names = page.locator("#comparison table").nth(0).locator("tbody th")
     expect(names.nth(1)).to_have_text("attention: attention")
     assert page.locator("#comparison table").nth(1).locator("tbody tr").count() == 6
+
+
+@pytest.mark.slow
+def test_a_model_in_a_known_bad_state_says_so_in_the_choice_and_above_every_result(open_page):
+    health = Health((HealthProblem(ProblemKind.COLLAPSED, detail="The weights are flat."),))
+    models = [ServedModel("sound", as_adapter(fitted()), SYNONYMS)]
+    models.append(ServedModel("collapsed", replace(as_adapter(fitted()), health=health), SYNONYMS))
+    with live_server(*models) as address:
+        page = open_page(address)
+        explain(page, "the film was good")
+        cards = page.locator("#cards article")
+        expect(cards.nth(0).locator(".health")).to_have_count(0)
+        expect(cards.nth(1).locator(".health")).to_have_text(f"⚠ {health.sentence}")
+        expect(page.locator("#choices .health")).to_have_count(1)
+        page.get_by_role("button", name="Compare").click()
+        expect(page.locator("#status")).to_have_text("Ready.")
+        expect(page.locator("#comparison .health")).to_have_count(1)
+        page.get_by_role("button", name="Audit", exact=True).click()
+        expect(page.locator("#audit-model option").nth(1)).to_contain_text("collapsed attention")
+        assert serious_problems(page) == []

@@ -22,6 +22,7 @@ from steadygaze.cli import COMMANDS
 from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.results.leakage_warnings import RANDOM_WORDS, READER
+from steadygaze.results.row import Row
 from steadygaze.serve.served_models import ServedModel
 
 Edit = Callable[[dict[str, Any]], Any]
@@ -333,10 +334,9 @@ def test_every_output_of_a_failed_explainer_says_so_once(
     file = Path("l2x/config.json")
     config = json.loads(file.read_text())
     values = {READER: 0.5, RANDOM_WORDS: 0.6}
-    rows = [{**row, "value": values.get(row["measure"], row["value"]), "n": 50} for row in config["rows"]]
-    file.write_text(
-        json.dumps({**config, "rows": [{**row, "interval": None, "note": ""} for row in rows], "health": []})
-    )
+    rows = (Row.from_dict(row) for row in config["rows"])
+    edited = [Row(row.measure, values.get(row.measure, row.value), 50, None, row.settings) for row in rows]
+    file.write_text(json.dumps({**config, "rows": [row.to_dict() for row in edited], "health": []}))
     sentence = (
         "The explainer l2x selects words that are no better than random words: a reader recovers the predicted class "
         "in 50.0 % of the held-out texts, and in 60.0 % from random words."

@@ -21,7 +21,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import COMMANDS
 from steadygaze.core.errors import HealthWarning, UserError
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
-from steadygaze.results.leakage_warnings import RANDOM_WORDS, READER
+from steadygaze.results.leakage_warnings import FIDELITY, RANDOM_WORDS, READER
 from steadygaze.results.row import Row
 from steadygaze.serve.served_models import ServedModel
 
@@ -333,7 +333,7 @@ def test_every_output_of_a_failed_explainer_says_so_once(
     ended_well(run(capsys, "fit-explainer", model, "--data", "data.csv", *QUICK, "--out", "l2x"))
     file = Path("l2x/config.json")
     config = json.loads(file.read_text())
-    values = {READER: 0.5, RANDOM_WORDS: 0.6}
+    values = {FIDELITY: 0.9, READER: 0.5, RANDOM_WORDS: 0.6}
     rows = (Row.from_dict(row) for row in config["rows"])
     edited = [Row(row.measure, values.get(row.measure, row.value), 50, None, row.settings) for row in rows]
     file.write_text(json.dumps({**config, "rows": [row.to_dict() for row in edited], "health": []}))

@@ -105,7 +105,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(here / "films.csv")
     words = [
         "audit", here / "model", "--data", here / "films.csv", "--bundle", here / "bundle", "--sample", 4,
-        "--require", "accuracy<=0.01", "--device", "cpu", "--quiet",
+        "--require", "accuracy<=0.01", "--device", "cpu", "--quiet", "--card",
     ]  # fmt: skip
     with pytest.raises(SystemExit) as ended:
         cli.main([str(word) for word in words])

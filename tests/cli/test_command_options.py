@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from importlib import import_module
 
 import pytest
@@ -16,6 +17,7 @@ from estimator.tiny import write_csv
 from steadygaze.cli import COMMANDS, app
 from steadygaze.cli.application import CLASSIFIER
 from steadygaze.cli.command_options import config_key
+from steadygaze.core.errors import UserError
 
 
 @pytest.fixture
@@ -167,6 +169,40 @@ def test_the_saved_options_are_no_other_output_and_no_input(run, tmp_path):
 
 
 @pytest.mark.slow
+def commands_with_options():
+    """Name -> the command, with those of `synonyms`."""
+    for name in COMMANDS:
+        import_module(f"steadygaze.cli.{COMMANDS[name][0]}")
+    for name, command in get_group(app).commands.items():
+        inner = getattr(command, "commands", None)
+        yield from ((f"{name} {key}", value) for key, value in inner.items()) if inner else [(name, command)]
+
+
+def test_no_command_silently_uses_the_last_of_repeated_values():
+    checked = 0
+    for name, command in commands_with_options():
+        for option in command.params:
+            if option.param_type_name == "argument" or option.multiple or option.name in ("help", "config"):
+                continue
+            if option.is_flag and not option.secondary_opts:
+                continue
+            words = [option.opts[0]] if option.is_flag else [option.opts[0], *["1"] * option.nargs]
+            other = [option.secondary_opts[0]] if option.is_flag else words
+            with pytest.raises(UserError, match=f"{max(option.opts, key=len)}.* is given 2 times"):
+                command.make_context(name, [*words, *other])
+            checked += 1
+    assert checked > 100
+
+
+def test_repeated_explainers_of_a_comparison_are_refused_and_commas_are_named(capsys):
+    run = partial(commands.run, capsys, override=False)
+    words = ("compare", "films.csv", "--techniques", "vanilla,word-at", "--out", "c")
+    ended = run(*words, "--explainer", "lime", "--explainer", "gradient")
+    assert (ended.code, ended.err) == (2, "error: --explainer is given 2 times, and takes one value: give it once\n")
+    ended = run(*words, "--techniques", "vanilla,seat")
+    assert "give it once, as in --techniques A,B" in ended.err
+
+
 def test_every_command_has_both_options(run):
     for name in {*COMMANDS, "synonyms build"} - {"synonyms"}:
         ended = run(*name.split(), "--help")

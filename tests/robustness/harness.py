@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from commands import overridden
 from steadygaze import cli
 
 CODES = (0, 1, 2, 130)
@@ -79,7 +80,7 @@ def run_case(
     text = stdin.encode() if isinstance(stdin, str) else stdin or b""
     with _streams(text, encoding) as (out, err), time_limit(limit):
         try:
-            cli.main(inputs)
+            cli.main(overridden(inputs))
             code = 0
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))

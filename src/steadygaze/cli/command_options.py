@@ -115,7 +115,10 @@ class ConfigCommand(TyperCommand):
     """A command with --config and --save-config."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        path = self.make_parser(ctx).parse_args(args=list(args))[0].get("config")
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        if not ctx.resilient_parsing:
+            _refuse_repeated(order)
+        path = values.get("config")
         if path is not None and not ctx.resilient_parsing:
             ctx.default_map = read_config(Path(path), self.params)
         return super().parse_args(ctx, args)
@@ -126,6 +129,17 @@ class ConfigCommand(TyperCommand):
             check_outputs(ctx.params, ctx.params.get("data_dir"))
             write_config(ctx.params["save_config"], ctx)
         return super().invoke(ctx)
+
+
+def _refuse_repeated(given: Sequence[Any]) -> None:
+    """Refuse an option of one value that was given several times: only the last value would count."""
+    for option in dict.fromkeys(given):
+        is_plain_flag = getattr(option, "is_flag", False) and not option.secondary_opts
+        if option.param_type_name == "argument" or option.multiple or is_plain_flag or given.count(option) < 2:
+            continue
+        name = "/".join([max(option.opts, key=len), *option.secondary_opts])
+        hint = f", as in {name} A,B" if "," in str(option.metavar) else ""
+        raise UserError(f"{name} is given {given.count(option)} times, and takes one value: give it once{hint}")
 
 
 def refuse_code(ctx: Any) -> None:

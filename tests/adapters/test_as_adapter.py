@@ -185,6 +185,15 @@ def test_a_folder_that_lacks_a_file_is_an_error_that_names_it(lost, sentence, fo
         as_adapter(tmp_path / "copy", device="cpu")
 
 
+@pytest.mark.parametrize("name", ["model.joblib", "model.pkl", "model.safetensors"])
+def test_a_file_is_not_read_as_a_model_and_the_way_to_pass_its_content_is_named(name, tmp_path):
+    (tmp_path / name).write_bytes(b"\x80\x04c__main__\nrun\n.")
+    with pytest.raises(UserError, match=r"runs code.  Load it in a module of your own, and pass MODULE:NAME"):
+        as_adapter(tmp_path / name, device="cpu")
+    with pytest.raises(UserError, match="pass MODULE:NAME"):
+        sg.load(tmp_path / name)
+
+
 def test_damaged_files_are_named(folder, tmp_path):
     shutil.copytree(folder("bert"), tmp_path / "copy")
     (tmp_path / "copy" / "model.safetensors").write_bytes(b"nothing")

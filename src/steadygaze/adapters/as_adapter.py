@@ -174,6 +174,11 @@ def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | No
 
 def _is_ours(folder: Path) -> bool:
     file = folder / "config.json"
+    if folder.is_file():
+        raise UserError(
+            f"{folder} is a file, and files are not read as models: a pickle or joblib file runs code.  "
+            "Load it in a module of your own, and pass MODULE:NAME (in Python, pass the object)"
+        )
     if not file.is_file():
         raise UserError(
             f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json; "

@@ -131,15 +131,22 @@ class ConfigCommand(TyperCommand):
         return super().invoke(ctx)
 
 
-def _refuse_repeated(given: Sequence[Any]) -> None:
+def _refuse_repeated(options_in_order: Sequence[Any]) -> None:
     """Refuse an option of one value that was given several times: only the last value would count."""
-    for option in dict.fromkeys(given):
+    for option in dict.fromkeys(options_in_order):
         is_plain_flag = getattr(option, "is_flag", False) and not option.secondary_opts
-        if option.param_type_name == "argument" or option.multiple or is_plain_flag or given.count(option) < 2:
+        if (
+            option.param_type_name == "argument"
+            or option.multiple
+            or is_plain_flag
+            or options_in_order.count(option) < 2
+        ):
             continue
         name = "/".join([max(option.opts, key=len), *option.secondary_opts])
         hint = f", as in {name} A,B" if "," in str(option.metavar) else ""
-        raise UserError(f"{name} is given {given.count(option)} times, and takes one value: give it once{hint}")
+        raise UserError(
+            f"{name} is given {options_in_order.count(option)} times, and takes one value: give it once{hint}"
+        )
 
 
 def refuse_code(ctx: Any) -> None:

@@ -141,7 +141,7 @@ def explain(
         named += [("--label-word", word) for word in inputs.label_words or []]
         named += [("--attention", None if attention == "last" else attention)]
         words = [word for name, value in named if value is not None for word in (name, value)]
-        _print_next([model, *words], inputs, label, [str(name) for name in adapter.classes], common)
+        _print_next([model, *words], inputs, label, adapter, common)
 
 
 def _print_sentences(
@@ -213,13 +213,18 @@ def _print_counts(counts: "Counter[str]", common: Common) -> None:
 
 
 def _print_next(
-    model: "Sequence[str]", inputs: TextOptions, label: str | None, classes: "Sequence[str]", common: Common
+    model: "Sequence[str]", inputs: TextOptions, label: str | None, adapter: "ModelAdapter", common: Common
 ) -> None:
     """Print the commands to try next.  `model`: its name and the options that belong to it."""
     import shlex
 
-    file, columns = inputs.file, inputs.columns
-    names = ["COLUMN"] if file is None else [name for name in columns if columns != ["text"]]
+    file, columns, classes = inputs.file, inputs.columns, [str(name) for name in adapter.classes]
+    is_pair = inputs.pair is not None or bool(adapter.pair)
+    names = (
+        ["COLUMN", "SECOND_COLUMN"][: 1 + is_pair]
+        if file is None
+        else [name for name in columns if columns != ["text"]]
+    )
     words = [word for name in names for word in ("--text", name)]
     known = "COLUMN" if file is None else label or _label_column(file, columns, classes)
     words += [] if known is None else ["--label", known]

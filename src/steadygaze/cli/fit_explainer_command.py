@@ -214,4 +214,5 @@ def _show(fitted: "TextExplainer", black_box: Sequence[str], out: Path, common: 
     stdout_console().print(explainer_scores(fitted.rows))
     show(f"saved in {out}")
     words = ["explain", *black_box, "--explainer", str(out)]
-    print_line(stderr_console(common), f'next:  steadygaze {shlex.join(words)} "a text of your own"')
+    inputs = '--pair "a text of your own" "a question"' if fitted.black_box.pair else '"a text of your own"'
+    print_line(stderr_console(common), f"next:  steadygaze {shlex.join(words)} {inputs}")

@@ -243,7 +243,9 @@ def _show_next(clf: "TextClassifier", out: Path, next_audit: NextAudit, corpus: 
 
 def _print_commands(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
     console = stderr_console(common)
-    print_line(console, f'next:  steadygaze explain {shlex.quote(str(out))} "a text of your own"')
+    is_pair = len(next_audit.columns["text"]) == 2
+    inputs = '--pair "a text of your own" "a question"' if is_pair else '"a text of your own"'
+    print_line(console, f"next:  steadygaze explain {shlex.quote(str(out))} {inputs}")
     words = ["audit", str(out), *next_audit.words]
     words += ["--data-dir", str(common.data_dir)] if common.data_dir is not None else []
     print_line(console, f"next:  steadygaze {shlex.join([*words, '--html', 'audit.html'])}")

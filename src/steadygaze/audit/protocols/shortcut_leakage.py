@@ -106,8 +106,8 @@ def _leak(case: AuditCase, name: str, explainer: str, features: Tensor, probs: T
     if values.isnan().all():
         worded = ~features.isnan().any(-1)
         counts = shortcut_measures.distinct_texts(predicted, worded, key, probs.shape[-1]).tolist()
-        found = f"{ONE_CLASS}, found {_counts_text(case, counts)}"
-        return Finding(name, explainer=explainer, absent=found, counts=tuple(counts))
+        reason = f"{ONE_CLASS}, found {_counts_text(case, counts)}"
+        return Finding(name, explainer=explainer, absent=reason, counts=tuple(counts))
     return Finding(name, values, explainer, {"folds": shortcut_measures.FOLDS})
 
 

@@ -140,6 +140,39 @@ def test_movie_rationales_count_words_and_drop_what_marks_nothing(on_disk):
     assert corpus.dropped == {"zero-length rationales span": 1, "no rationales": 1}
 
 
+FINE = {"text": ["a film"], "label": [1]}
+SST2 = {**FINE, "tokens": [["a", "film"]], "token_sentiment": [[2, 3]]}
+STORY = {"passage": [["John left."]], "question": ["Who?"], "answer": ["John"], "supporting": [[0]]}
+MOVIE = {**FINE, "evidence_start": [[0]], "evidence_end": [[1]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "found"),
+    [
+        ("tweet_hate", {**FINE, "text": [5]}, "text=5"),
+        ("tweet_hate", {**FINE, "text": [["a"]]}, "text=['a']"),
+        ("imdb", {**FINE, "text": [5.0]}, "text=5.0"),
+        ("imdb", {**FINE, "label": [[1]]}, "label=[1]"),
+        ("sst2", {**SST2, "tokens": ["a film"]}, "tokens='a film'"),
+        ("sst2", {**SST2, "token_sentiment": [3]}, "token_sentiment=3"),
+        ("snli", {"premise": ["p"], "hypothesis": [7], "label": [2]}, "hypothesis=7"),
+        ("babi_1", {**STORY, "passage": [3]}, "passage=3"),
+        ("babi_1", {**STORY, "passage": ["John left."]}, "passage='John left.'"),
+        ("babi_1", {**STORY, "supporting": [[4]]}, "supporting=[4]"),
+        ("babi_1", {**STORY, "supporting": [[-1]]}, "supporting=[-1]"),
+        ("babi_1", {**STORY, "answer": [[1]]}, "answer=[1]"),
+        ("movie_rationales", {**MOVIE, "evidence_end": [[9]]}, "evidence_end=[9]"),
+        ("movie_rationales", {**MOVIE, "evidence_start": [[-1]]}, "evidence_start=[-1]"),
+        ("movie_rationales", {**MOVIE, "evidence_start": [[0, 1]]}, "evidence_start=[0, 1]"),
+        ("movie_rationales", {**MOVIE, "evidence_start": [["a"]]}, "evidence_start=['a']"),
+    ],
+)
+def test_a_row_of_other_types_or_values_is_named(name, columns, found, on_disk):
+    with pytest.raises(UserError, match=re.escape(f"{name}, train split, row 1 is not a row")) as raised:
+        on_disk(name, columns)
+    assert found in str(raised.value)
+
+
 def test_inference_pairs_explain_the_premise(on_disk):
     columns = {"premise": ["p", "p"], "hypothesis": ["h", "i"], "label": [2, -1]}
     corpus = on_disk("snli", columns)

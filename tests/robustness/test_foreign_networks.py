@@ -295,3 +295,49 @@ def test_a_mask_of_infinities_that_no_network_reads_does_no_harm(place: Path) ->
     result = run(place, *EXPLAIN, "--json")
     assert_clean(result, codes={0})
     assert json.loads(result.out)["label"] in ("negative", "neutral", "positive")
+
+
+TRAINED: dict[str, tuple[str, Damage, str]] = {
+    "dropout-nan": ("config.json", changed(hidden_dropout_prob=float("nan")), "hidden_dropout_prob is nan"),
+    "dropout-infinite": ("config.json", changed(attention_probs_dropout_prob=float("inf")), "must be a number from 0"),
+    "dropout-attention": ("config.json", changed(attention_probs_dropout_prob=float("nan")), "must be a number from 0"),
+    "template-long": (
+        "tokenizer.json",
+        tokenizer(post_processor=template([4] * 100) | {"single": [SPECIAL_TOKEN, FIRST]}),
+        "special tokens to a text",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", TRAINED)
+@pytest.mark.parametrize(("command", "folder"), [(EXPLAIN, "bert"), (TRAIN, "encoder")])
+def test_a_network_that_fails_once_it_is_trained_is_refused_before(
+    damage: str, command: list[str], folder: str, place: Path
+) -> None:
+    file, change, sentence = TRAINED[damage]
+    change(place / folder / file)
+    result = run(place, *command)
+    assert_clean(result, codes={2})
+    assert sentence in result.err
+
+
+@pytest.mark.parametrize("change", [{"return_dict": False}, {"chunk_size_feed_forward": 7}])
+@pytest.mark.parametrize(("command", "folder"), [(EXPLAIN, "bert"), (TRAIN, "encoder")])
+def test_how_the_library_returns_and_splits_its_numbers_does_not_matter(
+    change: dict[str, Any], command: list[str], folder: str, place: Path
+) -> None:
+    changed(**change)(place / folder / "config.json")
+    assert_clean(run(place, *command), codes={0}, written=None)
+
+
+def test_an_encoder_that_fails_in_training_mode_alone_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the reason: two trial texts are read before the training."""
+    from transformers import BertModel
+
+    def forward(network: Any, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no gradient" if network.training else "not in training mode")
+
+    monkeypatch.setattr(BertModel, "forward", forward)
+    result = run(place, *TRAIN)
+    assert_clean(result, codes={2})
+    assert "cannot be read as a Hugging Face encoder: no gradient" in result.err

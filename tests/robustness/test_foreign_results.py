@@ -77,10 +77,17 @@ def test_a_damaged_policy_is_refused(damage: str, copy: Path) -> None:
     assert "policy.toml" in result.err
 
 
+def repeated_word(path: Path) -> None:
+    """The first word replaces the last one: there are as many as the weights have."""
+    words = json.loads(path.read_text())
+    path.write_text(json.dumps([*words[:-1], words[0]]))
+
+
 EXPLAINER: dict[str, tuple[str, Damage]] = {
     **{f"config-{name}": ("config.json", damage) for name, damage in {**SPECIAL, **JSON}.items()},
     **{f"words-{name}": ("vocabulary.json", damage) for name, damage in {**SPECIAL, **JSON}.items()},
     **{f"weights-{name}": ("model.safetensors", damage) for name, damage in {**SPECIAL, **WEIGHTS}.items()},
+    "words-twice": ("vocabulary.json", repeated_word),
     "settings": ("config.json", changed(settings={"hidden": 10**9})),
     "settings-list": ("config.json", changed(settings=[])),
     "k": ("config.json", changed(settings={"k": 2**62})),

@@ -31,7 +31,7 @@ from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Batch, Label, Span, Task
 from steadygaze.data.text_tokenizer import Kind
 from steadygaze.data.word_tokenizer import build_word_tokenizer
-from steadygaze.explainers.learned.black_box_queries import predicted
+from steadygaze.explainers.learned.black_box_queries import as_numbers, predicted
 from steadygaze.models.inference import Capability, Model
 
 EMPTY_PIECE = ""
@@ -197,7 +197,7 @@ def read_values(
     except Exception as error:
         raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
     try:
-        values = np.asarray(answer, dtype=np.float64)
+        values = as_numbers(answer)
     except (TypeError, ValueError):
         raise UserError(f"the black box returned {answer!r:.80}; numbers were expected, one row per text") from None
     values = values[:, None] if values.ndim == 1 else values

@@ -33,7 +33,7 @@ from steadygaze.core.types import OnProgress, inputs_of
 from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
 from steadygaze.data import tables, user_files
 from steadygaze.data.eraser import is_eraser
-from steadygaze.data.table_writers import check_format, header, write_rows
+from steadygaze.data.table_writers import check_columns, header, write_rows
 from steadygaze.data.tables import column_types
 from steadygaze.data.user_files import input_files, stream_chunks
 from steadygaze.results.explanation import Explanation
@@ -271,13 +271,13 @@ def bulk_run(
 
     `settings`: what the results depend on, besides the source.
     """
-    check_format(out)
     added = task.types(pair=len(source.text) == 2)
     if clash := [name for name in added if name in source.types]:
         raise UserError(
             f"{source.files[0].name} has a column {clash[0]!r}, which --out would add; rename it in the file"
         )
     parts = Parts(out, {**source.types, **added}, spreadsheet_safe)
+    check_columns(out, parts.types)
     with exclusive_output(parts.folder, "writing"):
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
         facts |= {} if source.sentences is None else {"sentences": source.sentences}

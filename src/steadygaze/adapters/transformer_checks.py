@@ -21,7 +21,7 @@ from steadygaze.adapters.transformer_network import Read, TransformerModel
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
-from steadygaze.data.subword_tokenizer import PieceTokenizer
+from steadygaze.data.subword_tokenizer import PieceTokenizer, text_limit
 from steadygaze.models.inference import NonFiniteOutput, evaluation, inference
 
 
@@ -60,7 +60,8 @@ class PairTokenizer(SpecialTokenTokenizer):
 
 def single(engine: Tokenizer, *, token_limit: int, pad_id: int) -> PieceTokenizer:
     """Tokenizer of single texts; `token_limit`: tokens in all, special ones included."""
-    return PieceTokenizer(engine, max_length=token_limit - engine.num_special_tokens_to_add(False), pad_id=pad_id)
+    left = text_limit(token_limit, engine.num_special_tokens_to_add(False))
+    return PieceTokenizer(engine, max_length=left, pad_id=pad_id)
 
 
 def paired(engine: Tokenizer, template: Template, *, token_limit: int, pad_id: int) -> PairTokenizer | None:

@@ -125,10 +125,17 @@ class ConfigCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         refuse_code(ctx)
-        if ctx.params.get("save_config") is not None:
-            check_outputs(ctx.params, ctx.params.get("data_dir"))
-            write_config(ctx.params["save_config"], ctx)
-        return super().invoke(ctx)
+        path = ctx.params.get("save_config")
+        if path is None:
+            return super().invoke(ctx)
+        check_outputs(ctx.params, ctx.params.get("data_dir"))
+        before = path.read_bytes() if path.exists() else None
+        write_config(path, ctx)
+        try:
+            return super().invoke(ctx)
+        except UserError:  # the options were refused
+            path.unlink() if before is None else path.write_bytes(before)
+            raise
 
 
 def _refuse_repeated(options_in_order: Sequence[Any]) -> None:

@@ -30,6 +30,8 @@ from steadygaze.data.planted.lexicon import SYNONYMS
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
+from steadygaze.estimator.train_config import consecutive_seeds
+from steadygaze.models.inference import check_device
 from steadygaze.results.formatting import number
 from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now
@@ -95,6 +97,8 @@ def check(out: Path, corpus: Corpus, seed: int, replace: bool) -> None:
 
 def run_demo(out: Path, device: str, seed: int, console: Console, replace: bool = False) -> dict[str, Any]:
     """Train, audit and write the reports under `out`; return the scores."""
+    check_device(device)
+    consecutive_seeds(seed, 1 + max(offset for _, offset in MODELS.values()))
     corpus = load_corpus(CORPUS)
     check(out, corpus, seed, replace)
     _print(console, f"[bold]1. Data.[/bold]  {escape(resumable_training.describe(corpus))}")

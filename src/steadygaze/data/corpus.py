@@ -198,8 +198,9 @@ class PublishedCorpus:
         dropped: Counter[str] = Counter()
         splits = {}
         for split, table in tables.items():
-            require(layout.columns, list(table), f"{name}, {split} split")
-            splits[split] = layout.read(table, dropped)
+            where = f"{name}, {split} split"
+            require(layout.columns, list(table), where)
+            splits[split] = layout.read(table, dropped, where)
         return Corpus(name, self._with_validation(splits), dict(dropped), source)
 
     def _with_validation(self, splits: dict[str, list[Example]]) -> dict[str, list[Example]]:

@@ -8,8 +8,10 @@ a string, which the corpus counts.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from inspect import signature
+from typing import Any, get_origin
 
+from steadygaze.core.errors import UserError, one_line
 from steadygaze.core.types import Example, Span
 from steadygaze.data import rationale_spans
 from steadygaze.data.text_checks import is_empty
@@ -37,11 +39,20 @@ class Layout:
     labels: Mapping[Any, str] | None = None
     """Value of the last column -> label; other rows are dropped.  None: the value is the label."""
 
-    def read(self, table: Mapping[str, list[Any]], dropped: Counter[str]) -> list[Example]:
-        """The examples of the table; dropped items are counted in `dropped`."""
+    def read(self, table: Mapping[str, list[Any]], dropped: Counter[str], where: str) -> list[Example]:
+        """The examples of the table; dropped items are counted in `dropped`.  `where`: for error messages."""
         examples = []
-        for cells in zip(*(table[name] for name in self.columns), strict=True):
-            for item in self._row(cells):
+        lists = [name in self._lists for name in self.columns]
+        for row, cells in enumerate(zip(*(table[name] for name in self.columns), strict=True), start=1):
+            try:
+                if any(isinstance(cell, str) for cell, several in zip(cells, lists, strict=True) if several):
+                    raise TypeError("a string instead of a list")
+                items = [_checked(item) for item in self._row(cells)]
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                found = ", ".join(f"{name}={cell!r:.40}" for name, cell in zip(self.columns, cells, strict=True))
+                problem = f"is not a row of this data set ({one_line(error, 80)})"
+                raise UserError(f"{where}, row {row} {problem}: found {found}; download the data set again") from None
+            for item in items:
                 if isinstance(item, str):
                     dropped[item] += 1
                 elif is_empty(item.text) or (item.question is not None and is_empty(item.question)):
@@ -49,6 +60,13 @@ class Layout:
                 else:
                     examples.append(item)
         return examples
+
+    @property
+    def _lists(self) -> set[str]:
+        """Columns whose cells are lists."""
+        annotations = [parameter.annotation for parameter in signature(self.examples).parameters.values()]
+        pairs = zip(self.columns, annotations, strict=False)
+        return {name for name, annotation in pairs if get_origin(annotation) in (Sequence, Iterable)}
 
     def _row(self, cells: tuple[Any, ...]) -> Examples:
         *content, label = cells
@@ -59,6 +77,15 @@ class Layout:
         if label not in self.labels:
             return iter([NO_LABEL if label in (None, -1) else OTHER_LABEL])
         return self.examples(*content, self.labels[label])
+
+
+def _checked(item: Example | str) -> Example | str:
+    """Refuse an example whose text, question or label has another type."""
+    if isinstance(item, Example):
+        for name, kinds in (("text", str), ("question", str | None), ("label", str | int)):
+            if not isinstance(value := getattr(item, name), kinds):
+                raise TypeError(f"the {name} is a {type(value).__name__}")
+    return item
 
 
 def text(text: str, label: str) -> Examples:
@@ -87,6 +114,8 @@ def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], lab
 def story(passage: Sequence[str], supporting: Iterable[int], question: str, answer: str) -> Examples:
     """bAbI.  Rationales: the supporting sentences."""
     text, sentences = rationale_spans.join(passage)
+    if any(number < 0 for number in supporting):
+        raise ValueError("a supporting sentence has a negative number")
     marked = tuple(sentences[i] for i in sorted(set(supporting)))
     yield Example(text, answer, question, marked, sentences)
 
@@ -109,6 +138,8 @@ def nested_story(lines: Any) -> Examples:
 def review(text: str, starts: Sequence[int], ends: Sequence[int], label: str) -> Examples:
     """Movie rationales.  Offsets are [start, end) in words; each line is a sentence."""
     words = rationale_spans.words(text)
+    if any(not 0 <= number <= len(words) for number in (*starts, *ends)):
+        raise ValueError(f"evidence outside of a text of {len(words)} words")
     nonempty = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
     yield from [EMPTY_SPAN] * (len(starts) - len(nonempty))
     yield _review(text, sorted((words[start][0], words[end - 1][1]) for start, end in nonempty), label)

@@ -40,6 +40,16 @@ def load_subword_tokenizer(
     return PieceTokenizer(engine, max_length=max_length, pad_id=pad_id, synonym_groups=synonym_groups)
 
 
+def text_limit(token_limit: int, specials: int) -> int:
+    """Return the number of tokens that special tokens leave for a text; refuse a tokenizer that leaves none."""
+    if specials >= token_limit:
+        raise UserError(
+            f"the tokenizer adds {specials:,} special tokens to a text, and the network reads {token_limit:,} tokens "
+            "in all: none is left for the text; check the post_processor in tokenizer.json"
+        )
+    return token_limit - specials
+
+
 class PieceTokenizer(TextTokenizer):
     """Splits texts like the pretrained model."""
 

@@ -44,9 +44,32 @@ def check_spreadsheet(path: Path | None, spreadsheet_safe: bool, option: str = "
         raise UserError(f"--spreadsheet-safe escapes the formulas of a .csv or .tsv file: name one with {option}")
 
 
+def check_columns(path: Path, types: Types) -> None:
+    """Raise an error if the suffix is not that of a table, or if the format cannot store a column."""
+    check_format(path)
+    if path.suffix.lower() != ".parquet" or _stored(types):
+        return
+    name, kind = next((name, kind) for name, kind in types.items() if not _stored({name: kind}))
+    reason = f"the type {kind!s:.80}" if kind is not None else "cells of several types"
+    raise UserError(f"column {name!r:.80} has {reason}, which parquet cannot store; write .jsonl")
+
+
+def _stored(types: Types) -> bool:
+    """Whether a parquet file of these columns can be written and read again."""
+    if any(kind is None for kind in types.values()):
+        return False
+    file, schema = io.BytesIO(), pa.schema(list(types.items()))
+    try:
+        parquet.write_table(schema.empty_table(), file)
+        parquet.read_table(file)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
 def write_rows(path: Path, types: Types, rows: Iterable[Mapping[str, Any]], *, spreadsheet_safe: bool = False) -> int:
     """Write the file completely or not at all; return the number of rows."""
-    check_format(path)
+    check_columns(path, types)
     if spreadsheet_safe:
         types, rows = _escape_names(types), map(_escape, rows)
     with new_file(path) as new:
@@ -116,8 +139,6 @@ def _write_jsonl(path: Path, types: Types, rows: Rows) -> int:
 
 
 def _write_parquet(path: Path, types: Types, rows: Rows) -> int:
-    if mixed := [name for name, kind in types.items() if kind is None]:
-        raise UserError(f"column {mixed[0]!r} has cells of several types, which parquet cannot store; write .jsonl")
     count, schema = 0, pa.schema(list(types.items()))
     with parquet.ParquetWriter(path, schema) as writer:
         while chunk := list(islice(rows, CHUNK)):

@@ -242,9 +242,33 @@ def read_parquet(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table
 
 def _cells(batch: Any, names: Sequence[str], file: str, row: int) -> dict[str, list[Any]]:
     try:
-        return {name: batch.column(name).to_pylist() for name in names}
+        return {name: _values(batch.column(name)) for name in names}
     except UnicodeDecodeError:
         raise UserError(f"{file} is not UTF-8: a string in the {len(batch)} rows from {row} on is invalid.") from None
+
+
+def _values(cells: Any) -> list[Any]:
+    """The cells of a column; a time that Python cannot hold is its number."""
+    try:
+        values: list[Any] = cells.to_pylist()
+    except UnicodeDecodeError:
+        raise
+    except (OverflowError, ValueError):
+        return list(map(_value, cells))
+    return values
+
+
+def _value(cell: Any) -> Any:
+    if not cell.is_valid:
+        return None
+    if isinstance(cell, pa.StructScalar):
+        return {name: _value(part) for name, part in cell.items()}
+    if isinstance(cell, pa.ListScalar):
+        return list(map(_value, cell.values))
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError):
+        return cell.value
 
 
 def json_rows(path: Path, *, all_encodable: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:

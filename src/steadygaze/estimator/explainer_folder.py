@@ -7,6 +7,7 @@ model.safetensors    the networks
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -286,6 +287,9 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Explai
     words = read_json(folder / WORDS, LARGEST_TEXT) if inputs == "texts" else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UserError(f"{folder / WORDS} is damaged: it must contain a list of words")
+    if len(set(words)) < len(words):
+        twice, count = Counter(words).most_common(1)[0]
+        raise UserError(f"{folder / WORDS} is damaged: it contains the word {twice!r:.40} {count:,} times")
     return ExplainerFiles(folder, config, tuple(words), read_tensors(folder / NETS))
 
 

@@ -23,7 +23,7 @@ from steadygaze.core.untrusted_files import digest_file, resolve
 from steadygaze.data.batches import Data, given_sentences
 from steadygaze.data.label_vectors import label_vectors
 from steadygaze.data.substitutable_pairs import substitutable_pairs
-from steadygaze.data.subword_tokenizer import load_subword_tokenizer
+from steadygaze.data.subword_tokenizer import PieceTokenizer, load_subword_tokenizer, text_limit
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.synonym_tables import read_synonyms
 from steadygaze.data.text_tokenizer import TextTokenizer
@@ -121,7 +121,7 @@ MAX_LENGTH = 512
 WINDOW = 256
 """Proposed number of pieces per window."""
 SEPARATORS = 3
-"""Positions of [CLS] text [SEP] question [SEP] that are not words."""
+"""Fewest positions that are kept for special tokens, as in [CLS] text [SEP] question [SEP]."""
 
 
 @dataclass(frozen=True)
@@ -310,8 +310,8 @@ def _transformer_plan(train: TrainConfig, description: ModelConfig, groups: Syno
         raise UserError(f"{train.encoder} has its own vectors; remove vectors={str(train.vectors)!r}")
     folder = locate(train.encoder.removeprefix(TRANSFORMER))
     network_config = read_config(folder)
-    max_length = _piece_limit(train, network_config, description.pair)
-    tokenizer = load_subword_tokenizer(folder, max_length=max_length, synonym_groups=groups)
+    tokenizer = load_subword_tokenizer(folder, max_length=MOST_TOKENS, synonym_groups=groups)
+    tokenizer.max_length = _piece_limit(train, tokenizer, limit(network_config), description.pair)
     matches_layout(tokenizer.size, getattr(network_config, "vocab_size", None), folder)
     network: dict[str, Any] = json.loads(network_config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)
@@ -326,11 +326,12 @@ def _transformer_plan(train: TrainConfig, description: ModelConfig, groups: Syno
     )
 
 
-def _piece_limit(train: TrainConfig, network_config: Any, pair: bool) -> int:
+def _piece_limit(train: TrainConfig, tokenizer: PieceTokenizer, positions: int, pair: bool) -> int:
     """Most pieces of a text: all of them with windows, else the limit of the network."""
     if train.architecture.window is not None:
         return train.max_length or MOST_TOKENS
-    token_limit = (limit(network_config) - SEPARATORS) // (2 if pair else 1)
+    before, after = tokenizer.special_counts
+    token_limit = text_limit(positions, max(SEPARATORS, before + 2 * after)) // (2 if pair else 1)
     if train.max_length is not None and train.max_length > token_limit:
         raise UserError(
             f"{train.encoder} reads at most {token_limit} tokens of a text here; max_length is {train.max_length}.  "

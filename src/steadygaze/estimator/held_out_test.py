@@ -16,7 +16,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser
 from steadygaze.data.splits import hold_out
-from steadygaze.data.table_writers import check_format, write_rows
+from steadygaze.data.table_writers import check_columns, check_format, write_rows
 from steadygaze.data.tables import column_types
 from steadygaze.data.user_files import CHUNK, stream_chunks
 from steadygaze.estimator.inputs import read_labels
@@ -67,6 +67,7 @@ class TestPartFile:
                 f"--test-out copies rows of one .csv, .tsv, .jsonl or .parquet file, and {self.file} is not such a "
                 "file: remove --test-out"
             )
+        check_columns(self.out, column_types(self.file, CHUNK))
 
     def write(self, corpus: Corpus) -> int:
         """Write the rows that `hold_out_test` moves from this corpus to the test split; return their number."""

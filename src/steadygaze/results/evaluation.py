@@ -43,6 +43,8 @@ RELIABILITY_BINS = 10
 """M."""
 TABLES = ("classes", "reliability")
 """Tables of `Evaluation.to_pandas`."""
+PRINTED_CLASSES = 30
+"""Most classes in a printed confusion matrix."""
 LABEL = 24
 """Longest class name in a table, in characters."""
 
@@ -139,6 +141,16 @@ class Evaluation(JsonResult):
         return sum(map(sum, self.confusion)) - sum(line[i] for i, line in enumerate(self.confusion))
 
     @property
+    def printed_classes(self) -> tuple[int, ...]:
+        """Positions of the classes in a printed confusion matrix: all, or of many those with most texts."""
+        if len(self.classes) <= PRINTED_CLASSES:
+            return tuple(range(len(self.classes)))
+        counts = np.array(self.confusion)
+        texts = counts.sum(0) + counts.sum(1)
+        most = np.argsort(-texts, kind="stable")[:PRINTED_CLASSES]
+        return tuple(np.sort(most[texts[most] > 0]).tolist())
+
+    @property
     def overlap_warning(self) -> str | None:
         """A sentence about training texts among the texts; None: there are none, or it is unknown."""
         return overlap_sentence(self.training_texts, max((row.n for row in self.rows), default=0))
@@ -218,10 +230,18 @@ class Evaluation(JsonResult):
         classes = Table("class", "precision", "recall", "F1", "n", box=None)
         for name, item in zip(names, self.per_class, strict=True):
             classes.add_row(name, *(number(value) for value in (item.precision, item.recall, item.f1)), f"{item.n:,}")
-        counts = Table("label \\ predicted", *names, box=None)
-        for name, line in zip(names, self.confusion, strict=True):
-            counts.add_row(name, *(f"{count:,}" for count in line))
-        return Group(*heading, scores, Text(), classes, Text(), counts)
+        printed = self.printed_classes
+        counts = Table("label \\ predicted", *(names[i] for i in printed), box=None)
+        for i in printed:
+            counts.add_row(names[i], *(f"{self.confusion[i][j]:,}" for j in printed))
+        return Group(*heading, scores, Text(), classes, Text(self.printed_note), counts)
+
+    @property
+    def printed_note(self) -> str:
+        """Which classes a printed confusion matrix has; empty: all."""
+        if len(self.printed_classes) == len(self.classes):
+            return ""
+        return f"the {len(self.printed_classes)} of {len(self.classes):,} classes with most labels and predictions"
 
     @property
     def reliability_table(self) -> "Table":

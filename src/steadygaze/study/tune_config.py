@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from steadygaze.audit.measures import COLUMNS, check_name, measure_of
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.search_space import SearchChoice, SearchSpace, declared_spaces
+from steadygaze.core.search_space import SearchChoice, SearchRange, SearchSpace, declared_spaces
 from steadygaze.core.settings import Field, settings
 from steadygaze.data.splits import DataConfig
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -99,6 +99,8 @@ def search_spaces(config: TuneConfig) -> dict[str, SearchSpace]:
     if not spaces:
         raise UserError("every setting is fixed: vary one, for example --set learning_rate=0.0001:0.01:log")
     for name, space in spaces.items():  # both ends must be valid
+        if not isinstance(space, SearchRange | SearchChoice):
+            raise UserError(f"the search space of {name} is {space!r:.80}: pass spaces as search={{name: space}}")
         ends = space.values if isinstance(space, SearchChoice) else (space.low, space.high)
         for value in ends:
             config.training(0, {name: value})

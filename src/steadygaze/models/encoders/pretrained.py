@@ -34,6 +34,8 @@ KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_
 IGNORED = (*KERNELS, "auto_map", "custom_pipelines", "distributed_config", "fusion_config", "transformers_weights")
 """Keys that are not passed to the library."""
 QUANTIZED = ("quantization_config", "compression_config")
+NEUTRAL = {"return_dict": True, "chunk_size_feed_forward": 0}
+"""Keys that change only how the library computes and returns the same numbers."""
 
 
 def read_values(folder: Path) -> dict[str, Any]:
@@ -49,7 +51,10 @@ def read_values(folder: Path) -> dict[str, Any]:
     if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
         raise UserError(f"{file}: architectures is {named!r:.80}; it must be a list of names")
     check_counts(values, file)
-    return {key: value for key, value in values.items() if key not in IGNORED}
+    for key in (key for key in values if "drop" in key):
+        if isinstance(share := values[key], int | float) and not 0 <= share <= 1:
+            raise UserError(f"{file}: {key} is {share!r:.40}; it must be a number from 0 to 1")
+    return {key: value for key, value in values.items() if key not in IGNORED} | NEUTRAL
 
 
 def read_config(folder: Path, kind: str = "encoder") -> Any:

@@ -22,7 +22,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
 from steadygaze.models.encoders import unpadded
-from steadygaze.models.encoders.pretrained import IGNORED, load_network
+from steadygaze.models.encoders.pretrained import IGNORED, NEUTRAL, load_network, readable
 from steadygaze.models.encoders.windows import BUCKETS, Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 
@@ -165,20 +165,26 @@ def from_hub(name: str, subject: str, more: str = "", cached_only: bool = False)
 
 
 def from_folder(folder: Path, windows: Windows | None = None) -> Transformer:
-    """Return an encoder with pre-trained weights (.safetensors only)."""
+    """Return an encoder with pre-trained weights (.safetensors only), after two trial texts in training mode."""
     from transformers import AutoModel
 
     network, missing = load_network(folder, AutoModel, "encoder")
     if absent := [name for name in missing if not name.startswith("pooler.")]:
         raise UserError(f"{folder} is not a trained encoder: its weights lack {absent[0]}")
-    return Transformer(_without_pooler(network), windows)
+    encoder = Transformer(_without_pooler(network), windows)
+    with readable(folder), torch.random.fork_rng(devices=[]):
+        encoder.train()
+        for length in (2, 3):
+            present = torch.ones(1, length, dtype=torch.bool)
+            encoder(encoder.embed(present.long()), present)
+    return encoder.eval()
 
 
 def from_config(values: dict[str, Any], windows: Windows | None = None) -> Transformer:
     """Return an untrained encoder, for the weights of a saved model."""
     from transformers import AutoConfig, AutoModel
 
-    config = AutoConfig.for_model(**{key: values[key] for key in values if key not in IGNORED})
+    config = AutoConfig.for_model(**{key: values[key] for key in values if key not in IGNORED} | NEUTRAL)
     config._attn_implementation = None
     network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as in `from_folder`
     return Transformer(_without_pooler(network), windows)

@@ -160,7 +160,7 @@ COMMANDS: dict[str, Callable[[Place], list[str]]] = {
         "fit-explainer", *p.model.words, "--data", p.file, *p.columns, *p.sentences, "--k", "2", "--out",
         str(p.out / "new"), *(word for key, value in FIT.items() for word in ("--set", f"{key}={value}")),
     ],
-    "audit": lambda p: ["audit", *p.model.words, "--data", _few(p), *p.columns, *p.sentences, "--no-card", *_fitted(p)],
+    "audit": lambda p: ["audit", *p.model.words, "--data", _few(p), *p.columns, *p.sentences, *_fitted(p)],
     "certify": lambda p: [
         "certify", *p.model.words, "--data", p.file, *p.columns, "--substitutions", str(p.data / "table.jsonl"),
         "--samples", "20",

@@ -234,6 +234,7 @@ CALLS: dict[str, Callable[[Place], Any]] = {
     "sg.word_weights": lambda p: sg.word_weights(
         _live(p), inputs_of(p.cell.inputs)[0], _explainers(p) or [None], min_texts=1
     ),
+    "sg.predict_sentences": _call(sg.predict_sentences),
     "sg.evaluate": _labeled(sg.evaluate),
     "sg.fit_explainer": _call(sg.fit_explainer, k=2, settings=FIT, device="cpu"),
     "sg.load_explainer": lambda p: sg.load_explainer(

@@ -64,7 +64,7 @@ def print_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespa
 def draw_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -> None:
     train, held_out = hold_out_images(read_images(sets.train[: options.inputs]))
     rows = np.random.default_rng(1).permutation(len(sets.test))[: options.examples]
-    sample, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean"), []
+    sample, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean", reader=True), []
     for name in IMAGE_EXAMPLES:
         kind, settings = ROWS[name]
         job = Job(corpus, name, 0, "mean")

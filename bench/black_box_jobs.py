@@ -111,7 +111,7 @@ def _explain_images(
     job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.device, effects: Path
 ) -> dict[str, Any]:
     train, held_out = hold_out_images(read_images(sets.train))
-    test, canvas, k = read_images(sets.test), PatchConfig(fill=job.fill), K[job.corpus]
+    test, canvas, k = read_images(sets.test), PatchConfig(fill=job.fill, reader=True), K[job.corpus]
     if job.row in IMAGE_EXPLAINERS:
         count = LIME_INPUTS if job.row == "lime" else len(test)
         sample = test.of(test.pixels[np.sort(np.random.default_rng(0).permutation(len(test))[:count])])

@@ -21,7 +21,7 @@ from steadygaze.data.batches import Data
 from steadygaze.explainers.learned.l2x import L2X, BatchFunction, InputSplit
 from steadygaze.explainers.learned.selector_training import SelectorFit, SelectorLoop
 from steadygaze.explainers.learned.text_inputs import Table, TextInputs, text_nets
-from steadygaze.images.patch_networks import ImageInputs, image_nets, image_settings
+from steadygaze.images.patch_networks import ImageInputs, PatchConfig, image_nets, image_settings
 from steadygaze.training.progress import SilentWatcher
 
 COUNT, LENGTH, WORDS, SHAPE = 4000, 40, 2000, (1, 28, 28)
@@ -38,7 +38,7 @@ def texts(device: torch.device) -> tuple[Any, Any, InputSplit]:
 def images(device: torch.device) -> tuple[Any, Any, InputSplit]:
     config: Any = image_settings(L2X, {"k": 25, "conditioned": True})
     split = ImageInputs(torch.rand(COUNT, *SHAPE, device=device), predictions().to(device), SHAPE[1] * SHAPE[2])
-    return config, partial(image_nets, config, SHAPE, 2, 1), split
+    return config, partial(image_nets, config, SHAPE, 2, PatchConfig(reader=True)), split
 
 
 def predictions() -> torch.Tensor:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steadygaze.data.corpora import load_corpus as load_corpus
     from steadygaze.data.synonym_groups import SynonymGroups as SynonymGroups
     from steadygaze.estimator.text_classifier import TextClassifier as TextClassifier
+    from steadygaze.images.explain_images import explain_images as explain_images
     from steadygaze.images.image_classifier import ImageClassifier as ImageClassifier
     from steadygaze.images.image_explanation import ImageExplanation as ImageExplanation
     from steadygaze.images.image_inputs import load_images as load_images
@@ -43,6 +44,7 @@ _MODULES = {  # public name -> its module
     "compare": "steadygaze.study.python_calls",
     "evaluate": "steadygaze.audit.evaluate",
     "explain": "steadygaze.adapters.load_and_explain",
+    "explain_images": "steadygaze.images.explain_images",
     "fit_explainer": "steadygaze.adapters.fit_explainer",
     "load": "steadygaze.adapters.load_and_explain",
     "load_corpus": "steadygaze.data.corpora",
@@ -67,6 +69,7 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "explain_images",
     "fit_explainer",
     "load",
     "load_corpus",

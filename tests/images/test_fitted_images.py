@@ -28,7 +28,7 @@ def box():
 
 def fit(kind=L2X, canvas=None, images=IMAGES, **changes):
     how = image_settings(kind, {**QUICK, **changes})
-    return ImageFit(how, canvas or PatchConfig(patch=2)).fit(box(), *hold_out_images(images))
+    return ImageFit(how, canvas or PatchConfig(patch=2, reader=True)).fit(box(), *hold_out_images(images))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from steadygaze.images.image_explainer import ImageExplainer, image_fit_config
 pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_reader_in_module", "short_probe_training")
 CLASSES = ["dark", "bright"]
 IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
-QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}
+QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2, "reader": True}
 WORTH = {"epochs": 4, "batch_size": 16, "hidden": 16, "members": 2, "learning_rate": 3e-3, "patch": 2, "fill": "gray"}
 ONCE = {**QUICK, "epochs": 1}
 

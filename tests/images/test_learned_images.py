@@ -28,12 +28,12 @@ def test_sides_that_are_no_multiple_of_the_patch_are_refused():
 @pytest.mark.parametrize(("k", "patch", "sentence"), [(17, 2, "has 16 patches"), (65, 1, "has 64 patches")])
 def test_more_patches_than_there_are_cannot_be_selected(k, patch, sentence):
     with pytest.raises(UserError, match=sentence):
-        image_nets(L2X(k=k), SHAPE, 2, patch)
+        image_nets(L2X(k=k), SHAPE, 2, PatchConfig(patch=patch))
 
 
 def test_images_too_small_for_the_convolutions_are_refused():
     with pytest.raises(UserError, match="images of 5 × 9 pixels are too small"):
-        image_nets(L2X(k=1), (1, 5, 9), 2, 1)
+        image_nets(L2X(k=1), (1, 5, 9), 2, PatchConfig())
 
 
 def test_fills():
@@ -69,7 +69,7 @@ def test_views_are_of_the_rows_that_are_named():
 
 @pytest.mark.parametrize("how", [L2X(k=3), L2X(k=3, conditioned=True, approximator="cnn"), Ail(k=3)])
 def test_exactly_k_patches_are_selected(how):
-    nets, seen = image_nets(how, SHAPE, 2, 2), inputs().views(np.arange(10))
+    nets, seen = image_nets(how, SHAPE, 2, PatchConfig(patch=2)), inputs().views(np.arange(10))
     scores = nets["selector"](seen, seen.probs if how.conditioned else None)
     mask = k_subset.top_k_subset(scores, seen.selectable, how.k)
     assert set(mask.flatten().tolist()) == {0.0, 1.0}

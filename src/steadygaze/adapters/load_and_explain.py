@@ -152,10 +152,21 @@ def explain(
     >>> explanation.label, [(word, round(weight, 2)) for word, weight in explanation.top(1)]
     ('yes', [('good', 0.7)])
     """
+    _refuse_images(texts)
     adapter = as_adapter(model, classes=classes, device=device)
     return adapter.explain(
         texts, explainer, target, granularity, output=output, settings=settings, seed=seed, batch_size=batch_size
     )
+
+
+def _refuse_images(inputs: Any) -> None:
+    from steadygaze.adapters.fit_explainer import are_images  # imports the learned explainers
+
+    if are_images(inputs) and getattr(inputs, "ndim", 3) > 2:
+        raise UserError(
+            "these inputs are arrays of numbers, such as images, and this call explains texts.  Use "
+            "sg.explain_images(model, images, classes=...) for gradient, leave-one-out or lime, or sg.fit_explainer"
+        )
 
 
 @validated(

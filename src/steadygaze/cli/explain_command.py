@@ -155,7 +155,7 @@ def _print_sentences(
         raise UserError(f"--each-sentence prints a table, or JSON with --json: leave out {excluded[0]}")
     adapter, dropped = load(), Counter[str]()
     texts = [text for chunk in inputs.read(adapter, dropped) for text in chunk]
-    size = {} if common.batch_size is None else {"batch_size": common.batch_size}
+    size: dict[str, Any] = {} if common.batch_size is None else {"batch_size": common.batch_size}
     predictions = predict_sentences(adapter, texts, **size)
     if common.json:
         print_json(predictions.to_dict())

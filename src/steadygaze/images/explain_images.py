@@ -63,10 +63,38 @@ def explain_images(
     canvas: PatchConfig | None = None,
     classes: Sequence[Label] | None = None,
 ) -> list[ImageExplanation]:
-    """The k top-weighted patches of each image, by default 25.
+    """Explain images by the top-weighted patches of each; commands, audits and image files are not supported.
 
-    The fill is that of `canvas`, by default the mean training image if known, else gray.  A fitted explainer has its
-    own k and canvas.
+    Parameters
+    ----------
+    black_box : ImageClassifier, torch network, object with `predict_proba`, or function
+        The classifier.  A network maps pixels (N, C, H, W) between 0 and 1 to logits, or to an output with `logits`,
+        as image classifiers of transformers do.
+    X : array or list of arrays
+        Images of shape (N, H, W) or (N, H, W, C), whole numbers (uint8) or floats from 0 to 1.
+    explainer : str, PatchExplainer or fitted explainer, default="gradient"
+        gradient, leave-one-out, lime or random, or the result of `sg.fit_explainer`, which has its own k and canvas.
+    k : int, default=None
+        Number of patches; None: 25.
+    canvas : PatchConfig, default=None
+        Size of the patches and fill; None: single pixels, and the mean training image if it is known, else gray.
+    classes : list of str or int, default=None
+        Class names, in the order of the probabilities.
+
+    Returns
+    -------
+    list of ImageExplanation
+        One per image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import steadygaze as sg
+    >>> def bright(images): return [[0.1, 0.9] if image[0, 0] > 0.5 else [0.8, 0.2] for image in images]
+    >>> images = np.zeros((1, 4, 4)); images[0, 0, 0] = 1.0
+    >>> (explanation,) = sg.explain_images(bright, images, "leave-one-out", k=1, classes=["dark", "bright"])
+    >>> explanation.label
+    'bright'
     """
     box, images = as_image_black_box(black_box, classes), read_images(X)
     if isinstance(explainer, FittedImageExplainer):

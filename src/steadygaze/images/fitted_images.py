@@ -199,19 +199,19 @@ class ImageFit:
         def effects(_: CXPlain, split: int) -> RemovalEffects:
             return image_effects(*requests[split], self.on_progress)
 
-        make = partial(untrained_image_networks, self.config, shape, len(box.classes), patch, fill)
+        make = partial(untrained_image_networks, self.config, shape, len(box.classes), self.canvas, fill)
         networks, history = fit_networks(self.config, make, inputs, effects, self.watcher, self.device, self.seed)
         fitted_as = FittedImageCXPlain if isinstance(self.config, CXPlain) else FittedImageSelector
         return fitted_as(self.config, self.canvas, shape, box.classes, networks, history)
 
 
 def untrained_image_networks(
-    config: Method, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
+    config: Method, shape: Shape, classes: int, canvas: PatchConfig, fill: Tensor | None = None
 ) -> nn.ModuleDict:
     """Networks that save the fill."""
     if not isinstance(config, CXPlain):
-        return image_nets(config, shape, classes, patch, fill)
-    nets = members(config, partial(Selector, shape, patch, 0, config.hidden, config.dropout))
+        return image_nets(config, shape, classes, canvas, fill)
+    nets = members(config, partial(Selector, shape, canvas.patch, 0, config.hidden, config.dropout))
     nets.register_buffer("fill", torch.zeros(shape) if fill is None else fill.clone())
     return nets
 

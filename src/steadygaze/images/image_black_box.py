@@ -60,12 +60,21 @@ class ImageBlackBox:
         if self.network is not None:
             with inference(self.network):
                 probabilities = check_probabilities(
-                    self.network(images.pixels.to(self.device)).double().softmax(-1), len(images), len(self.classes)
+                    self.logits(images.pixels.to(self.device)).double().softmax(-1), len(images), len(self.classes)
                 )
         else:
             assert self.predict is not None
             probabilities = predicted(self.predict, images.as_given().copy(), len(images), len(self.classes))
         return torch.from_numpy(np.ascontiguousarray(probabilities))
+
+    def logits(self, pixels: Tensor) -> Tensor:
+        """The network's logits; it returns them, or an output that has them as `logits`.  (N,C,H,W) -> (N,C)"""
+        assert self.network is not None
+        output = self.network(pixels)
+        logits = getattr(output, "logits", output)
+        if not isinstance(logits, Tensor) or logits.ndim != 2:
+            raise UserError(f"{self.name} must return logits of shape (N, classes); found {type(output).__name__}")
+        return logits
 
     def answers(self, images: Images, keep: Path | None = None, on_progress: OnProgress = no_progress) -> Tensor:
         """Cached predictions; a nondeterministic black box raises an error.  (N,C)"""

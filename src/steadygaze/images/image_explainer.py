@@ -88,13 +88,13 @@ def load_explainer(
     files = explainer_folder.load(Path(path), "images")
     config, box = files.method(), image_black_box(black_box, classes, device)
     files.check_model(box)
-    canvas_values = files.value("canvas", dict)
+    canvas_values = {"reader": any(name.startswith("reader.") for name in files.weights), **files.value("canvas", dict)}
     try:
         shape, canvas = _shape(files.config.get("shape")), build(PatchConfig, canvas_values)
         check_k(config.k, canvas.units(shape), shape)
     except UserError as error:
         raise files.damaged(error) from None
-    make = partial(untrained_image_networks, config, shape, len(box.classes), canvas.patch)
+    make = partial(untrained_image_networks, config, shape, len(box.classes), canvas)
     nets, history = files.networks(make).to(best_device(device)), files.value("history", list)
     fitted_as = FittedImageCXPlain if isinstance(config, CXPlain) else FittedImageSelector
     learned = fitted_as(config, canvas, shape, box.classes, nets, history)

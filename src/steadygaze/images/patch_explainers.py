@@ -82,7 +82,9 @@ class Gradient(PatchExplainer):
                 torch.split(request.images.pixels, many), torch.split(aim, many), strict=True
             ):
                 x = pixels.to(request.black_box.device).requires_grad_()
-                probability = network(x).double().softmax(-1).cpu().gather(-1, target_class.unsqueeze(-1))
+                probability = (
+                    request.black_box.logits(x).double().softmax(-1).cpu().gather(-1, target_class.unsqueeze(-1))
+                )
                 (gradient,) = torch.autograd.grad(
                     probability.sum(), x
                 )  # not .backward(), which would change the user's .grad

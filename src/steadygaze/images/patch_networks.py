@@ -155,6 +155,8 @@ class PatchConfig:
     """Side of a patch in pixels; 1: single pixels."""
     fill: Literal["zero", "mean", "gray"] = "mean"
     """Fill of unselected patches: black, the mean image, or one half."""
+    reader: bool = False
+    """Whether an independent reader is trained too; from random pixels it seldom recovers more than from none."""
 
     def units(self, shape: Shape) -> int:
         """Number of patches of an image."""
@@ -209,10 +211,10 @@ def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> Select
 
 
 def image_nets(
-    config: SelectorConfig, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
+    config: SelectorConfig, shape: Shape, classes: int, canvas: PatchConfig, fill: Tensor | None = None
 ) -> nn.ModuleDict:
     """Untrained networks for images; approximators save the fill."""
-    units = PatchConfig(patch=patch).units(shape)
+    patch, units = canvas.patch, canvas.units(shape)
     check_k(config.k, units, shape)
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
@@ -222,7 +224,10 @@ def image_nets(
         return Approximator(APPROXIMATORS[config.approximator](shape, classes), patch, blank)
 
     selector = Selector(shape, patch, classes if config.conditioned else 0, config.hidden, config.dropout)
-    return selector_networks(config, selector, approximator, units, classes)
+    nets = selector_networks(config, selector, approximator, units, classes)
+    if not canvas.reader:
+        del nets["reader"]
+    return nets
 
 
 def check_k(k: Any, units: int, shape: Shape) -> int:

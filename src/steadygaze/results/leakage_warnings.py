@@ -51,7 +51,7 @@ def leakage_warnings(rows: Sequence[Row]) -> list[str]:
     if any(row.note == ONE_LABEL for row in rows):
         return [f"{ONE_LABEL}; any selection scores the same."]
     by_name = by_measure(rows)
-    if FIDELITY in by_name and READER not in by_name:
+    if FIDELITY in by_name and READER not in by_name and "patch" not in by_name[FIDELITY].settings:
         return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
     return [
         *_network_warnings(by_name),
@@ -156,9 +156,18 @@ def _random_sentence(by_name: Mapping[str, Row]) -> list[str]:
 
 
 def _unselected_sentence(by_name: Mapping[str, Row]) -> list[str]:
-    """A warning about unselected words that predict better than the selected ones."""
+    """A warning about unselected words that predict better than the selected ones.
+
+    Not of images, where the prediction from a few patches depends on the fill.
+    """
     selected, rest = by_name.get(POST_HOC), by_name.get(UNSELECTED)
-    if not selected or not rest or selected.n < MIN_TEXTS or _low(by_name, UNSELECTED) <= _high(selected):
+    if (
+        not selected
+        or not rest
+        or "patch" in rest.settings
+        or selected.n < MIN_TEXTS
+        or _low(by_name, UNSELECTED) <= _high(selected)
+    ):
         return []
     return [
         "The unselected words predict better than the selected ones: the black box predicts the same class from the "

@@ -185,8 +185,9 @@ class SelectorFit:
                 loop.execute()["kept"] = True
                 nets = loop.state.networks
             nets["probe"] = fit_mask_probe(self.config, nets, self.train, self.seed)
-            self.watcher.say(f"training the independent reader on {self.config.k} random units of each input")
-            nets["reader"] = self._reader().execute()
+            if "reader" in nets:
+                self.watcher.say(f"training the independent reader on {self.config.k} random units of each input")
+                nets["reader"] = self._reader().execute()
         trained: nn.ModuleDict = nets.eval().requires_grad_(False)
         return trained
 

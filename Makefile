@@ -7,7 +7,7 @@ WORKERS ?= 2
 TORCH := $(shell grep '^torch==' constraints.txt)
 TORCH_BACKEND ?= cpu
 
-.PHONY: help demo test test-slow test-all check bench docs docs-serve clean browser
+.PHONY: help demo test test-slow test-all test-portable check bench docs docs-serve clean browser
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -17,7 +17,8 @@ demo: $(VENV)/use.stamp  ## train three models on a built-in corpus, audit two: 
 	$(BIN)/steadygaze demo --out runs/demo
 
 # Bytecode is written even if the environment says otherwise: the workers and the commands that tests start read it.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+THREADS ?= 1
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=$(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(VENV)/work.stamp browser  ## the tests, on two cores
 	$(PYTEST) -m "not slow"
@@ -27,6 +28,10 @@ test-slow: $(VENV)/ray.stamp browser  ## the tests that `make test` leaves out: 
 
 test-all: $(VENV)/ray.stamp browser  ## the tests, slow ones included; property tests with 100 examples instead of 40
 	$(PYTEST) --hypothesis-profile=thorough
+
+test-portable:  ## `make test` with the kernels of older processors, and with four threads
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem $(MAKE) test THREADS=4
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell $(MAKE) test
 
 check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -13,6 +13,9 @@
 A record shows whether a change of files and names also changes results.  The script uses only the public API and the
 command line.
 
+A record names its machine: processor, vendor, model, kernels and version of torch.  `compare` and `check` compare
+records of one machine bit for bit, and others as record_machine.py describes.
+
 `compare` compares weights as a sorted list of SHA-256 hashes, so the name of a parameter does not matter.  It compares
 JSON as a tree.  It ignores sentences (strings with a space), except the texts of the data.  It also ignores dates,
 versions, commands, paths, and fingerprints that depend on a config.json.
@@ -40,6 +43,8 @@ The differences, all listed in CHANGELOG.md:
     rounding        1e-7 in the weights and probabilities of the texts with the largest shifts: other batches
     rounding, later 2e-8 in the weights of explainers fitted to texts (weights/learned, nine entries): convolutions are
                     matrix products
+    machine         an x86 processor, no longer an ARM one, with the same code: equal within the tolerance of other
+                    machines
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """
@@ -51,7 +56,6 @@ import hashlib
 import io
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -60,6 +64,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from record_machine import describe_machine, is_same_machine, portable_differences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -347,9 +353,8 @@ def record_everything(prefixes: Sequence[str]) -> dict[str, Json]:
     record_certificates(recorder, workspace)
     record_other_commands(recorder, workspace)
 
-    machine = {"python": platform.python_version(), "torch": torch.__version__, "processor": platform.machine()}
     results = hide_folders(recorder.results, [str(workspace.folder), str(HERE)])
-    return {"machine": machine, "found": results, "seconds": recorder.seconds}
+    return {"machine": describe_machine(), "found": results, "seconds": recorder.seconds}
 
 
 def hide_folders(value: Json, folders: Sequence[str]) -> Json:
@@ -591,11 +596,13 @@ def check_entries(prefixes: Sequence[str]) -> bool:
 
 def print_differences(old: dict[str, Json], new: dict[str, Json], tolerance: float) -> bool:
     """Print the differences between two records; return whether there are any."""
-    if old["machine"] != new["machine"]:
-        print(f"other machine: {old['machine']} {new['machine']}: bits may differ")
     texts = {text for name in ("train", "test") for text in read_split(name).texts}
     old_results, new_results = simplify(old["found"], texts), simplify(new["found"], texts)
-    lines = list(differences(old_results, new_results, tolerance))
+    if is_same_machine(old["machine"], new["machine"]):
+        lines = list(differences(old_results, new_results, tolerance))
+    else:
+        print(f"another machine than {old['machine']}: compared within a tolerance")
+        lines = list(portable_differences(old_results, new_results, differences))
     print(*lines[:MOST_LINES], f"{len(lines)} differences in {len(old_results)} records", sep="\n")
     return bool(lines)
 
@@ -656,7 +663,7 @@ def values_differ(old: Json, new: Json, tolerance: float) -> bool:
     if old != old and new != new:
         return False
     if tolerance and isinstance(old, float) and isinstance(new, float | int):
-        return abs(old - new) > tolerance
+        return abs(old - new) > tolerance * max(1.0, abs(old))
     return bool(old != new)
 
 

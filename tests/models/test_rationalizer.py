@@ -20,6 +20,7 @@ from contract.tiny import (
     split,
     widened,
 )
+from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
@@ -98,6 +99,21 @@ def test_of_a_whole_forward_pass_too_the_logits_come_from_the_selection_alone(na
     output = model(inputs)
     other = replace(inputs, ids=torch.where(inputs.mask & ~output.selected, (inputs.ids + 5) % 21 + 2, inputs.ids))
     assert torch.equal(model.read(other, output.selected), output.logits)
+
+
+@pytest.mark.parametrize("way", ["sentence", "windows", "tokens", "fresh"])
+def test_units_whose_scores_differ_by_rounding_tie_and_the_first_is_selected(way):
+    """As in "good film good film …", whose words have equal scores up to rounding, which another batch changes."""
+    model, inputs = made("bigru", way), batch(split())
+    output = model.generate(inputs)
+    noise = 1e-7 * RandomKey(1).normal(inputs.index, output.scores.shape[1]).to(output.scores.dtype)
+    level = (output.scores > -torch.inf) & output.real
+    scores = [torch.where(level, shift, output.scores) for shift in (torch.zeros_like(noise), noise)]
+    probability = [distributions.softmax(score, output.real) for score in scores]
+    equal, noisy = (
+        model.select(inputs, replace(output, scores=s, probability=p)) for s, p in zip(scores, probability, strict=True)
+    )
+    assert torch.equal(noisy, equal)
 
 
 @BOTH

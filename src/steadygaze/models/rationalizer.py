@@ -55,6 +55,8 @@ from steadygaze.models.token_saliency import Saliency, token_saliency
 Granularity = Literal["token", "sentence"]
 MIN_WEIGHT = 1e-30
 """Minimum weight of a selected token, which distinguishes it from unselected ones."""
+TIE_DECIMALS = 5
+"""Scores are ranked to this precision.  Another batch changes them by about 1e-7, also in a repeated phrase."""
 
 
 @dataclass(frozen=True)
@@ -222,14 +224,15 @@ class Rationalizer(Model):
     def select(self, batch: Batch, output: GeneratorOutput) -> Tensor:
         """Return the selection without sampling.  (B,T) bool"""
         if output.numbers is not None:
-            return output.spread(top_k(output.scores.detach(), output.real, 1))
+            return output.spread(top_k(_tied(output.scores), output.real, 1))
         if self.selection_config.share is None:
             return output.probability > 0.5
         return best_windows(self.ranks(output), batch.mask, self.selection_config.share, self.selection_config.spans)
 
     def ranks(self, output: GeneratorOutput) -> Tensor:
-        """Return probabilities that stay distinct close to 1.  (B,U)"""
-        return exact_windows(output.scores).sigmoid() if self.selection_config.independent_units else output.probability
+        """Return probabilities that stay distinct close to 1, and tie if they differ only by rounding.  (B,U)"""
+        independent = self.selection_config.independent_units
+        return _tied(output.scores).sigmoid() if independent else _tied(output.probability.log()).exp()
 
     def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
         """Return the logits of a selection (B,T): bool, or values from 0 to 1 with a gradient."""
@@ -287,6 +290,11 @@ class Rationalizer(Model):
 def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:
     """Return the states of the units.  (B,T,H) -> (B,U,H)"""
     return hidden if numbers is None else segment_max(hidden, numbers, sentences)
+
+
+def _tied(scores: Tensor) -> Tensor:
+    """Round scores: units that differ by less than another batch changes them tie, and the first one is selected."""
+    return exact_windows(scores).round(decimals=TIE_DECIMALS)
 
 
 def _single_precision(values: Tensor) -> Tensor:

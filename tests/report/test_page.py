@@ -92,7 +92,7 @@ def test_the_known_rationale_is_beside_the_top_words():
 def test_attention_is_called_a_share_and_no_reason():
     html = render("Title", explanations=[explanation()])
     assert "<dt>attention weight, neither for nor against</dt>" in html
-    assert "share of the attention: weight, neither for nor against" in html
+    assert "share of the attention, neither for nor against" in html
     assert "reason" not in html
     assert "<dt>gradient</dt>" in render("Title", explanations=[explanation(explainer="gradient")])
 

@@ -285,7 +285,7 @@ def test_printable_text_keeps_its_length_and_holds_no_control_but_tab_and_line_f
 
 
 def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
-    highlighted = "share of the attention: weight, neither for nor against"
+    highlighted = "share of the attention, neither for nor against"
     assert highlighted in legend([explain()])
     assert highlighted in explain()._repr_html_()
     other = explain(weights=(0.3, 0, 0, -0.9, 0), explainer="gradient")
@@ -302,7 +302,7 @@ def test_without_color_the_terminal_shows_everything():
         "→ positive 75.0 % (explained: negative)",
         "attention weight, neither for nor against: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
         "human rationale: bad",
-        "shade: share of the attention: weight, neither for nor against a class; full from 50 %, none below 1 %",
+        "shade: share of the attention, neither for nor against a class; full from 50 %, none below 1 %",
     ]
 
 

@@ -330,7 +330,8 @@ def _human(e: Explanation) -> Explanation:
     """The human rationale as a selection of words."""
     marked = [any(start < stop and begin < end for begin, stop in e.rationales or ()) for start, end in e.spans]
     rationale = tuple((*span, 1.0) for span in e.rationales or ())
-    return replace(e, weights=tuple(map(float, marked)), rationale=rationale, rationales=None, bounds=None)
+    weights = tuple(map(float, marked))
+    return replace(e, weights=weights, unit="selection", rationale=rationale, rationales=None, bounds=None)
 
 
 def _wrong(report: Report) -> list[WrongPrediction]:

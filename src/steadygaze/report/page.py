@@ -81,7 +81,7 @@ def templates() -> Environment:
         "interval": interval,
         "broken": _broken,
         "sentence": sentence_html,
-        "marked": lambda e: Markup(highlight_html(e)),
+        "marked": lambda e, other=None: Markup(highlight_html(e, other or e.question_explanation)),
         "drawn": Markup,  # an SVG of report/chart_svg.py
         "top_words": _top_words,
     }

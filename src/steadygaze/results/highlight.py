@@ -94,7 +94,7 @@ def legend(explanations: Iterable[WeightedText]) -> str:
 
 
 def _swatch(sign: float, part: float, text: str) -> str:
-    style = f"background-color:{_color(sign, part)};padding:0.1em 0.4em;border-radius:3px"
+    style = f"background-color:{_color(sign, part)};padding:0.1em 0.4em;border-radius:3px;white-space:nowrap"
     return f'<span style="{style}">{text}</span>'
 
 

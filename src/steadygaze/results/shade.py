@@ -27,7 +27,7 @@ LEVELS = (0.05, 0.2, FULL)
 NAMES: dict[Unit, str] = {
     "probability": "change of the probability",
     "logit": "change of the logit",
-    "attention": "share of the attention: weight, neither for nor against a class",
+    "attention": "share of the attention, neither for nor against a class",
     "relative": "share of the sum of all weights",
     "selection": "selected words",
 }
@@ -86,4 +86,4 @@ def negligible_text(weights: Iterable[float], unit: Unit, total: float = 1.0) ->
     sizes = list(weights)
     if unit == "selection" or not any(sizes) or any(strength(weight, unit, total) for weight in sizes):
         return ""
-    return f"{NEGLIGIBLE}: every weight is below {level_text(FLOOR, unit)} ({NAMES[unit].partition(':')[0]})"
+    return f"{NEGLIGIBLE}: every weight is below {level_text(FLOOR, unit)} ({NAMES[unit].partition(',')[0]})"

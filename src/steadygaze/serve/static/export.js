@@ -50,13 +50,13 @@ function paint(context, colors, isDrawn) {
     context.font = FONT;
     const shown = characters(after.text);
     let x = EDGE, place = 0;
-    const write = (text, weight, part = 0) => {
+    const write = (text, weight, strength = 0) => {
       for (const part of text.match(/\s+|\S+/g) ?? []) {
         const width = context.measureText(part).width;
         if (x + width > WIDTH - EDGE && x > EDGE) { x = EDGE; y += LINE; }
         if (x === EDGE && !part.trim()) continue;
         if (weight && isDrawn && part.trim()) {
-          context.fillStyle = part ? `rgba(${weight < 0 ? colors.against : colors.for}, ${0.55 * part})` : `rgba(${colors.gray}, 0.14)`;
+          context.fillStyle = strength ? `rgba(${weight < 0 ? colors.against : colors.for}, ${0.55 * strength})` : `rgba(${colors.gray}, 0.14)`;
           context.fillRect(x, y + 2, width, LINE - 6);
         }
         put(part, x);

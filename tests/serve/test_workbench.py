@@ -4,10 +4,12 @@ import json
 import os
 import re
 import threading
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from PIL import Image
 
 from estimator.tiny import fitted
 from report.browser import CHROMIUM
@@ -205,6 +207,10 @@ def test_a_state_is_exported_as_json_html_and_png(page):
     assert [result["model"] for result in json.loads(contents["JSON"])] == ["cheerful", "words"]
     assert contents["PNG"].startswith(b"\x89PNG")
     assert len(contents["PNG"]) > 5000
+    picture = Image.open(BytesIO(contents["PNG"])).convert("RGB")
+    shares = {color: count / picture.width / picture.height for count, color in picture.getcolors(1 << 24) or ()}
+    assert shares[28, 36, 48] < 0.05  # the color of the text: no word is covered by it
+    assert any(blue > red + 20 for red, _, blue in (c for c, share in shares.items() if share > 0.001))  # a highlight
     assert b"<script" not in contents["HTML"]
     assert b"<img" not in contents["HTML"]
     assert b'style="background-color: rgba(var(--' in contents["HTML"]

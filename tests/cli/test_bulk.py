@@ -19,6 +19,7 @@ import steadygaze as sg
 from steadygaze.adapters import bulk
 from steadygaze.cli.explain_command import _explainer_digest
 from steadygaze.data import user_files
+from steadygaze.results.explanation import Explanation
 
 MODEL = """
 import os, time
@@ -252,3 +253,34 @@ def test_ray_writes_the_same_table(run, model, tmp_path, monkeypatch):
     ended = run("predict", *model, "--file", "in.parquet", "--out", "two.parquet", "--engine", "ray", "--workers", "2")
     assert ended.code == 0, ended.err
     assert read(tmp_path / "one.parquet") == read(tmp_path / "two.parquet")
+
+
+@pytest.mark.parametrize(("explainer", "parts"), [("leave-one-out", 2), ("lime", 13), ("random", 1)])
+def test_slow_explainers_write_parts_after_a_few_thousand_forward_passes(
+    run, model, tmp_path, monkeypatch, explainer, parts
+):
+    """200 rows: 4,096 / 25 = 163 of leave-one-out, at least 16 of LIME, all of a fast explainer."""
+    written = []
+    monkeypatch.setattr(bulk.Parts, "write", lambda _, part, rows: written.append(len(rows)))
+    monkeypatch.setattr(bulk.Parts, "merge", lambda *_: 0)
+    monkeypatch.setattr(
+        "steadygaze.adapters.model_adapter.ModelAdapter.explain_function", lambda self, *_, **__: shown(self)
+    )
+    write(tmp_path / "in.csv", table(200))
+    assert run("explain", *model, "--file", "in.csv", "--out", "out.csv", "--explainer", explainer).code == 0
+    assert (len(written), sum(written)) == (parts, 200)
+
+
+def shown(adapter):
+    """Explanations without weights, at once."""
+    return lambda texts, _: [
+        Explanation(text, (), (), (), "odd", dict.fromkeys(map(str, adapter.classes), 0.5)) for text in texts
+    ]
+
+
+def test_a_log_gets_lines_of_progress_while_texts_are_explained(run, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("steadygaze.cli.output_streams.PAUSE", -1.0)
+    write(tmp_path / "in.csv", table(20))
+    ended = run("explain", *model, "--file", "in.csv", "--json", "--explainer", "leave-one-out")
+    assert len(ended.out.splitlines()) == 20
+    assert "5 of 5 done; explained" in ended.err

@@ -5,6 +5,8 @@ Memory does not grow with the files.  Results are written in parts, each of them
     explained.parquet.parts/settings.json              model, files and options
     explained.parquet.parts/part-000000-8192.parquet   rows of the first CHUNKS chunks, with their results
 
+Slow explainers have smaller parts, of a few thousand forward passes.
+
 After an interruption, the same command continues with the missing parts.  In the end the parts are merged in the order
 of the rows, and deleted.
 """
@@ -15,9 +17,9 @@ import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,8 @@ class Source:
     drop_empty: bool = False
     sentences: str | None = None
     """Column of given sentences."""
+    part: int | None = None
+    """Rows of a part; None: CHUNKS chunks."""
 
     @cached_property
     def files(self) -> list[Path]:
@@ -97,8 +101,14 @@ class Source:
     def chunks(self) -> Iterator[Chunk]:
         columns = list(self.types), self.text, self.drop_empty, self.sentences
         files = (stream_chunks(file, *columns) for file in self.files)
+        small = count()
         for number, (examples, rows) in enumerate(chain.from_iterable(files)):
-            yield number // CHUNKS, inputs_of(examples), rows
+            texts = inputs_of(examples)
+            if self.part is None:
+                yield number // CHUNKS, texts, rows
+                continue
+            for some, cells in zip(streaming.pieces(texts, self.part), streaming.pieces(rows, self.part), strict=True):
+                yield next(small), list(some), list(cells)
 
 
 @dataclass(frozen=True)
@@ -186,6 +196,11 @@ class BulkTask:
     def health(self) -> Health:
         """Known-bad states of the model and of a fitted explainer."""
         return getattr((self.explain or {}).get("explainer"), "health", self.adapter.health)
+
+    @property
+    def part(self) -> int | None:
+        """Rows of a part, if the explainer is slow."""
+        return None if self.explain is None else streaming.chunk_of(self.adapter.model, self.explain["explainer"])
 
     def types(self, pair: bool) -> dict[str, Any]:
         """The columns that are added, and their Arrow types."""
@@ -276,7 +291,7 @@ def bulk_run(
         raise UserError(
             f"{source.files[0].name} has a column {clash[0]!r}, which --out would add; rename it in the file"
         )
-    parts = Parts(out, {**source.types, **added}, spreadsheet_safe)
+    parts, source = Parts(out, {**source.types, **added}, spreadsheet_safe), replace(source, part=task.part)
     check_columns(out, parts.types)
     with exclusive_output(parts.folder, "writing"):
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
@@ -286,6 +301,7 @@ def bulk_run(
             "chunk": user_files.CHUNK,
             "chunks": CHUNKS,
             "block": tables.BLOCK,
+            "part": source.part,
         }  # they determine the rows of a part
         parts.prepare({**facts, **sizes, "columns": list(parts.types), **settings})
         try:

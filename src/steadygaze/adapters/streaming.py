@@ -88,6 +88,27 @@ def map_in_lanes(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Ite
 
 CHUNK = 1024
 """Texts per chunk."""
+SLOW = 25
+"""Forward passes per text from which an explainer reads fewer texts at a time, so that results come after seconds."""
+PASSES, FEWEST = 4096, 16
+"""About so many forward passes per chunk of a slow explainer, and its fewest texts."""
+
+
+def chunk_of(model: Model, explainer: Any) -> int | None:
+    """The texts that a slow explainer reads at a time; None: CHUNK."""
+    from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
+
+    method = resolve_explainer(default_explainer(model) if explainer is None else explainer)[1]
+    return max(FEWEST, PASSES // method.forward_passes) if method.forward_passes >= SLOW else None
+
+
+def pieces(items: Sequence[A], size: int | None) -> Iterator[Sequence[A]]:
+    """
+    >>> list(pieces("abcde", 2)), list(pieces("abcde", None))
+    (['ab', 'cd', 'e'], ['abcde'])
+    """
+    step = size or max(1, len(items))
+    return (items[start : start + step] for start in range(0, len(items), step))
 
 
 def read(
@@ -217,7 +238,8 @@ def explain(
     explain_chunk = adapter.explain_function(
         explainer, target, granularity, output=output, settings=settings, seed=seed
     )
-    size, coverage = batch_size or inference.BATCH, Coverage()
+    size, coverage, step = batch_size or inference.BATCH, Coverage(), chunk_of(adapter.model, explainer)
+    chunks = (list(piece) for chunk in chunks for piece in pieces(chunk, step))
     for _, explanations in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
         if note is None or getattr(adapter.tokens, "unknown_id", None) is None:
             coverage += truncation(adapter.tokens, [e.read_to for e in explanations])

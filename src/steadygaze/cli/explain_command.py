@@ -23,7 +23,7 @@ from steadygaze.cli.application import (
     stderr_console,
     stdout_console,
 )
-from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, show, until_closed
+from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, progress_bar, show, until_closed
 from steadygaze.cli.predict_command import TextOptions, text_options, write_table
 from steadygaze.core.rounding import percent
 
@@ -123,7 +123,7 @@ def explain(
     dropped: Counter[str] = Counter()
     texts = inputs.read(subject, dropped, label)
     explanations = streaming.explain(subject, texts, batch_size=common.batch_size, note=note, **arguments)
-    counts: Counter[str] = Counter()
+    explanations, counts = _with_progress(explanations, common), Counter[str]()
     if label is not None and file is not None:
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
         explanations = streaming.with_true_labels(adapter, explanations, labels, counts)
@@ -162,6 +162,18 @@ def _print_sentences(
     else:
         stdout_console().print(predictions)
     print_omissions(inputs.file, dropped, common)
+
+
+def _with_progress(explanations: "Iterator[Explanation]", common: Common) -> "Iterator[Explanation]":
+    """Print the number of explained texts now and then, if standard error is a log."""
+    console = stderr_console(common)
+    if console.is_terminal:
+        yield from explanations
+        return
+    with progress_bar(console) as on_progress:
+        for done, explanation in enumerate(explanations, 1):
+            on_progress("explained", done, done)
+            yield explanation
 
 
 def _print_note(common: Common, sentence: str) -> None:

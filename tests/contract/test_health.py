@@ -149,6 +149,8 @@ def explain_outputs(call: Callable[..., Ended], model: str) -> Outputs:
     yield from of_json(call("explain", model, "--file", "data.csv", "--out", "e.parquet", "--json"))
     yield "parquet metadata", health_of_parquet("e.parquet")
     yield from of_json(call("explain", model, "--file", "data.csv", "--eraser", "e.jsonl", "--json"))
+    yield from streams(call("explain", model, *TEXTS[:2], "--each-sentence"))
+    yield from of_json(call("explain", model, *TEXTS[:2], "--each-sentence", "--json"))
 
 
 def word_weights_outputs(call: Callable[..., Ended], model: str) -> Outputs:

@@ -100,7 +100,7 @@ def predict_sentences(
         _class_sentences(names[code], predictions, _flips(adapter, (strings, questions), whole == code, predictions))
         for code in sorted(set(whole.tolist()))
     )
-    return SentencePredictions(adapter.name, by_class, tuple(predictions))
+    return SentencePredictions(adapter.name, by_class, tuple(predictions), adapter.health)
 
 
 Result = tuple[int, Span, list[float], bool]

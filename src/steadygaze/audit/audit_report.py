@@ -32,12 +32,19 @@ from steadygaze.audit.verdict_rules import (
     verdicts,
 )
 from steadygaze.core import __version__
+from steadygaze.core.maths.collapse import DISTINCT
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
 from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.token_alignment import coverage
-from steadygaze.results.evaluation import accuracy_below_baseline, exchanged_classes, overlap_sentence, written_labels
+from steadygaze.results.evaluation import (
+    Evaluation,
+    accuracy_below_baseline,
+    exchanged_classes,
+    overlap_sentence,
+    written_labels,
+)
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
@@ -132,7 +139,7 @@ def build_report(audited: AuditFindings) -> Report:
         shifts=largest_shifts(prepared, main, findings),
         plots=plot_points(prepared.case, main, findings),
         notes=notes,
-        evaluation=evaluation and replace(evaluation, health=health),
+        evaluation=evaluation and _with_health(evaluation, health),
         explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
     )
 
@@ -226,9 +233,19 @@ def _health(prepared: PreparedCase, main: str, rows: Sequence[Row]) -> Health:
     labels = None if case.data.label is None else case.data.label.tolist()
     health = adapter.health + constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
     for row in rows:
-        if row.measure == COLLAPSED and row.value > 0 and row.settings.get("explainer") == main:
+        collapsed = row.measure == COLLAPSED and row.value > 0 and row.n >= DISTINCT  # too few texts say little
+        if collapsed and row.settings.get("explainer") == main:
             health += _collapse(main, row.note)
     return health
+
+
+def _with_health(evaluation: Evaluation, health: Health) -> Evaluation:
+    """The evaluation and the explanations of its wrong predictions, with the health of the model."""
+    errors = (
+        replace(error, explanation=error.explanation and replace(error.explanation, health=health))
+        for error in evaluation.errors
+    )
+    return replace(evaluation, health=health, errors=tuple(errors))
 
 
 def _collapse(explainer: str, reason: str) -> Health:

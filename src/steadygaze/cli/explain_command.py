@@ -20,6 +20,7 @@ from steadygaze.cli.application import (
     output_option,
     print_health,
     print_omissions,
+    print_result,
     stderr_console,
     stdout_console,
 )
@@ -160,7 +161,7 @@ def _print_sentences(
     if common.json:
         print_json(predictions.to_dict())
     else:
-        stdout_console().print(predictions)
+        print_result(predictions, adapter.health)
     print_omissions(inputs.file, dropped, common)
 
 

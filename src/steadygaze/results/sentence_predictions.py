@@ -16,6 +16,7 @@ from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.evaluation import LABEL, render_text
+from steadygaze.results.health import HEALTHY, Health, without_health
 from steadygaze.results.row import JsonResult, json_values
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class SentencePredictions(JsonResult):
     """The predicted classes that occur."""
     sentences: tuple[SentencePrediction, ...]
     """The sentences of all texts, in order."""
+    health: Health = HEALTHY
+    """Known-bad states of the model."""
 
     def __iter__(self) -> Iterator[ClassSentences]:
         return iter(self.classes)
@@ -103,7 +106,7 @@ class SentencePredictions(JsonResult):
             Lists, strings and numbers, ready for JSON.
         """
         classes, sentences = ([json_values(asdict(item)) for item in items] for items in (self.classes, self.sentences))
-        return {"model": self.model, "classes": classes, "sentences": sentences}
+        return {"health": self.health.to_list(), "model": self.model, "classes": classes, "sentences": sentences}
 
     def to_pandas(self) -> "DataFrame":
         """The sentences as a table.
@@ -133,10 +136,11 @@ class SentencePredictions(JsonResult):
                 label = f"{one_line(counter.label, LABEL)} {counter.probability:.2f}"
                 counters.add_row(name, one_line(counter.sentence, 80), label, f"{counter.flips} of {counter.n}")
         findings = [Text(item.finding) for item in self.classes]
-        return Group(Text(heading, "bold"), counts, Text(), counters, Text(), *findings)
+        problems = [Text(f"! {problem.sentence}", "bold yellow") for problem in self.health]
+        return Group(*problems, Text(heading, "bold"), counts, Text(), counters, Text(), *findings)
 
     def __str__(self) -> str:
         return render_text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"{self.health.banner}<pre>{escape(str(without_health(self)))}</pre>"

@@ -124,6 +124,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
     ("parameters", "sentence"),
     [
         ({"technique": "vanila"}, "unknown technique 'vanila': did you mean 'vanilla'"),
+        ({"technique": "fr"}, "unknown technique 'fr': FR is 'rnp' with shared_encoder=True"),
         ({"technique": ["vanilla"]}, "unknown technique"),
         ({"technique": Vanilla}, "unknown technique"),
         ({"encoder": "bilstmm"}, "unknown encoder 'bilstmm': did you mean 'bilstm'"),

@@ -282,18 +282,19 @@ def meaning(row: Row) -> str:
 
 
 def explainer_scores(rows: Sequence[Row]) -> "Group":
-    """For a terminal: scores with their meaning, then warnings."""
+    """For a terminal: scores, the meaning of each below its name, then warnings."""
     from rich.console import Group
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("measure", no_wrap=True)
+    table.add_column("measure")
     for name in ("value", "95 % interval"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what it means")
     for row in rows:
-        table.add_row(row.measure, number(row.value), interval(row), meaning(row))
+        about = Padding(Text(meaning(row), style="dim"), (0, 0, 0, 2))
+        table.add_row(Group(row.measure, about), number(row.value), interval(row))
     warnings = [Text(f"! {sentence}", style="bold yellow") for sentence in leakage_warnings(rows)]
     many = count_text(rows[0].n, "text") if rows else "no texts"
     return Group(Text(f"On {many} held out from fitting:"), table, *warnings)

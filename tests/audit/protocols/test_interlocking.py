@@ -182,6 +182,8 @@ def test_a_model_that_cannot_interlock_is_reported_with_the_reason():
         assert all(why in result.find(name).note for name in INTERLOCKING_MEASURES)
     words = sg.audit(fitted("rnp tokens"), TEXTS, LABELS, train=SPLIT, **few)
     assert all("words, not sentences" in words.find(name).note for name in INTERLOCKING_MEASURES)
+    reason = "the model selects words, not sentences: the training texts were not used."
+    assert f"Interlocking was not tested, because {reason}" in words.notes
     assert SELECTS in words.find("accuracy/uniform").note
     assert SELECTS in words.find("class-gap/default-tokens").note
 

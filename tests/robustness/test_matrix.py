@@ -35,6 +35,8 @@ OWN = ("word", "subword", "rationalizer")
 FOREIGN = ("scikit-learn", "function", "fitted-explainer")
 TRAINING = ("train", "tune", "compare", "sg.TextClassifier", "sg.tune", "sg.compare")
 FITTING = ("fit-explainer", "sg.fit_explainer")
+REPORTING = ("predict", "explain", "word-weights", "evaluate", "audit", "certify")
+"""Commands that print the health of the model on standard error."""
 LIMIT = 120
 """Seconds."""
 
@@ -136,6 +138,13 @@ def run_command(place: Place, patch: pytest.MonkeyPatch) -> tuple[int, str]:
         result = run_case([*words, *device], watch=(place.models.folder, place.data), limit=LIMIT)
     assert_clean(result, codes=(0, 2), one_line=False)
     assert all(status in (200, 400, 422) for status, _ in answers), answers
+    if (
+        result.code == 0
+        and place.cell.state == "collapsed"
+        and place.cell.model in OWN
+        and place.cell.call in REPORTING
+    ):
+        assert "predicts the label" in result.err, f"{place.cell} does not report the health of the model"
     return result.code, result.err.rstrip().rpartition("\n")[2]
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from steadygaze.core.errors import Console
 
 Replace = Annotated[bool, output_option("--replace", help="Replace the explainer in --out.")]
-Explainer = Annotated[str, model_option("--explainer", help="l2x, vibi, ail or cxplain.")]
+Explainer = Annotated[str, model_option("--explainer", help="l2x, vibi, ail (about ten times as slow) or cxplain.")]
 TopK = Annotated[int | None, model_option("--k", min=1, metavar="N", help="Words to select.", show_default="10")]
 Conditioned = Annotated[
     bool | None, model_option("--conditioned/--unconditioned", help="Condition the selector on the prediction.")
@@ -102,6 +102,7 @@ def fit_explainer(
     from steadygaze.adapters import resumable_fit
     from steadygaze.core.settings import parse
     from steadygaze.estimator import resumable_training
+    from steadygaze.explainers.learned.fit_config import COSTS
 
     options: dict[str, Any] = {
         "explainer": explainer,
@@ -116,6 +117,8 @@ def fit_explainer(
     loaded = corpus.load(common, task=model.task)
     console = stderr_console(common)
     print_line(console, resumable_training.describe(loaded))
+    if explainer in COSTS:
+        print_line(console, f"{explainer} {COSTS[explainer]}")
     folder = resumable_training.unfinished_folder(out)
     resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
     interruption = interruptible(console, lambda: resume if folder.exists() else "nothing is kept")

@@ -12,6 +12,7 @@ from steadygaze.data.corpora import CORPORA
 from steadygaze.estimator.train_config import TextConfig
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
+from steadygaze.explainers.learned.fit_config import COSTS
 from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
@@ -63,7 +64,8 @@ def _fitted() -> list[dict[str, Any]]:
         if issubclass(method, SelectorConfig):
             own = [field for field in own if field not in shared]
             selecting.append(name)
-        rows.append(_row(name, f"{_first(method)} (fitted by fit-explainer)", own))
+        cost = f"; {COSTS[name]}" if name in COSTS else ""
+        rows.append(_row(name, f"{_first(method)} (fitted by fit-explainer{cost})", own))
     about = "also take these, unless they have their own default"
     return [*rows, _row(", ".join(selecting), about, shared)]
 

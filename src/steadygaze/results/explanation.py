@@ -356,7 +356,7 @@ class Explanation:
         output.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._confidence())}")
         for line in self._lines():
             output.append(f"\n{printable(line)}")
-        if any(self.weights):
+        if any(self.weights) and self.unit != "selection":  # the caption says that words are selected
             output.append(f"\n{scale_text(self.unit)}", style="dim")
         return output
 

@@ -1,6 +1,5 @@
 """Killed before any disk operation and run again, every command ends in the same bytes, and leaves nothing behind."""
 
-import json
 import random
 import shutil
 import warnings
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from estimator.tiny import fitted, write_csv
-from kills import Recorder, State, record, restore, snapshot
+from kills import Recorder, State, record, restore, snapshot, without_durations
 from steadygaze import cli
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.errors import RecoveryWarning
@@ -98,17 +97,6 @@ def case(name: str, inputs: Path, base: Path) -> Case:
         run_comparison(out, config_with(seeds=2))
 
     return Case(base, {}, compare, compare)
-
-
-def without_durations(state: State) -> State:
-    """The records of cells without their duration, and without the digest of it."""
-
-    def plain(name: str, content: bytes | None) -> bytes | None:
-        if content is None or not name.endswith("/record.json"):
-            return content
-        return json.dumps({**json.loads(content), "seconds": 0, "digest": ""}).encode()
-
-    return {name: plain(name, content) for name, content in state.items()}
 
 
 def check(killed: Case, recorded: Recorder, states: list[State]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commands import Ended, run
-from estimator.tiny import LABELS, TEXTS, fitted
+from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from report.audited import full_report
 from steadygaze import cli
 from steadygaze.audit import bundle
@@ -77,6 +77,42 @@ def test_a_genuine_bundle_holds(verify: Command) -> None:
     assert "is reproduced" in ended.out
     assert "the audit had 1 requirement, not passed" in ended.err
     assert "not verified by a rerun: date" in ended.err
+
+
+@pytest.mark.parametrize("name", ["renamed", "a folder/with another name"])
+def test_a_bundle_that_was_copied_or_renamed_holds(
+    name: str, here: Path, verify: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(here / "bundle", here / name))
+    ended = run(capsys, "audit", here / "model", "--data", here / "held.csv", "--verify", copy, "--device", "cpu")
+    assert (ended.code, "is reproduced" in ended.out) == (0, True), ended.out + ended.err
+    shutil.move(here / "bundle", here / "elsewhere")
+    ended = run(capsys, "audit", "--verify", here / "elsewhere", "--device", "cpu")
+    assert (ended.code, "is reproduced" in ended.out) == (0, True), ended.out + ended.err
+
+
+def test_a_bundle_that_is_replayed_on_another_model_or_other_data_does_not_hold(
+    here: Path, verify: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tiny(seed=1).fit(TEXTS, LABELS)
+    other.save(here / "other")
+    ended = verify(here / "other")
+    assert ended.code == 1
+    assert "model" in ended.out
+    shutil.rmtree(here / "model")
+    other.save(here / "model")  # another one in its place
+    ended = verify()
+    assert ended.code == 1
+    assert "model" in ended.out
+    shutil.rmtree(here / "model")
+    fitted().save(here / "model")
+    assert verify().code == 0
+    (here / "held.csv").write_text(
+        "text,label\n" + "\n".join(f'"{t}",{k}' for t, k in zip(TEXTS[1:], LABELS[1:], strict=True))
+    )
+    ended = verify()
+    assert ended.code == 1
+    assert "data" in ended.out or "corpus" in ended.out
 
 
 def test_a_bundle_cannot_name_code(here: Path, verify: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import threading
 from io import BytesIO
@@ -187,6 +188,32 @@ def test_a_link_restores_the_state(page, address):
     page.goto(link)
     expect(page.get_by_label("Text to explain")).to_have_value("a great film")
     expect(page.locator("#history li")).to_have_text(["a good film", "good → great"])
+
+
+def shown(page) -> tuple[str, list[str], str]:
+    """The link, the cards without rounded numbers and the list of changes of a page that has explained a text."""
+    expect(page.locator("#status")).to_have_text("Ready.")
+    parts = page.locator("#cards").locator("h3, .words, th.label, td.flip:not(.certificate td)").all_inner_texts()
+    return page.url, parts, page.locator("#history").inner_html()
+
+
+@pytest.mark.slow
+def test_20_random_links_restore_the_same_page(open_page, address):
+    """Each link is opened in a page of its own, and then in one that shows another state."""
+    draw, used = random.Random(0), None
+    words = ["good", "dull", "film", "Fine", "café", "\U0001f600", "100%", "#a&b=c", '"quoted"', "<b>", "电影"]
+    for _ in range(20):
+        versions = [{"text": " ".join(draw.choices(words, k=4)), "question": ""} for _ in range(draw.randint(1, 3))]
+        choices = [("cheerful", "leave-one-out"), ("words", "attention"), ("words", "gradient")]
+        chosen = [{"model": model, "explainer": name} for model, name in draw.sample(choices, draw.randint(1, 3))]
+        state = {"view": "text", "versions": versions, "chosen": chosen, "audit": {}}
+        fresh = open_page(f"{address}#{quote(json.dumps(state))}")
+        first = shown(fresh)
+        used = used or open_page(address)
+        used.goto("about:blank")
+        used.goto(first[0])
+        assert shown(used) == first
+        fresh.context.close()
 
 
 @pytest.mark.slow

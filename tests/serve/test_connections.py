@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import re
 import socket
 import threading
@@ -226,14 +227,16 @@ def test_a_connection_beyond_those_of_its_address_is_refused_while_all_are_answe
         assert all(received(connection).startswith(b"HTTP/1.1 200") for connection in busy)
 
 
-def test_a_request_for_a_websocket_is_answered_without_a_hint_how_to_install_one(address, connect, capfd):
+def test_a_request_for_a_websocket_is_answered_without_a_hint_how_to_install_one(address, connect, monkeypatch):
+    messages = []
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "warning", messages.append)
     host = urlsplit(address).netloc.encode()
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
     connection = connect()
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: " + host + b"\r\n" + upgrade + b"\r\n")
     assert received(connection).startswith(b"HTTP/1.1 200")
     assert answers(address)
-    assert capfd.readouterr().err == ""
+    assert messages == []
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_model_of_an_unknown_technique_is_refused_before_the_audit(monkeypatch
 
 
 def test_a_retraining_that_diverges_leaves_the_other_numbers(monkeypatch):
-    def diverge(*_):
+    def diverge(*_, **__):
         raise TrainingDiverged("training diverged: the loss is NaN.")
         yield
 

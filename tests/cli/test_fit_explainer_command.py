@@ -346,11 +346,11 @@ def test_an_explanation_of_another_class_is_available_from_every_explainer(run: 
     assert "did you mean 'neutral'" in run(*arguments, "netral").err
 
 
-def test_a_model_without_attention_is_explained_by_leaving_words_out(
+def test_a_model_without_attention_refuses_the_explainer_attention_and_no_other(
     run: Run, somebody: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("steadygaze.adapters.transformer_checks._attentive", lambda *_: False)
-    assert "leave-one-out: " in run("explain", somebody, "a good film").out
+    assert "integrated-gradients: " in run("explain", somebody, "a good film").out
     ended = run("explain", somebody, "a good film", "--explainer", "attention")
     assert ended.code == 2
     assert "attention cannot explain bert: the model has no attention weights" in ended.err

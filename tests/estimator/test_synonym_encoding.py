@@ -15,7 +15,7 @@ from sklearn.base import clone
 import steadygaze as sg
 from estimator.rewrites import GROUPS, random_text, rewrite, rewrites
 from estimator.tiny import LABELS, SMALL, TEXTS, tiny, transformer_folder
-from steadygaze.core.errors import CoverageWarning, LeakageWarning, SynonymWarning, UserError
+from steadygaze.core.errors import CoverageWarning, HealthWarning, SynonymWarning, UserError
 from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator import fit_plan
@@ -97,7 +97,7 @@ def test_pairs_do_not_see_in_group_rewrites() -> None:
 
 
 def test_a_fitted_explainer_does_not_see_in_group_rewrites(grouped: TextClassifier, short_probe_training: None) -> None:
-    with pytest.warns(LeakageWarning, match="the same label"):
+    with pytest.warns(HealthWarning, match="the same label"):
         explainer = sg.fit_explainer(grouped, TEXTS, k=2)
     texts = random_texts(20, 5)
     assert outcome(grouped, texts, explainer=explainer) == outcome(

@@ -45,6 +45,11 @@ The differences, all listed in CHANGELOG.md:
                     matrix products
     machine         an x86 processor, no longer an ARM one, with the same code: equal within the tolerance of other
                     machines
+    new, health     health, the unit of weights, arbitrary selections and the caveat of erasure scores, in all results;
+                    three measures of arbitrary selections in audits and fits; reports have schema 3; health replaces
+                    the fact `only predicted class` and its note
+    intervals       of a comparison: of texts and seeds for macro-F1, and stretched for two seeds
+    images          fitted without the independent reader: nine weights and seven rows fewer
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """

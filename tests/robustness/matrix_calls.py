@@ -259,7 +259,7 @@ PAIRWISE = ("fit-explainer", "compare", "tune", "sg.fit_explainer", "sg.audit", 
 """Calls that take long: their cells hold every pair of values."""
 RESULTS = {"Explanation", "ImageExplanation", "Report", "SynonymGroups", "UserError", "__version__"}
 """Public names that are no calls of a model."""
-IMAGES = {"ImageClassifier", "load_images"}
+IMAGES = {"ImageClassifier", "explain_images", "load_images"}
 """Public names that read images."""
 
 

@@ -11,7 +11,7 @@ from robustness.small import ROWS, Small, small, write_csv
 HOSTILE = {
     "escape": "\x1b]0;title\x07\x1b[31mred",
     "c1": "\x9b31mred\x85\x7f",
-    "bidi": "\u202elabel\u2066x\u200f",
+    "bidi": "\u202elabel\u2066\u200fx",
     "lines": "one\ntwo\r\u2028three",
     "markup": "[bold red]x[/bold red] [link=https://example.org]y[/link] :smile:",
     "long": "x" * 100_000,

@@ -49,9 +49,9 @@ class Layout:
                     raise TypeError("a string instead of a list")
                 items = [_checked(item) for item in self._row(cells)]
             except (AttributeError, LookupError, TypeError, ValueError) as error:
-                found = ", ".join(f"{name}={cell!r:.40}" for name, cell in zip(self.columns, cells, strict=True))
+                values = ", ".join(f"{name}={cell!r:.40}" for name, cell in zip(self.columns, cells, strict=True))
                 problem = f"is not a row of this data set ({one_line(error, 80)})"
-                raise UserError(f"{where}, row {row} {problem}: found {found}; download the data set again") from None
+                raise UserError(f"{where}, row {row} {problem}: found {values}; download the data set again") from None
             for item in items:
                 if isinstance(item, str):
                     dropped[item] += 1

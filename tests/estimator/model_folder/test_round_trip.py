@@ -189,7 +189,7 @@ def test_a_device_is_checked_before_anything_is_read(tmp_path):
 
 
 def test_labels_of_any_characters_come_back(tmp_path):
-    labels = ["très bien", "|`ba`d`|", "😀\n", "\x7f"]
+    labels = ["très bien", "|`ba`d`|", "😀\n😀", "\x7f"]
     clf = tiny("average").fit(TEXTS, labels * 6)
     clf.save(tmp_path / "model")
     assert load(tmp_path / "model").classes_.tolist() == sorted(labels)

@@ -22,7 +22,7 @@ from steadygaze.explainers.learned.mitigations import MITIGATIONS
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.explainers.learned.text_inputs import Table, TextInputs, text_nets
 from steadygaze.explainers.learned.vibi import Vibi
-from steadygaze.images.patch_networks import ImageInputs, image_nets
+from steadygaze.images.patch_networks import ImageInputs, PatchConfig, image_nets
 from steadygaze.training.cuda_graphs import CapturedFunction
 from steadygaze.training.progress import SilentWatcher
 
@@ -60,7 +60,11 @@ def predictions() -> Tensor:
 
 def fit(config: SelectorConfig, split: Splits, device: str, epochs: int = 2) -> tuple[nn.ModuleDict, list[Any]]:
     config = replace(config, epochs=epochs, pretraining_epochs=epochs, batch_size=16)
-    nets = partial(text_nets, config, WORDS, 2) if split is text_split else partial(image_nets, config, SHAPE, 2, 1)
+    nets = (
+        partial(text_nets, config, WORDS, 2)
+        if split is text_split
+        else partial(image_nets, config, SHAPE, 2, PatchConfig(patch=1, reader=True))
+    )
     inputs = split(torch.device(device))
     run = SelectorFit(config, lambda: nets().double(), inputs, inputs, SilentWatcher(), torch.device(device))
     return run.execute(), run.history

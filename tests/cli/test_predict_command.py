@@ -14,6 +14,7 @@ from pyarrow import parquet
 import commands
 import steadygaze as sg
 from steadygaze.adapters.bulk import prediction_columns
+from steadygaze.core.errors import UserError
 from steadygaze.data import user_files
 
 
@@ -109,12 +110,68 @@ def test_rows_without_text_are_counted_and_labels_are_not_read(run, model, tmp_p
     assert ended.err.splitlines() == ["in.csv: empty text: 1 left out"]
 
 
+EMPTY = 'n,text\n1,good\n2,\n3,"  "\n4,bad\n'
+WARNING = "! no prediction for 2 empty texts: in.csv, row 3 (the header is row 1); in.csv, row 4 (the header is row 1)"
+
+
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_an_empty_text_has_a_null_row_and_one_warning_names_it(run, model, tmp_path, command):
+    (tmp_path / "in.csv").write_text(EMPTY)
+    ended = run(command, *model, "--file", "in.csv", "--out", "out.jsonl")
+    assert (ended.code, ended.err.splitlines()[0]) == (0, WARNING)
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["predicted_label"] for row in rows] == ["good", None, None, "bad"]
+    assert [row["text"] for row in rows] == ["good", "", "  ", "bad"]
+    assert all(rows[i][name] is None for i in (1, 2) for name in rows[i] if name not in ("n", "text"))
+    ended = run(command, *model, "--file", "in.csv", "--json")
+    assert (ended.code, ended.err.splitlines()) == (0, [WARNING])
+    assert [json.loads(line)["label"] for line in ended.out.splitlines()] == ["good", None, None, "bad"]
+
+
+def test_a_resumed_table_names_the_empty_texts_of_finished_parts(run, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(user_files, "CHUNK", 1)
+    monkeypatch.setattr("steadygaze.adapters.bulk.CHUNKS", 1)
+    (tmp_path / "in.csv").write_text(EMPTY)
+    merge = "steadygaze.adapters.bulk.Parts.merge"
+    with monkeypatch.context() as stopped:
+        stopped.setattr(merge, lambda *_: (_ for _ in ()).throw(UserError("stopped")))
+        assert run("predict", *model, "--file", "in.csv", "--out", "out.csv").code == 2
+    assert len([*(tmp_path / "out.csv.parts").glob("part-*")]) == 4
+    assert WARNING in run("predict", *model, "--file", "in.csv", "--out", "out.csv").err
+    assert pd.read_csv(tmp_path / "out.csv").probability_good.isna().tolist() == [False, True, True, False]
+
+
+def test_an_empty_part_of_a_pair_and_an_empty_text_of_the_command_line_are_named(run, model, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"t": "good", "q": "x"}\n{"t": null, "q": "x"}\n{"t": "bad", "q": " "}\n')
+    ended = run("predict", *model, "--file", "in.jsonl", "--text", "t", "--text", "q", "--json")
+    assert [json.loads(line)["label"] for line in ended.out.splitlines()] == ["good", None, None]
+    assert ended.err == "! no prediction for 2 empty texts: in.jsonl, line 2; in.jsonl, line 3\n"
+    ended = run("predict", *model, "good", "", "bad", " ")
+    assert [line.split("\t")[0] for line in ended.out.splitlines()] == [
+        "good",
+        "no prediction",
+        "bad",
+        "no prediction",
+    ]
+    assert ended.err == "! no prediction for 2 empty texts: text 2; text 4\n"
+
+
+def test_explanations_with_true_labels_skip_empty_texts(run, model, tmp_path):
+    (tmp_path / "in.csv").write_text("text,label\ngood,bad\n,bad\nbad,bad\n")
+    ended = run("explain", *model, "--file", "in.csv", "--label", "label", "--html", "page.html")
+    assert ended.code == 0, ended.err
+    assert "2 texts explained" in ended.out
+    assert "1 of 2 predictions are wrong" in ended.err
+    assert "no prediction for 1 empty text: in.csv, row 3" in ended.err
+    assert "--drop-empty" in ended.err  # the next command stops at an empty text
+    assert run("evaluate", *model, "--data", "in.csv").code == 2
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
         ("text,probability_bad\ngood,1\n", [], "a column 'probability_bad', which --out would add; rename it"),
         ("text,a,a\ngood,1,2\n", [], "2 columns called 'a'"),
-        ("text\ngood\n\nbad\n", [], "row 3 (the header is row 1), column 'text' is empty"),
         ("text\ngood\n", ["a text"], "without other texts"),
         ("text\ngood\n", ["--out", "out.xlsx"], "unknown format '.xlsx'; known: .csv, .tsv, .jsonl, .parquet"),
         ("text\ngood\n", ["--out", "in.csv", "--replace"], "is an input of this command"),

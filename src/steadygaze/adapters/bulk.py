@@ -37,6 +37,7 @@ from steadygaze.data import tables, user_files
 from steadygaze.data.eraser import is_eraser
 from steadygaze.data.table_writers import check_columns, header, write_rows
 from steadygaze.data.tables import column_types
+from steadygaze.data.text_checks import EmptyTexts
 from steadygaze.data.user_files import input_files, stream_chunks
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import HEALTHY, Health
@@ -66,6 +67,8 @@ class Source:
     """Column of given sentences."""
     part: int | None = None
     """Rows of a part; None: CHUNKS chunks."""
+    empty: EmptyTexts | None = None
+    """Receives the rows without a text, which have no prediction; None: they are an error."""
 
     @cached_property
     def files(self) -> list[Path]:
@@ -100,7 +103,7 @@ class Source:
 
     def chunks(self) -> Iterator[Chunk]:
         columns = list(self.types), self.text, self.drop_empty, self.sentences
-        files = (stream_chunks(file, *columns) for file in self.files)
+        files = (stream_chunks(file, *columns, empty=self.empty) for file in self.files)
         small = count()
         for number, (examples, rows) in enumerate(chain.from_iterable(files)):
             texts = inputs_of(examples)
@@ -218,7 +221,7 @@ class BulkTask:
         if self.explain is None:
             return map(prediction_columns, streaming.predict(self.adapter, chunks, self.batch_size))
         explanations = streaming.explain(self.adapter, chunks, batch_size=self.batch_size, **self.explain)
-        return map(explanation_columns, explanations)
+        return ({} if explanation is None else explanation_columns(explanation) for explanation in explanations)
 
 
 def prediction_columns(record: Mapping[str, Any]) -> Row:

@@ -33,10 +33,14 @@ from steadygaze.estimator.inputs import (
     EXPLAIN_CHECKS,
     Granularity,
     check_label_count,
+    explain_nonempty,
     is_single_text,
     join_questions,
+    labels_or_none,
     list_labels,
+    predict_nonempty,
     read_inputs,
+    warn_of_empty,
 )
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.models import inference
@@ -208,7 +212,8 @@ class ModelAdapter:
         Returns
         -------
         array of shape (N,C)
-            Columns in the order of `classes_`.  Rows of a multi-label model do not sum to 1.
+            Columns in the order of `classes_`.  Rows of a multi-label model do not sum to 1.  The row of an empty text
+            is NaN, and a warning names it.
         """
         if self.task == "regression":
             raise UserError(f"{self.name} is a regression model without probabilities: use predict")
@@ -226,15 +231,17 @@ class ModelAdapter:
         -------
         array
             (N,) classes; (N,K) booleans of a multi-label model; (N,) numbers of a regression model, (N,K) for K > 1.
+            An empty text has no label but None, in an array of objects, or the number NaN; a warning names it.
         """
         values = self._predict(X, inference.BATCH, stacklevel=3)
         if self.task == "regression":
             return values[:, 0] if len(self.classes) == 1 else values
         labels: NDArray[Any] = values > 0.5 if self.task == "multi-label" else self.classes_[values.argmax(-1)]
-        return labels
+        return labels_or_none(labels, np.isnan(values[:, 0]))
 
     def _predict(self, X: Any, batch_size: int, stacklevel: int) -> NDArray[np.float64]:
         values, coverage = self.predict_covered(X, batch_size)
+        warn_of_empty(np.isnan(values[:, 0]), stacklevel)
         for warning in coverage.warnings():
             warnings.warn(warning, stacklevel=stacklevel)
         return values
@@ -254,7 +261,7 @@ class ModelAdapter:
         float
             Accuracy; R² of a regression model; share of texts with exactly the right labels of a multi-label model.
         """
-        predicted, labels = self.predict(X), list_labels(y, self.outputs)
+        predicted, labels = self.predict(join_questions(*read_inputs(X))), list_labels(y, self.outputs)
         check_label_count(len(predicted), len(labels))
         if self.task == "classification":
             return float((predicted == self.classes_[self.label_codes(labels)]).mean())
@@ -303,12 +310,13 @@ class ModelAdapter:
         Returns
         -------
         Explanation or list of Explanation
-            A list for a list.
+            A list for a list.  An empty text of a list has None, and a warning names it.
         """
         explain = self.explain_function(explainer, target, granularity, output=output, settings=settings, seed=seed)
         is_single = is_single_text(X)
-        explanations = explain([X] if is_single else X, batch_size)
-        for warning in truncation(self.tokens, [e.read_to for e in explanations]).warnings():
+        explanations = explain(join_questions(*read_inputs([X])) if is_single else X, batch_size)
+        warn_of_empty((e is None for e in explanations), stacklevel=3)
+        for warning in truncation(self.tokens, [e.read_to for e in explanations if e is not None]).warnings():
             warnings.warn(warning, stacklevel=3)
         return explanations[0] if is_single else explanations
 
@@ -321,7 +329,7 @@ class ModelAdapter:
         output: "Output | None" = None,
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
-    ) -> "Callable[[Any, int], list[Explanation]]":
+    ) -> "Callable[[Any, int], list[Explanation | None]]":
         """Check the options of `explain` before there are texts.
 
         Parameters
@@ -343,7 +351,7 @@ class ModelAdapter:
         Returns
         -------
         function
-            Explains a list of texts or pairs, with a batch size.
+            Explains a list of texts or pairs, with a batch size; None for an empty text.
         """
         from steadygaze.estimator.explain_texts import explain_request, explain_texts
         from steadygaze.explainers.resolve_explainer import resolve_explainer
@@ -371,7 +379,7 @@ class ModelAdapter:
 
         health = getattr(explainer, "health", self.health)
 
-        def explain(inputs: Any, batch_size: int) -> "list[Explanation]":
+        def explain_read(inputs: list[Any], batch_size: int) -> "list[Explanation]":
             texts, questions, sentences = read_inputs(inputs)
             own = adapter.for_pairs(questions is not None)
             explanations = explain_texts(
@@ -393,6 +401,9 @@ class ModelAdapter:
                 for explanation, value in zip(explanations, values, strict=True)
             )
 
+        def explain(inputs: Any, batch_size: int) -> "list[Explanation | None]":
+            return explain_nonempty(inputs, lambda nonempty: explain_read(nonempty, batch_size))
+
         return explain
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
@@ -408,17 +419,24 @@ class ModelAdapter:
         Returns
         -------
         (array of shape (N,C), Coverage)
-            Probabilities or values, and the coverage.
+            Probabilities or values, NaN for an empty text, and the coverage of the others.
         """
-        texts, questions, sentences = read_inputs(X)
-        adapter = self.for_pairs(questions is not None)
-        data = adapter.data(adapter.tokens.place(texts), questions, sentences)
-        logits = inference.logits(adapter.model, data, batch_size).double()
-        if self.task == "classification":
-            logits = logits.softmax(-1)
-        elif self.task == "multi-label":
-            logits = logits.sigmoid()
-        return logits.numpy(), coverage(adapter.tokens, data.text)
+        covered = Coverage()
+
+        def predict(inputs: list[Any]) -> NDArray[np.float64]:
+            nonlocal covered
+            texts, questions, sentences = read_inputs(inputs)
+            adapter = self.for_pairs(questions is not None)
+            data = adapter.data(adapter.tokens.place(texts), questions, sentences)
+            covered = coverage(adapter.tokens, data.text)
+            logits = inference.logits(adapter.model, data, batch_size).double()
+            if self.task == "classification":
+                logits = logits.softmax(-1)
+            elif self.task == "multi-label":
+                logits = logits.sigmoid()
+            return logits.numpy()
+
+        return predict_nonempty(X, len(self.classes), predict), covered
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
         """This adapter, for single texts or for pairs.

@@ -3,6 +3,7 @@
 Each thread processes a whole chunk on one core.  A small network would leave cores idle if each operation used all.
 """
 
+import math
 import os
 import sys
 import warnings
@@ -21,6 +22,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label, Task, inputs_of, texts_of
+from steadygaze.data.text_checks import EmptyTexts, is_empty
 from steadygaze.data.token_alignment import Coverage, truncation
 from steadygaze.data.token_alignment import coverage as token_coverage
 from steadygaze.models import inference
@@ -122,24 +124,26 @@ def read(
     label: str | None = None,
     task: Task = "classification",
     dropped: Counter[str] | None = None,
+    empty: EmptyTexts | None = None,
 ) -> Iterator[list[Any]]:
     """Yield chunks: texts of the command line, or the pair `both`, then the texts of a file.
 
     `sentences`: the column of the file with given sentences.  `label`: the column whose empty cells `drop_empty` leaves
-    out, as `labels` does; None: labels are not read.  `dropped` counts the rows that are left out.
+    out, as `labels` does; None: labels are not read.  `dropped` counts the rows that are left out.  `empty` receives
+    the empty texts, instead of an error.
     """
     if not quoted and file is None and both is None:
         raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
     if both is not None:
         if quoted or file is not None:
             raise UserError("--pair is one pair of texts: leave out other texts and --file")
-        yield [both]
+        yield _counted([both], empty)
     elif quoted and pair:
         if len(quoted) != 2:
             raise UserError(f"this model reads a text and a question about it: give both, found {len(quoted)}")
-        yield [(quoted[0], quoted[1])]
+        yield _counted([(quoted[0], quoted[1])], empty)
     elif quoted:
-        yield list(quoted)
+        yield _counted(list(quoted), empty)
     if file is not None:
         from steadygaze.data.user_files import stream  # imports pyarrow
 
@@ -152,8 +156,17 @@ def read(
             task=task,
             sentences=sentences,
             dropped=dropped,
+            empty=empty,
         ):
             yield inputs_of(examples)
+
+
+def _counted(inputs: list[Any], empty: EmptyTexts | None) -> list[Any]:
+    """The inputs of the command line; with `empty`, those without a text are added to it."""
+    for number, item in enumerate(inputs, 1):
+        if empty is not None and any(map(is_empty, [item] if isinstance(item, str) else item)):
+            empty.add(f"text {number}")
+    return inputs
 
 
 def labels(
@@ -165,7 +178,8 @@ def labels(
     if adapter.task == "regression":
         raise UserError(f"--label marks wrong classes, and {adapter.name} predicts numbers: use evaluate")
     classifier = adapter.for_output(target)
-    for examples in stream(file, text=text, label=label, drop_empty=drop_empty, chunk=CHUNK, task=adapter.task):
+    options: dict[str, Any] = {"drop_empty": drop_empty, "chunk": CHUNK, "task": adapter.task, "empty": EmptyTexts()}
+    for examples in stream(file, text=text, label=label, **options):
         values = [example.label for example in examples if example.label is not None]
         if adapter.outputs:
             values = binary_labels(values, adapter.outputs, adapter.output_position(target)[1])
@@ -173,10 +187,16 @@ def labels(
 
 
 def with_true_labels(
-    adapter: ModelAdapter, explanations: "Iterator[Explanation]", labels: "Iterator[Label]", counts: dict[str, int]
-) -> "Iterator[Explanation]":
+    adapter: ModelAdapter,
+    explanations: "Iterator[Explanation | None]",
+    labels: "Iterator[Label]",
+    counts: dict[str, int],
+) -> "Iterator[Explanation | None]":
     """Yield explanations with the labels of the data; count the wrong predictions and the training texts."""
     for explanation, label in zip(explanations, labels, strict=True):
+        if explanation is None:
+            yield None
+            continue
         marked = replace(explanation, true_label=label)
         text = marked.text if marked.question is None else (marked.text, marked.question)
         counts["labeled"] += 1
@@ -200,19 +220,25 @@ def predict(
         items = (texts_of([item])[0] if isinstance(item, Example) else item for item in chunk)
         for item, probabilities in zip(items, rows.tolist(), strict=True):
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
-            yield {**record, **prediction(adapter, dict(zip(classes, probabilities, strict=True)))}
+            values = [None if math.isnan(value) else value for value in probabilities]
+            yield {**record, **prediction(adapter, dict(zip(classes, values, strict=True)))}
     for warning in coverage.warnings():
         warn(warning)
 
 
-def prediction(adapter: ModelAdapter, values: dict[str, float]) -> dict[str, Any]:
-    """label and probabilities; several labels of a multi-label model; values of a regression model."""
+def prediction(adapter: ModelAdapter, values: Mapping[str, float | None]) -> dict[str, Any]:
+    """label and probabilities; several labels of a multi-label model; values of a regression model.
+
+    `values`: None for an empty text, which has no label.
+    """
+    known = {name: value for name, value in values.items() if value is not None}
     if adapter.task == "regression":
         return {"values": values}
     if adapter.task == "multi-label":
-        return {"labels": [name for name, value in values.items() if value > 0.5], "probabilities": values}
-    best = max(range(len(values)), key=list(values.values()).__getitem__)
-    return {"label": adapter.classes[best], "probabilities": values}
+        labels = [name for name, value in known.items() if value > 0.5]
+        return {"labels": labels if known else None, "probabilities": values}
+    best = max(range(len(known)), key=list(known.values()).__getitem__, default=None)
+    return {"label": None if best is None else adapter.classes[best], "probabilities": values}
 
 
 def explain(
@@ -226,8 +252,8 @@ def explain(
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     note: Callable[[str], None] | None = None,
-) -> "Iterator[Explanation]":
-    """Yield one Explanation per text, in order, with this explainer or the default of the model.
+) -> "Iterator[Explanation | None]":
+    """Yield one Explanation per text, in order, with this explainer or the default of the model; None: an empty text.
 
     `settings` configure the explainer (samples, steps …); `seed` is its random seed.  A warning about truncated texts
     comes last; then `note` receives the number of unknown tokens, if there are any.
@@ -240,13 +266,13 @@ def explain(
     )
     size, coverage, step = batch_size or inference.BATCH, Coverage(), chunk_of(adapter.model, explainer)
     chunks = (list(piece) for chunk in chunks for piece in pieces(chunk, step))
-    for _, explanations in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
+    for _, results in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
+        explanations = [explanation for explanation in results if explanation is not None]
         if note is None or getattr(adapter.tokens, "unknown_id", None) is None:
             coverage += truncation(adapter.tokens, [e.read_to for e in explanations])
-        else:
-            texts = [explanation.text for explanation in explanations]
+        elif texts := [explanation.text for explanation in explanations]:
             coverage += token_coverage(adapter.tokens, adapter.tokens.place(texts).ragged)
-        yield from explanations
+        yield from results
     for warning in (coverage if note is None else replace(coverage, unknown=0)).warnings():
         warnings.warn(warning, stacklevel=2)
     if note is not None and coverage.unknown_note:

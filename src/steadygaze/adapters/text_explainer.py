@@ -14,7 +14,7 @@ from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.estimator.explainer_folder import SavedExplainer
-from steadygaze.estimator.inputs import is_single_text, read_texts
+from steadygaze.estimator.inputs import explain_nonempty, is_single_text, read_texts, warn_of_empty
 from steadygaze.explainers.learned.cxplain import FittedCXPlain
 from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.fitted_explainer import (
@@ -24,7 +24,7 @@ from steadygaze.explainers.learned.fitted_explainer import (
     untrained_networks,
 )
 from steadygaze.explainers.learned.text_inputs import Vocabulary
-from steadygaze.results.explanation import Explanation
+from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.leakage_warnings import READER, arbitrary_classes, by_measure
 from steadygaze.results.row import Row
 
@@ -70,16 +70,22 @@ class TextExplainer(SavedExplainer):
         arbitrary = {item.label: (item.arbitrary, item.n) for item in arbitrary_classes(self.rows)}
         return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy, arbitrary)
 
-    def explain(self, texts: Any) -> Explanation | list[Explanation]:
-        """Explain a text, or each text of a list."""
-        is_single = is_single_text(texts)
-        inputs, questions = read_texts([texts] if is_single else texts)
-        subject = self.black_box.for_pairs(questions is not None)
-        request = ExplainRequest(self.explainer, self.name)
-        explanations = explain_texts(
-            subject.model, subject.tokens, subject.classes, inputs, questions, request, health=self.health
-        )
-        return explanations[0] if is_single else explanations
+    def explain(self, texts: Any) -> Explanation | list[Explanation | None]:
+        """Explain a text, or each text of a list.  An empty text of a list has None, and a warning names it."""
+
+        def explain(nonempty: list[Any]) -> Explanations:
+            inputs, questions = read_texts(nonempty)
+            subject = self.black_box.for_pairs(questions is not None)
+            request = ExplainRequest(self.explainer, self.name)
+            return explain_texts(
+                subject.model, subject.tokens, subject.classes, inputs, questions, request, health=self.health
+            )
+
+        if is_single_text(texts):
+            return explain([texts])[0]
+        explanations = explain_nonempty(texts, explain)
+        warn_of_empty((e is None for e in explanations), stacklevel=2)
+        return explanations
 
     def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:
         """Measures of the selections of these texts."""

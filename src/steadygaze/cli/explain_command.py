@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -25,7 +26,7 @@ from steadygaze.cli.application import (
     stdout_console,
 )
 from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, progress_bar, show, until_closed
-from steadygaze.cli.predict_command import TextOptions, text_options, write_table
+from steadygaze.cli.predict_command import TextOptions, print_empty, text_options, write_table
 from steadygaze.core.rounding import percent
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ EachSentence = Annotated[
 ]
 
 
+EMPTY = {**dict.fromkeys(("text", "label", "probabilities", "tokens", "spans", "weights")), "reason": "empty text"}
+"""With --json: the row of an empty text."""
+
+
 @app.command(
     **command_help(
         'explain model/ "A gorgeous, witty, seductive movie."',
@@ -116,33 +121,36 @@ def explain(
         write_table(inputs, make_task, {**names, **options}, common, _print_notes)
         return
     from steadygaze.adapters import streaming
+    from steadygaze.data.text_checks import EmptyTexts
 
-    adapter = load()
+    adapter, empty = load(), EmptyTexts()
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
     note, health = partial(_print_note, common), getattr(arguments["explainer"], "health", subject.health)
     dropped: Counter[str] = Counter()
-    texts = inputs.read(subject, dropped, label)
+    texts = inputs.read(subject, dropped, label, None if eraser is not None else empty)
     explanations = streaming.explain(subject, texts, batch_size=common.batch_size, note=note, **arguments)
     explanations, counts = _with_progress(explanations, common), Counter[str]()
     if label is not None and file is not None:
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
         explanations = streaming.with_true_labels(adapter, explanations, labels, counts)
     if eraser is not None and file is not None:
-        _write_eraser(eraser, explanations, (file, inputs.columns, inputs.drop_empty), share, health, common)
+        _write_eraser(eraser, _nonempty(explanations), (file, inputs.columns, inputs.drop_empty), share, health, common)
     elif html is not None:
-        written = _write_page(html, explanations, Path(model).name, notes, inputs.replace)
+        written = _write_page(html, _nonempty(explanations), Path(model).name, notes, inputs.replace)
         _print_page(html, written, counts, health, common)
     else:
         _print_explanations(explanations, common)
     _print_counts(counts, common)
+    print_empty(empty, common)
     print_omissions(file, dropped, common)
     if not common.json:
         named = [("--classes", inputs.classes), ("--prompt", inputs.prompt)]
         named += [("--label-word", word) for word in inputs.label_words or []]
         named += [("--attention", None if attention == "last" else attention)]
         words = [word for name, value in named if value is not None for word in (name, value)]
-        _print_next([model, *words], inputs, label, adapter, common)
+        needed = replace(inputs, drop_empty=inputs.drop_empty or (file is not None and empty.count > 0))
+        _print_next([model, *words], needed, label, adapter, common)
 
 
 def _print_sentences(
@@ -165,7 +173,11 @@ def _print_sentences(
     print_omissions(inputs.file, dropped, common)
 
 
-def _with_progress(explanations: "Iterator[Explanation]", common: Common) -> "Iterator[Explanation]":
+def _nonempty(explanations: "Iterator[Explanation | None]") -> "Iterator[Explanation]":
+    return (explanation for explanation in explanations if explanation is not None)
+
+
+def _with_progress(explanations: "Iterator[Explanation | None]", common: Common) -> "Iterator[Explanation | None]":
     """Print the number of explained texts now and then, if standard error is a log."""
     console = stderr_console(common)
     if console.is_terminal:
@@ -265,15 +277,19 @@ def _label_column(file: Path, texts: "Sequence[str]", classes: "Sequence[str]") 
     return labels[0] if len(labels) == 1 else None
 
 
-def _print_explanations(explanations: "Iterator[Explanation]", common: Common) -> None:
+def _print_explanations(explanations: "Iterator[Explanation | None]", common: Common) -> None:
+    import json
+
     from steadygaze.results.health import without_health
 
     if common.json:
-        print_json_lines(explanation.to_json() for explanation in explanations)
+        empty = json.dumps(EMPTY).encode()
+        print_json_lines(empty if explanation is None else explanation.to_json() for explanation in explanations)
         return
     console = stdout_console()
     for explanation in until_closed(explanations):
-        console.print(without_health(explanation), end="\n\n")  # standard error has it
+        shown = EMPTY["reason"] if explanation is None else without_health(explanation)  # standard error has it
+        console.print(shown, end="\n\n")
 
 
 def _write_eraser(

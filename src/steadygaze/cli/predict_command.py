@@ -1,6 +1,7 @@
 """The command `predict`, and the tables of results that `explain` writes too."""
 
 import json
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,7 @@ from steadygaze.core.errors import UserError, one_line, printable
 if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
     from steadygaze.adapters.model_adapter import ModelAdapter
+    from steadygaze.data.text_checks import EmptyTexts
 
 RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
 """A label that contains one of these names a relation between two texts."""
@@ -103,13 +105,22 @@ class TextOptions:
     def load(self, model: str, common: Common, attention: str = "last") -> "ModelAdapter":
         return load_adapter(model, common, **self.names, attention=attention)
 
-    def read(self, adapter: "ModelAdapter", dropped: Counter[str], label: str | None = None) -> Iterator[Any]:
-        """The texts, in chunks; refuse single texts for a model of pairs.  `dropped` counts what --drop-empty omits."""
+    def read(
+        self,
+        adapter: "ModelAdapter",
+        dropped: Counter[str],
+        label: str | None = None,
+        empty: "EmptyTexts | None" = None,
+    ) -> Iterator[Any]:
+        """The texts, in chunks; refuse single texts for a model of pairs.  `dropped` counts what --drop-empty omits.
+
+        `empty` receives the empty texts, which are then no error.
+        """
         from steadygaze.adapters import streaming
 
         check_pairs(adapter, self.texts or [])
         source = bool(adapter.pair), self.texts or [], self.file, self.columns, self.drop_empty, self.pair
-        return streaming.read(*source, self.sentences, label, adapter.task, dropped)
+        return streaming.read(*source, self.sentences, label, adapter.task, dropped, empty)
 
     def check(self, label: str | None = None) -> None:
         """Refuse a table without a file, and a missing file or column, before a model is loaded."""
@@ -147,12 +158,12 @@ def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
         write_table(inputs, partial(_prediction_task, load, common.batch_size), inputs.names, common)
         return
     from steadygaze.adapters import streaming
+    from steadygaze.data.text_checks import EmptyTexts
 
     adapter, console = load(), stderr_console(common)
-    dropped: Counter[str] = Counter()
-    records = streaming.predict(
-        adapter, inputs.read(adapter, dropped), common.batch_size, lambda warning: print_line(console, f"! {warning}.")
-    )
+    dropped, empty = Counter[str](), EmptyTexts()
+    texts = inputs.read(adapter, dropped, empty=empty)
+    records = streaming.predict(adapter, texts, common.batch_size, lambda warning: print_line(console, f"! {warning}."))
     if common.json:
         health = {"health": adapter.health.to_list()}
         lines = (json.dumps({**health, **record}, ensure_ascii=False) for record in records)
@@ -160,7 +171,14 @@ def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
     else:
         for record in until_closed(records):
             print(f"{_prediction_text(record)}\t{printable(' '.join(record['text'].split()))}")
+    print_empty(empty, common)
     print_omissions(inputs.file, dropped, common)
+
+
+def print_empty(empty: "EmptyTexts", common: Common) -> None:
+    """Name the texts without a prediction."""
+    if empty.count:
+        print_line(stderr_console(common), f"! {empty.sentence}")
 
 
 def check_file(file: Path, text: Sequence[str] | None, label: str | None = None, sentences: str | None = None) -> None:
@@ -195,13 +213,14 @@ def write_table(
 ) -> None:
     """Write the results beside the columns of the file.  `settings`: what they depend on beside the model."""
     from steadygaze.adapters.bulk import Source, bulk_run
+    from steadygaze.data.text_checks import EmptyTexts
     from steadygaze.study.code_version import code_version
 
     out, file = inputs.out_file, inputs.file
     assert out is not None  # TextOptions.check
     assert file is not None
     console, task = stderr_console(common), make_task()
-    source = Source(file, inputs.columns, inputs.drop_empty, inputs.sentences)
+    source = Source(file, inputs.columns, inputs.drop_empty, inputs.sentences, empty=EmptyTexts())
     if print_notes is not None and task.explain is not None:
         print_notes(task.adapter, task.explain["explainer"], common)
     model = {
@@ -224,6 +243,8 @@ def write_table(
 
             write_with_ray(run, make_task, inputs.engine, inputs.workers, gpu=common.device in ("auto", "cuda"))
         written = run.parts.merge(task.health)
+    if source.empty is not None:
+        print_empty(source.empty, common)
     explained = task.explain is not None
     if common.json:
         print_json(
@@ -238,7 +259,10 @@ def _prediction_text(record: dict[str, Any]) -> str:
     from steadygaze.results.explanation import LABEL
 
     if "values" in record:
-        return "\t".join(f"{one_line(name, LABEL)}\t{value:.4g}" for name, value in record["values"].items())
+        values = {name: math.nan if value is None else value for name, value in record["values"].items()}
+        return "\t".join(f"{one_line(name, LABEL)}\t{value:.4g}" for name, value in values.items())
+    if None in record["probabilities"].values():
+        return "no prediction\tnan"
     names = record["labels"] if "labels" in record else [record["label"]]
     pairs = [f"{one_line(name, LABEL)}\t{record['probabilities'][str(name)]:.3f}" for name in names]
     return "\t".join(pairs) or "no label"

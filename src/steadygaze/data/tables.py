@@ -55,8 +55,12 @@ class Table:
 
     def where(self, column: str) -> Callable[[int], str]:
         """The location of the i-th cell of a column, for error messages."""
+        return lambda i: f"{self.row(i)}, column {column!r}"
+
+    def row(self, i: int) -> str:
+        """The location of the i-th row."""
         header = " (the header is row 1)" if self.has_header else ""
-        return lambda i: f"{self.file}, {self.unit} {self.rows[i]}{header}, column {column!r}"
+        return f"{self.file}, {self.unit} {self.rows[i]}{header}"
 
     def take(self, indices: Sequence[int]) -> "Table":
         """Only these rows."""

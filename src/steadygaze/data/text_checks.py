@@ -20,7 +20,7 @@ strings and numbers, and whole numbers of more than 64 bits.
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 
 import numpy as np
@@ -38,9 +38,41 @@ class BooleanLabel(int):
     """0 or 1 from a boolean in the data.  Only `ModelAdapter.label_codes` distinguishes it from an integer."""
 
 
-def check_texts(texts: Iterable[object], *, location: Locate = "texts[{}]".format) -> list[str]:
-    """The texts as a list of str, none of them empty."""
+MOST_NAMED = 5
+"""Empty texts that a warning names."""
+
+
+@dataclass
+class EmptyTexts:
+    """Counts the rows without a text, which have no prediction, and names the first ones."""
+
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        """Count a row."""
+        self.count += 1
+        if self.count <= MOST_NAMED:
+            self.names.append(name)
+
+    @property
+    def sentence(self) -> str:
+        """
+        >>> EmptyTexts(2, ["texts[1]", "texts[3]"]).sentence
+        'no prediction for 2 empty texts: texts[1]; texts[3]'
+        """
+        texts = "text" if self.count == 1 else "texts"
+        more = "; …" if self.count > len(self.names) else ""
+        return f"no prediction for {self.count:,} empty {texts}: {'; '.join(self.names)}{more}"
+
+
+def check_texts(
+    texts: Iterable[object], *, location: Locate = "texts[{}]".format, allow_empty: bool = False
+) -> list[str]:
+    """The texts as a list of str, none of them empty; with `allow_empty`, empty and missing ones become ""."""
     values = _listed(texts, "texts")
+    if allow_empty:
+        return ["" if is_missing(text) else _text(text, i, location) for i, text in enumerate(values)]
     empty = [i for i, text in enumerate(values) if is_empty(text)]
     if empty:
         count = f" ({len(empty)} such texts in all)" if len(empty) > 1 else ""

@@ -20,7 +20,7 @@ from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
 from steadygaze.data.rationale_spans import annotate, with_sentences
 from steadygaze.data.row_layouts import EMPTY, NO_LABEL
 from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
-from steadygaze.data.text_checks import check_labels, check_texts, is_empty, is_missing, strip_label
+from steadygaze.data.text_checks import EmptyTexts, check_labels, check_texts, is_missing, strip_label
 
 SPLITS = ("train", "validation", "test")
 UNTYPED = {".csv", ".tsv"}
@@ -117,17 +117,19 @@ def stream(
     task: Task = "classification",
     sentences: str | None = None,
     dropped: Counter[str] | None = None,
+    empty: EmptyTexts | None = None,
 ) -> Iterator[list[Example]]:
     """Yield at most `chunk` examples at a time; also from a .txt file with one text per line.
 
     Labels are read only if their column is named.  Labels of a csv stay strings: a later row may not be a number.
-    `dropped` counts the rows that `drop_empty` leaves out, by reason.
+    `dropped` counts the rows that `drop_empty` leaves out, by reason.  `empty`: receives the rows without a text, which
+    are examples without a text instead of an error; not for files of ERASER.
     """
     dropped = Counter() if dropped is None else dropped
     columns = ColumnNames(text, label, rationales, task, sentences)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk, label is not None, dropped)
-    return _streamed(_read(Path(path), columns, chunk), columns, drop_empty, dropped)
+    return _streamed(_read(Path(path), columns, chunk), columns, drop_empty, dropped, empty)
 
 
 def stream_chunks(
@@ -137,14 +139,18 @@ def stream_chunks(
     drop_empty: bool = False,
     sentences: str | None = None,
     label: str | None = None,
+    empty: EmptyTexts | None = None,
 ) -> Iterator[tuple[list[Example], list[dict[str, Any]]]]:
     """Yield the examples that `stream` reads, and all cells of their rows by column name."""
     columns = ColumnNames(text, label, sentences=sentences)
     for complete in read_columns(path, names, CHUNK):
-        table = _readable(complete, columns, drop_empty, Counter())
+        table = _readable(complete, columns, drop_empty, Counter(), empty)
         if len(table):
             cells = zip(*table.columns.values(), strict=True)
-            yield _examples(table, columns), [dict(zip(table.columns, row, strict=True)) for row in cells]
+            yield (
+                _examples(table, columns, empty is not None),
+                [dict(zip(table.columns, row, strict=True)) for row in cells],
+            )
 
 
 def _read(path: Path, columns: ColumnNames, chunk: int) -> Iterator[Table]:
@@ -186,28 +192,39 @@ def _longest(path: Path, names: Sequence[str]) -> str:
 
 
 def _streamed(
-    tables: Iterator[Table], columns: ColumnNames, drop_empty: bool, dropped: Counter[str]
+    tables: Iterator[Table],
+    columns: ColumnNames,
+    drop_empty: bool,
+    dropped: Counter[str],
+    texts: EmptyTexts | None,
 ) -> Iterator[list[Example]]:
     for complete in tables:
-        table = _readable(complete, columns, drop_empty, dropped)
+        table = _readable(complete, columns, drop_empty, dropped, texts)
         if len(table):
-            yield _examples(table, columns)
+            yield _examples(table, columns, texts is not None)
 
 
-def _readable(table: Table, columns: ColumnNames, drop_empty: bool, dropped: Counter[str]) -> Table:
+def _readable(
+    table: Table, columns: ColumnNames, drop_empty: bool, dropped: Counter[str], texts: EmptyTexts | None = None
+) -> Table:
     """The rows with a text and, if its column is named, a label; without `drop_empty`, an empty one is an error.
 
-    `dropped` counts the other rows; a row without text and label counts as one without text.
+    `dropped` counts the other rows; a row without text and label counts as one without text.  `texts` receives the rows
+    without a text, which stay.
     """
-    empty = {i for name in columns.text for i, cell in enumerate(table.columns[name]) if is_empty(cell)}
+    empty = {i for name in columns.text for i, cell in enumerate(table.columns[name]) if is_missing(cell)}
     unlabeled = _unlabeled(table, columns.label) - empty
     if drop_empty:
         dropped.update({EMPTY: len(empty), NO_LABEL: len(unlabeled)})
         absent = empty | unlabeled
         return table.take([i for i in range(len(table)) if i not in absent]) if absent else table
+    if empty and texts is not None:
+        for i in sorted(empty):
+            texts.add(table.row(i))
+        empty = set()
     if empty:
         first = min(empty)
-        column = next(name for name in columns.text if is_empty(table.columns[name][first]))
+        column = next(name for name in columns.text if is_missing(table.columns[name][first]))
         raise EmptyCellError(table, column, first, f"is empty{_in_all(empty, table.unit)}")
     if unlabeled and columns.label is not None and columns.task == "classification":
         problem = f"is empty: every text needs a label{_in_all(unlabeled, table.unit)}"
@@ -228,8 +245,10 @@ def _in_all(rows: Collection[int], unit: str) -> str:
     return f" ({len(rows):,} such {unit}s in all)" if len(rows) > 1 else ""
 
 
-def _examples(table: Table, columns: ColumnNames) -> list[Example]:
-    text, *question = (check_texts(table.columns[name], location=table.where(name)) for name in columns.text)
+def _examples(table: Table, columns: ColumnNames, allow_empty: bool = False) -> list[Example]:
+    text, *question = (
+        check_texts(table.columns[name], location=table.where(name), allow_empty=allow_empty) for name in columns.text
+    )
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
     labels = _labels(table, columns)
     examples = [Example(*row) for row in zip(text, labels, questions, strict=True)]
@@ -245,7 +264,7 @@ def _annotated(
     annotated: list[Example] = []
     for example, cell in zip(examples, table.columns[column], strict=True):
         try:
-            annotated.append(add(example, cell))
+            annotated.append(add(example, cell) if example.text else example)
         except ValueError as error:
             raise UserError(f"{table.where(column)(len(annotated))}: {error}.") from None
     return annotated

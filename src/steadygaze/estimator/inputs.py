@@ -7,20 +7,25 @@ A list of `Example`: text, question and the given sentences, which models that s
 """
 
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.core.arguments import Check, choice, instance, integer, optional
-from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.errors import CoverageWarning, UserError, unknown
 from steadygaze.core.types import Example, Label, Sentences
 from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.label_checks import count_labels, near_duplicate_sentence, rare_sentence
 from steadygaze.data.splits import hold_out
-from steadygaze.data.text_checks import check_labels, check_texts, strip_label
+from steadygaze.data.text_checks import EmptyTexts, check_labels, check_texts, strip_label
+from steadygaze.models.inference import NonFiniteOutput
+
+if TYPE_CHECKING:
+    from steadygaze.results.explanation import Explanation
 
 Granularity = Literal["word", "piece"]
 EXPLAIN_CHECKS: dict[str, Check] = {
@@ -184,12 +189,77 @@ def read_texts(data: Any) -> tuple[list[str], list[str] | None]:
 
 def read_inputs(data: Any) -> tuple[list[str], list[str] | None, Sentences | None]:
     """(texts, questions, given sentences); sentences are None if no text has any."""
+    return _read_inputs(data)
+
+
+def _read_inputs(data: Any, allow_empty: bool = False) -> tuple[list[str], list[str] | None, Sentences | None]:
     columns, sentences = _columns(data)
     if len(columns) > 2:
         raise UserError(f"X must have one column of texts and at most one of questions, found {len(columns)} columns")
-    texts = check_texts(columns[0])
-    questions = check_texts(columns[1], location="questions[{}]".format) if len(columns) == 2 else None
-    return texts, questions, sentences
+    texts, *questions = (
+        check_texts(column, location=f"{name}[{{}}]".format, allow_empty=allow_empty)
+        for name, column in zip(("texts", "questions"), columns, strict=False)
+    )
+    return texts, questions[0] if questions else None, sentences
+
+
+def predict_nonempty(X: Any, width: int, predict: Callable[[list[Any]], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Predict the rows of X that have a text (and a question, for pairs): (N,width), NaN in the other rows."""
+    inputs, rows, total = _nonempty(X)
+    values = np.full((total, width), np.nan)
+    if rows:
+        with _numbered(rows):
+            values[rows] = predict(inputs)
+    return values
+
+
+def explain_nonempty(X: Any, explain: "Callable[[list[Any]], Sequence[Explanation]]") -> "list[Explanation | None]":
+    """Explain the rows of X that have a text (and a question, for pairs); None for the other rows."""
+    from steadygaze.results.explanation import Explanations
+
+    inputs, rows, total = _nonempty(X)
+    explanations: Any = Explanations([None] * total)  # type: ignore[list-item]
+    if rows:
+        with _numbered(rows):
+            for row, explanation in zip(rows, explain(inputs), strict=True):
+                explanations[row] = explanation
+    result: list[Explanation | None] = explanations
+    return result
+
+
+def warn_of_empty(empty: Iterable[bool], stacklevel: int) -> None:
+    """Give one warning that counts and names the empty texts."""
+    texts = EmptyTexts()
+    for row, is_empty in enumerate(empty):
+        if is_empty:
+            texts.add(f"texts[{row}]")
+    if texts.count:
+        warnings.warn(texts.sentence, CoverageWarning, stacklevel=stacklevel + 1)
+
+
+def labels_or_none(labels: NDArray[Any], empty: NDArray[np.bool_]) -> NDArray[Any]:
+    """The labels; if a text is empty, as objects, with None for this text."""
+    if empty.any():
+        labels = labels.astype(object)
+        labels[empty] = None
+    return labels
+
+
+def _nonempty(X: Any) -> tuple[list[Any], list[int], int]:
+    """The inputs with a text, their rows, and the number of all rows."""
+    texts, questions, sentences = _read_inputs(X, allow_empty=True)
+    rows = [i for i, text in enumerate(texts) if text and (questions is None or questions[i])]
+    inputs = join_questions(texts, questions, sentences)
+    return inputs if len(rows) == len(texts) else [inputs[i] for i in rows], rows, len(texts)
+
+
+@contextmanager
+def _numbered(rows: Sequence[int]) -> Iterator[None]:
+    """Number the text of an error among all rows."""
+    try:
+        yield
+    except NonFiniteOutput as error:
+        raise NonFiniteOutput(rows[error.row]) from None
 
 
 def join_questions(

@@ -15,27 +15,32 @@ from steadygaze.core.arguments import flag, integer, optional, path, validated
 from steadygaze.core.errors import LabelWarning, SeedWarning, SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label, Sentences
 from steadygaze.data.synonym_groups import SynonymGroups
-from steadygaze.data.token_alignment import coverage, truncation
+from steadygaze.data.token_alignment import Coverage, coverage, truncation
 from steadygaze.estimator import fit, model_folder, small_data
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import (
     EXPLAIN_CHECKS,
     Granularity,
     Split,
+    explain_nonempty,
     is_single_text,
     known_label,
     label_remarks,
+    labels_or_none,
+    predict_nonempty,
     read_inputs,
     read_labels,
     read_split,
     read_validation,
     read_weights,
+    warn_of_empty,
 )
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.train_config import consecutive_seeds, setting_defaults, train_config
 from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import best_device, check_device
+from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import HEALTHY, Health
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import ProgressBar, SilentWatcher, Watcher, is_interactive
@@ -287,13 +292,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (N,C)
-            Columns in the order of `classes_`.
+            Columns in the order of `classes_`.  The row of an empty text is NaN, and a warning names it.
         """
-        texts, questions, sentences = self._read(X)
-        data = self.stored_.data(texts, questions, sentences)
-        for warning in coverage(self.stored_.tokenizer, data.text).warnings():
+        check_is_fitted(self, "stored_")
+        covered = Coverage()
+
+        def predict(inputs: list[Any]) -> NDArray[np.float64]:
+            nonlocal covered
+            data = self.stored_.data(*self._read(inputs))
+            covered = coverage(self.stored_.tokenizer, data.text)
+            return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()
+
+        values = predict_nonempty(X, len(self.classes_), predict)
+        warn_of_empty(np.isnan(values[:, 0]), stacklevel=3)
+        for warning in covered.warnings():
             warnings.warn(warning, stacklevel=3)
-        return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()
+        return values
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -306,11 +320,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (N,)
-            Labels.
+            Labels.  If a text is empty, an array of objects with None for it, and a warning names it.
         """
-        indices = self.predict_proba(X).argmax(-1)
-        labels: NDArray[Any] = self.classes_[indices]
-        return labels
+        values = self.predict_proba(X)
+        return labels_or_none(self.classes_[values.argmax(-1)], np.isnan(values[:, 0]))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy.
@@ -375,19 +388,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Explanation or list of Explanation
-            Tokens, character spans, weights, label and probabilities.
+            Tokens, character spans, weights, label and probabilities.  An empty text of a list has None, and a warning
+            names it.
         """
+        check_is_fitted(self, "stored_")
         is_single = is_single_text(X)
-        texts, questions, sentences = self._read([X] if is_single else X)
-        model, classes = self.stored_.model, self.stored_.description.classes
-        more: Any = {"output": output, "settings": settings, "seed": seed, "pair": questions is not None}
-        request = explain_request(model, classes, explainer, target, granularity, **more)
+        model, description = self.stored_.model, self.stored_.description
+        more: Any = {"output": output, "settings": settings, "seed": seed, "pair": description.pair}
+        request = explain_request(model, description.classes, explainer, target, granularity, **more)
         tokenizer = self.stored_.tokenizer
         health = getattr(explainer, "health", self.health)
-        explanations = explain_texts(
-            model, tokenizer, classes, texts, questions, request, batch_size, sentences, health
-        )
-        for warning in truncation(self.stored_.tokenizer, [e.read_to for e in explanations]).warnings():
+
+        def explain(inputs: list[Any]) -> Explanations:
+            texts, questions, sentences = self._read(inputs)
+            return explain_texts(
+                model, tokenizer, description.classes, texts, questions, request, batch_size, sentences, health
+            )
+
+        explanations = [*explain([X])] if is_single else explain_nonempty(X, explain)
+        warn_of_empty((e is None for e in explanations), stacklevel=3)
+        read_to = [e.read_to for e in explanations if e is not None]
+        for warning in truncation(self.stored_.tokenizer, read_to).warnings():
             warnings.warn(warning, stacklevel=3)
         return explanations[0] if is_single else explanations
 

@@ -427,7 +427,7 @@ def _three_decimals(value: float) -> str:
 
 
 class Explanations(list[Explanation]):
-    """A list of explanations; slices are Explanations, too."""
+    """A list of explanations; slices are Explanations, too.  The results of `explain` have None for an empty text."""
 
     @overload
     def __getitem__(self, index: "SupportsIndex") -> Explanation: ...
@@ -451,17 +451,23 @@ class Explanations(list[Explanation]):
         """
         rows = [
             (i, e.label, e.explained_label, e.explainer, token, *span, weight, *bounds)
-            for i, e in enumerate(self)
+            for i, e in self._numbered()
             for token, span, weight, bounds in zip(
                 e.tokens, e.spans, e.weights, e.bounds or [(None, None)] * len(e), strict=True
             )
         ]
         names = ["text", "label", "target", "explainer", "token", "start", "end", "weight", "low", "high"]
         table = data_frame(rows, names)
-        return table if any(e.bounds is not None for e in self) else table.drop(columns=["low", "high"])
+        return table if any(e.bounds is not None for _, e in self._numbered()) else table.drop(columns=["low", "high"])
 
     def _repr_html_(self) -> str:
         more = len(self) - MOST_SHOWN
         note = f"<div>… and {more:,} more</div>" if more > 0 else ""
-        health = sum((e.health for e in self), HEALTHY)
-        return health.banner + "".join(without_health(e)._repr_html_() for e in self[:MOST_SHOWN]) + note
+        health = sum((e.health for _, e in self._numbered()), HEALTHY)
+        shown = self[:MOST_SHOWN]._numbered()
+        return health.banner + "".join(without_health(e)._repr_html_() for _, e in shown) + note
+
+    def _numbered(self) -> "list[tuple[int, Explanation]]":
+        """The explanations and their positions, without those of empty texts."""
+        items: list[Explanation | None] = [*self]
+        return [(i, e) for i, e in enumerate(items) if e is not None]

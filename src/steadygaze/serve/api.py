@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
 import orjson
@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.data.text_checks import EmptyTexts, is_empty
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import ProblemKind
@@ -30,6 +31,8 @@ SECONDS = 60.0
 
 Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
+OptionalText = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+OptionalPair = Annotated[list[OptionalText | None], Field(min_length=2, max_length=2)]
 Name = Annotated[str, Field(max_length=200)]
 
 
@@ -46,10 +49,10 @@ class StrictModel(BaseModel):
 
 
 class PredictRequest(StrictModel):
-    """Texts, or pairs of text and question."""
+    """Texts, or pairs of text and question.  An empty text has the result null, and `warnings` names it."""
 
     model: Name | None = Field(None, description="Name of the model; the first one if left out.")
-    texts: Annotated[list[Text | Pair], Field(min_length=1, max_length=MOST_TEXTS)]
+    texts: Annotated[list[OptionalText | OptionalPair | None], Field(min_length=1, max_length=MOST_TEXTS)]
 
 
 class ExplainRequest(PredictRequest):
@@ -173,6 +176,20 @@ class Models:
         granularity = request.granularity if isinstance(request, ExplainRequest) else "word"
         kind = "explain", model.name, request.explainer, request.target, granularity
         return await self.call(kind, checked_inputs(model, inputs))
+
+
+async def results_of_nonempty(
+    texts: Sequence[Any], call: Callable[[list[Any]], Awaitable[list[Any]]]
+) -> tuple[list[Any], list[str]]:
+    """The result of each text, None for an empty one, and the warning that names these."""
+    empty, rows = EmptyTexts(), []
+    for row, text in enumerate(texts):
+        if any(map(is_empty, text if isinstance(text, list) else [text])):
+            empty.add(f"texts[{row}]")
+        else:
+            rows.append(row)
+    results = dict(zip(rows, await call([texts[row] for row in rows]), strict=True))
+    return [results.get(row) for row in range(len(texts))], [empty.sentence] * bool(empty.count)
 
 
 def checked_inputs(model: ServedModel, texts: Sequence[str | list[str]]) -> list[Any]:
@@ -310,8 +327,10 @@ async def predict(body: PredictRequest, request: Request) -> Answer:
 
 async def predicted(models: Models, body: PredictRequest) -> Answer:
     model = models.find(body.model)
-    rows = await models.call(("predict", model.name), checked_inputs(model, body.texts))
-    return answer(model=model.name, health=model.health, predictions=rows)
+    rows, warnings = await results_of_nonempty(
+        body.texts, lambda texts: models.call(("predict", model.name), checked_inputs(model, texts))
+    )
+    return answer(model=model.name, health=model.health, warnings=warnings, predictions=rows)
 
 
 @router.post("/explain", summary="Explain the predictions of texts", responses=MODEL_ANSWER)
@@ -320,8 +339,9 @@ async def explain(body: ExplainRequest, request: Request) -> Answer:
 
 
 async def explained(models: Models, body: ExplainRequest) -> Answer:
-    explanations, model = await models.explain(body, body.texts), models.find(body.model)
-    return answer(model=model.name, health=model.health, explanations=[e.to_dict() for e in explanations])
+    explanations, warnings = await results_of_nonempty(body.texts, lambda texts: models.explain(body, texts))
+    model, rows = models.find(body.model), [None if e is None else e.to_dict() for e in explanations]
+    return answer(model=model.name, health=model.health, warnings=warnings, explanations=rows)
 
 
 def shown(explanation: Explanation) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.data.text_checks import EmptyTexts, is_empty
+from steadygaze.data.text_checks import EmptyTexts, check_texts, is_empty
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import ProblemKind
@@ -198,7 +198,8 @@ def checked_inputs(model: ServedModel, texts: Sequence[str | list[str]]) -> list
 
 
 def _input(model: ServedModel, text: str | list[str]) -> str | tuple[str, str]:
-    """A text, or a pair of text and question."""
+    """A text, or a pair of text and question; an empty one is refused."""
+    check_texts([text] if isinstance(text, str) else text, location=("the text", "the question").__getitem__)
     if isinstance(text, str):
         if model.adapter.pair:
             raise UserError(f"{model.name} reads pairs: send [text, question]")

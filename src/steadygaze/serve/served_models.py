@@ -145,8 +145,8 @@ class ServedModel:
         self.check_explainer(explainer)
         named = None if explainer == self.explainers[0] else explainer  # the default has settings of its own
         run = self.adapter.explain_function(named, target, granularity)
-        explanations = run(list(inputs), self.batch)
-        return [explanation for explanation in explanations if explanation is not None]  # no input is empty
+        explanations: Any = run(list(inputs), self.batch)  # no input is empty
+        return list(explanations)
 
     def is_expensive(self, explainer: str | None) -> bool:
         """Whether an explanation needs many forward passes; None: the default explainer."""

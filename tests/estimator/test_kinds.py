@@ -118,4 +118,6 @@ def test_nothing_that_is_handed_over_is_changed():
 )
 def test_a_missing_text_is_named(X):
     with pytest.raises(ValueError, match=r"\[1\] is (missing|empty)"):
-        fitted().predict(X)
+        fitted().score(X, LABELS[:2])
+    with pytest.warns(UserWarning, match=r"no prediction for 1 empty text: texts\[1\]$"):
+        assert fitted().predict(X).tolist() == [fitted().predict(TEXTS[:1])[0], None]

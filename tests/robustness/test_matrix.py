@@ -158,7 +158,7 @@ def run_command(place: Place, patch: pytest.MonkeyPatch) -> tuple[int, str]:
 def run_call(place: Place) -> tuple[int, str]:
     with time_limit(LIMIT):
         try:
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True, action="always") as caught:
                 CALLS[place.cell.call](place)
         except sg.UserError as error:
             return 2, str(error)

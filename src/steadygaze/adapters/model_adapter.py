@@ -401,10 +401,7 @@ class ModelAdapter:
                 for explanation, value in zip(explanations, values, strict=True)
             )
 
-        def explain(inputs: Any, batch_size: int) -> "list[Explanation | None]":
-            return explain_nonempty(inputs, lambda nonempty: explain_read(nonempty, batch_size))
-
-        return explain
+        return lambda inputs, size: explain_nonempty(inputs, lambda nonempty: explain_read(nonempty, size))
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
         """Predict probabilities or values, and measure the coverage of the texts by the vocabulary.

@@ -22,7 +22,8 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.output_labels import binary_labels
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label, Task, inputs_of, texts_of
-from steadygaze.data.text_checks import EmptyTexts, is_empty
+from steadygaze.data.text_checks import EmptyTexts as EmptyTexts
+from steadygaze.data.text_checks import is_empty
 from steadygaze.data.token_alignment import Coverage, truncation
 from steadygaze.data.token_alignment import coverage as token_coverage
 from steadygaze.models import inference

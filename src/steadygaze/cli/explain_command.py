@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
+    from steadygaze.data.text_checks import EmptyTexts
     from steadygaze.results.explanation import Explanation
     from steadygaze.results.health import Health
 
@@ -121,9 +121,8 @@ def explain(
         write_table(inputs, make_task, {**names, **options}, common, _print_notes)
         return
     from steadygaze.adapters import streaming
-    from steadygaze.data.text_checks import EmptyTexts
 
-    adapter, empty = load(), EmptyTexts()
+    adapter, empty = load(), streaming.EmptyTexts()
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
     note, health = partial(_print_note, common), getattr(arguments["explainer"], "health", subject.health)
@@ -141,16 +140,14 @@ def explain(
         _print_page(html, written, counts, health, common)
     else:
         _print_explanations(explanations, common)
-    _print_counts(counts, common)
-    print_empty(empty, common)
+    _print_counts(counts, common, empty)
     print_omissions(file, dropped, common)
     if not common.json:
         named = [("--classes", inputs.classes), ("--prompt", inputs.prompt)]
         named += [("--label-word", word) for word in inputs.label_words or []]
         named += [("--attention", None if attention == "last" else attention)]
         words = [word for name, value in named if value is not None for word in (name, value)]
-        needed = replace(inputs, drop_empty=inputs.drop_empty or (file is not None and empty.count > 0))
-        _print_next([model, *words], needed, label, adapter, common)
+        _print_next([model, *words], inputs, label, adapter, common, empty)
 
 
 def _print_sentences(
@@ -227,18 +224,24 @@ def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", hea
         show(f"{count_text(written['explained'], 'text')} explained, {written['drawn']:,} drawn in {html}")
 
 
-def _print_counts(counts: "Counter[str]", common: Common) -> None:
-    """Print the number of wrong predictions, and of training texts among the texts."""
+def _print_counts(counts: "Counter[str]", common: Common, empty: "EmptyTexts") -> None:
+    """Print the number of wrong predictions, of training texts among the texts, and of empty texts."""
     from steadygaze.results.evaluation import overlap_sentence
 
     if counts:
         print_line(stderr_console(common), f"{counts['wrong']:,} of {counts['labeled']:,} predictions are wrong")
     if sentence := overlap_sentence(counts["training_texts"], counts["labeled"]):
         print_line(stderr_console(common), f"! {sentence}")
+    print_empty(empty, common)
 
 
 def _print_next(
-    model: "Sequence[str]", inputs: TextOptions, label: str | None, adapter: "ModelAdapter", common: Common
+    model: "Sequence[str]",
+    inputs: TextOptions,
+    label: str | None,
+    adapter: "ModelAdapter",
+    common: Common,
+    empty: "EmptyTexts",
 ) -> None:
     """Print the commands to try next.  `model`: its name and the options that belong to it."""
     import shlex
@@ -254,7 +257,7 @@ def _print_next(
     known = "COLUMN" if file is None else label or _label_column(file, columns, classes)
     words += [] if known is None else ["--label", known]
     words += [] if inputs.sentences is None else ["--sentences", inputs.sentences]
-    words += ["--drop-empty"] if inputs.drop_empty else []
+    words += ["--drop-empty"] if inputs.drop_empty or (file is not None and empty.count) else []
     words = ["audit", *model, "--data", "FILE" if file is None else str(file), *words, "--html", "audit.html"]
     for command in (shlex.join(words), "list explainers"):
         print_line(stderr_console(common), f"next:  steadygaze {command}")

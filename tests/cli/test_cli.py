@@ -351,7 +351,6 @@ def test_an_interrupted_run_is_not_thrown_away(run: Run, csv: Path, tmp_path: Pa
         (["predict", "nowhere", "text"], "no such folder"),
         (["explain", "MODEL", "text", "--target", "goood"], "did you mean 'good'"),
         (["explain", "MODEL", "text", "--explainer", "attenton"], "did you mean 'attention'"),
-        (["explain", "MODEL", "   "], "empty"),
         (["list", "encoder"], "unknown registry 'encoder': did you mean 'encoders'"),
         (["explain", "MODEL", "--file", "nowhere.csv"], "nowhere.csv"),
     ],

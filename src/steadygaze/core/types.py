@@ -26,9 +26,9 @@ Picked = tuple[int, int, float]
 Label = str | int
 Task = Literal["classification", "multi-label", "regression"]
 """classification: one class per text.  multi-label: any number of labels.  regression: one number per output."""
-Removal = Literal["delete", "pad", "zero"]
 Unit = Literal["probability", "logit", "attention", "relative", "selection"]
 """What the weights of an explanation measure; relative: no scale of their own."""
+Removal = Literal["delete", "pad", "zero"]
 """Word removal.  delete: the text is shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
 OnProgress = Callable[[str, int, int], None]
 """Progress callback: the task, the number of finished items and the total."""

@@ -18,7 +18,6 @@ strings and numbers, and whole numbers of more than 64 bits.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -29,9 +28,10 @@ from steadygaze.core.errors import MAX_NAMES, UserError
 from steadygaze.core.types import Label
 
 Locate = Callable[[int], str]
-BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]+"
+BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + (
+    "\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+)
 """White space, and characters that take no space."""
-MARGINS = re.compile(rf"\A{BLANK}|{BLANK}\Z")
 
 
 class BooleanLabel(int):
@@ -111,7 +111,7 @@ def strip_label(label: str) -> str:
     >>> strip_label("\\u200b not ok\\xa0 ")
     'not ok'
     """
-    return MARGINS.sub("", label)
+    return label.strip(BLANKS)
 
 
 def is_empty(text: object) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +26,12 @@ def test_a_formula_becomes_text(cell: str) -> None:
 @pytest.mark.parametrize("cell", ["a = b", "-5", "+3.2", "-1e-07", ".5", "'tis", "", " =1", -5, 2.5, None, True])
 def test_numbers_and_plain_texts_stay(cell: object) -> None:
     assert escape_formula(cell) is cell
+
+
+def test_a_long_cell_that_begins_as_a_number_takes_linear_time() -> None:
+    began = time.perf_counter()
+    assert escape_formula(f"-{'1' * 100_000}x").startswith("'-1")
+    assert time.perf_counter() - began < 15  # the square of its length would be a quarter of an hour
 
 
 @given(st.text(st.sampled_from("='+-@\t\r1e.a "), max_size=8))

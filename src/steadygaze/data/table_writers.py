@@ -29,7 +29,7 @@ Rows = Iterator[Mapping[str, Any]]
 CHUNK = 1024  # rows per group of a parquet file
 UNSAFE = re.compile(r"'*[=+\-@\t\r]")
 """The beginning of a cell that a spreadsheet can run, or of one that was escaped."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?(\d++\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def check_format(path: Path) -> None:

@@ -21,6 +21,8 @@ from steadygaze.data.typos import SHORTEST, without_letter
 TYPO_SHARE = 0.2
 RARE = 5
 """Texts below which a class is rare: a model hardly learns it, and a tenth for validation has none of its texts."""
+LONGEST_NAME = 100
+"""Characters of the longest label that is compared with others: longer ones are texts."""
 MOST_CLASSES, MOST_GROUPS, LONGEST = 20, 3, 30
 """Classes, groups and characters of a label in one sentence."""
 Words = tuple[str, ...]
@@ -47,7 +49,8 @@ def near_duplicates(counts: Mapping[Label, int]) -> list[list[Label]]:
     for name in names:
         spelled[_spelling(name)].append(name)
     twin = {other: first for first, *others in spelled.values() for other in others}  # a label -> a more frequent one
-    for first, other in _typos(names):
+    has_frequent = bool(names) and TYPO_SHARE * counts[names[0]] >= 1
+    for first, other in _typos([name for name in names if len(name) <= LONGEST_NAME] if has_frequent else ()):
         if counts[other] <= TYPO_SHARE * counts[first]:
             twin.setdefault(other, first)
     groups: dict[str, list[Label]] = {}

@@ -27,7 +27,7 @@ from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval, number
 from steadygaze.results.health import HEALTHY, Health, without_health
-from steadygaze.results.intervals import Interval, bootstrap_statistic, draw_counts, wilson_interval
+from steadygaze.results.intervals import Interval, bootstrap_statistic, wilson_interval
 from steadygaze.results.row import JsonResult, Row, json_values, plain
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def macro_f1_row(
     n = len(label)
 
     def score(draws: NDArray[np.int64]) -> NDArray[np.float64]:
-        return macro_f1_of_resamples(draw_counts(draws), label, predicted, classes)
+        return macro_f1_of_resamples(draws, label, predicted, classes)
 
     varied = n > 1 and bool((label != predicted).any())  # without errors, all resamples have the same score
     interval = bootstrap_statistic(score, n, seed=seed) if varied else None

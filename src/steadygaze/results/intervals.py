@@ -128,7 +128,7 @@ def _resampled_means(values: Values, draws: NDArray[np.int64]) -> Values:
     finite = np.isfinite(values)
     if len(values) == 1 and finite.all():
         return np.asarray(values[0][draws].mean(axis=1, keepdims=True))
-    counts = draw_counts(draws)
+    counts = _counts(draws)
     total, number = counts @ np.where(finite, values, 0.0).T, counts @ finite.T.astype(np.float64)
     return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
 
@@ -137,10 +137,10 @@ def resample_counts(n: int, resamples: int, seed: int) -> Iterator[Values]:
     """Chunks of resamples: how often each of n texts was drawn.  (R,n)"""
     random = np.random.default_rng(seed)
     for size in chunks(resamples, n):
-        yield draw_counts(random.integers(n, size=(size, n)))
+        yield _counts(random.integers(n, size=(size, n)))
 
 
-def draw_counts(draws: NDArray[np.int64]) -> Values:
+def _counts(draws: NDArray[np.int64]) -> Values:
     """How often each draw has each text.  (D,N) -> (D,N)"""
     size, texts = draws.shape
     places = draws + texts * np.arange(size)[:, None]

@@ -40,7 +40,6 @@ from steadygaze.results.intervals import (
     bootstrap_means,
     bootstrap_scores,
     chunks,
-    draw_counts,
 )
 
 Name = TypeVar("Name", bound=Hashable)
@@ -102,9 +101,8 @@ def macro_f1_interval(
     classes = 1 + max(int(codes.max()) for codes in (*sum(models, ()), *sum(minus, ())))
 
     def scores(draws: NDArray[np.int64]) -> Values:
-        counts = draw_counts(draws)
         ours, theirs = (
-            [macro_f1_of_resamples(counts, label, predicted, classes) for label, predicted in several]
+            [macro_f1_of_resamples(draws, label, predicted, classes) for label, predicted in several]
             for several in (models, minus)
         )
         return (np.stack(ours, -1) - (np.stack(theirs, -1) if theirs else 0.0))[:, None]

@@ -1,5 +1,7 @@
 """Macro-F1: the mean over classes of 2 TP / (2 TP + FP + FN), with equal weight for each class."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,10 +22,16 @@ def macro_f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def macro_f1_of_resamples(
-    counts: NDArray[np.float64], label: NDArray[np.int64], predicted: NDArray[np.int64], classes: int
+    draws: NDArray[np.int64], label: NDArray[np.int64], predicted: NDArray[np.int64], classes: int
 ) -> NDArray[np.float64]:
-    """Macro-F1 of resamples that have each example `counts` times.  (R,N), (N,), (N,) -> (R,)"""
-    is_label, is_predicted = np.eye(classes)[label], np.eye(classes)[predicted]
-    hits, totals = counts @ (is_label * is_predicted), counts @ (is_label + is_predicted)  # TP, 2 TP + FP + FN
+    """Macro-F1 of resamples, from the indices of their examples.  (R,N), (N,), (N,) -> (R,)"""
+    first = classes * np.arange(len(draws))[:, None]  # cell of the first class of each resample
+
+    def counts(codes: NDArray[np.int64], weights: NDArray[Any] | None = None) -> NDArray[Any]:
+        cells = (codes[draws] + first).ravel()
+        return np.bincount(cells, weights, minlength=classes * len(draws)).reshape(len(draws), classes)
+
+    hits = counts(label, (label == predicted)[draws].ravel())  # TP
+    totals = counts(label) + counts(predicted)  # 2 TP + FP + FN
     f1 = 2 * hits / np.maximum(totals, 1)
     return np.asarray(f1.sum(-1) / (totals > 0).sum(-1))

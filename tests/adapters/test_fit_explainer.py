@@ -255,6 +255,8 @@ def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> 
     assert again.warnings == []
     assert [problem.kind for problem in again.health] == [ProblemKind.ONE_LABEL]
     assert again.explain(texts(1))[0].health == again.health
+    report = sg.audit(again.black_box, texts(4), explainers=[again], sample=1)
+    assert ProblemKind.ONE_LABEL in [problem.kind for problem in report.health]
 
 
 def test_the_same_seed_gives_the_same_explainer() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import (
     AuditCase,
     Finding,
@@ -119,7 +120,7 @@ def build_report(audited: AuditFindings) -> Report:
         "steadygaze": __version__,
     }
     answers = verdicts(rows, main, _advice_context(audited))
-    health = _health(prepared, main, rows)
+    health = _health(audited, rows)
     report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections, health=health)
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)
@@ -227,11 +228,13 @@ def _note(note: str, chance: Tensor | None) -> str:
     return "; ".join(filter(None, [note, level]))
 
 
-def _health(prepared: PreparedCase, main: str, rows: Sequence[Row]) -> Health:
+def _health(audited: AuditFindings, rows: Sequence[Row]) -> Health:
     """Known-bad states of the model and of fitted explainers, and those that these texts show."""
-    case, adapter = prepared.case, prepared.adapter
+    case, adapter, main = audited.prepared.case, audited.prepared.adapter, audited.explainer
     labels = None if case.data.label is None else case.data.label.tolist()
-    health = adapter.health + constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
+    fitted = (item.health for item in audited.request.explainers if isinstance(item, TextExplainer))
+    health = sum(fitted, adapter.health)
+    health += constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
     for row in rows:
         collapsed = row.measure == COLLAPSED and row.value > 0 and row.n >= DISTINCT  # too few texts say little
         if collapsed and row.settings.get("explainer") == main:

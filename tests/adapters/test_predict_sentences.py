@@ -91,3 +91,4 @@ def test_the_command_prints_what_python_returns(rationalizer: Any, capsys: Any, 
     refused = run(capsys, *command, "--html", tmp_path / "page.html")
     assert (refused.code, (tmp_path / "page.html").exists()) == (2, False)
     assert "leave out --html" in refused.err
+    assert "leave out --explainer" in run(capsys, *command, "--explainer", "lime").err

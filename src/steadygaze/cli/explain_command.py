@@ -113,7 +113,8 @@ def explain(
     options["settings"] = parse(settings or [])
     load, file = partial(inputs.load, model, common, attention), inputs.file
     if each_sentence:
-        _print_sentences(load, inputs, {"--html": html, "--eraser": eraser, "--label": label}, common)
+        others = {"--html": html, "--eraser": eraser, "--label": label, "--explainer": explainer, "--target": target}
+        _print_sentences(load, inputs, {**others, "--output": output, "--set": settings}, common)
         return
     if inputs.out_file is not None:
         make_task = partial(_explanation_task, load, explainer, options, common.batch_size)

@@ -97,7 +97,9 @@ def predict_sentences(
         label, own = names[index], names[whole[row]]
         predictions.append(SentencePrediction(row, sentence, label, probabilities[index], own, selected))
     by_class = tuple(
-        _class_sentences(names[code], predictions, _flips(adapter, (strings, questions), whole == code, predictions))
+        _class_sentences(
+            names[code], predictions, _flips(adapter, (strings, questions), names[code], whole == code, predictions)
+        )
         for code in sorted(set(whole.tolist()))
     )
     return SentencePredictions(adapter.name, by_class, tuple(predictions), adapter.health)
@@ -194,6 +196,7 @@ def _class_sentences(
 def _flips(
     adapter: ModelAdapter,
     inputs: tuple[Sequence[str], Sequence[str] | None],
+    label: Label,
     of_class: NDArray[np.bool_],
     predictions: Sequence[SentencePrediction],
 ) -> tuple[CounterSentence, ...]:
@@ -203,7 +206,6 @@ def _flips(
     """
     (texts, questions), results = inputs, []
     rows = np.flatnonzero(of_class)[:SAMPLE].tolist()
-    label = next((item.text_label for item in predictions if of_class[item.row]), None)
     best: dict[str, SentencePrediction] = {}
     for item in sorted(predictions, key=lambda item: -item.probability):
         if item.label != label:

@@ -235,8 +235,7 @@ class Certificates(Sequence[Certificate]):
 
     def __str__(self) -> str:
         numbers = (f"{description}: {value}" for description, value in self.lines())
-        problems = [f"! {problem.sentence}" for problem in self.health]
-        return "\n".join([*problems, *self.warnings(), f"Certificate: about {SCOPE}.", *numbers])
+        return "\n".join([*map(str, self.health.lines), *self.warnings(), f"Certificate: about {SCOPE}.", *numbers])
 
     __repr__ = __str__
 
@@ -248,8 +247,8 @@ class Certificates(Sequence[Certificate]):
         table = Table(box=None, pad_edge=False, show_header=False)
         for description, value in self.lines():
             table.add_row(Text(description), Text(value))
-        sentences = [*(problem.sentence for problem in self.health), *self.warnings()]
-        warnings = (Text(f"! {sentence}", style="bold yellow") for sentence in sentences)
+        own = (Text(f"! {warning}", style="bold yellow") for warning in self.warnings())
+        warnings = [*self.health.lines, *own]
         least = Table("radius", "label", "least certain texts", box=None, pad_edge=False, header_style="bold")
         for row in self.least_certain() if len(self) > 1 else []:
             words = Text(one_line(row.text), no_wrap=True, overflow="ellipsis")

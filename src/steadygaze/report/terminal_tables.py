@@ -26,7 +26,6 @@ from steadygaze.results.formatting import (
     number,
     scale,
 )
-from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.leakage_warnings import (
     ARBITRARY,
     BLACK_BOX_GAP,
@@ -68,7 +67,7 @@ def terminal(report: Report, full: bool = False) -> "Group":
     from rich.table import Table
     from rich.text import Text
 
-    lines = health_lines(report.health)
+    lines = report.health.lines
     lines.append(Text(printable(report.title), style="bold"))
     if subject := audit_subject(report.facts):
         lines.append(Text(one_line(subject), style="dim"))
@@ -84,13 +83,6 @@ def terminal(report: Report, full: bool = False) -> "Group":
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
     ends = [f"{end}."] * bool(end) + _legend(rows)
     return Group(*lines, _answers(report), *table, *(Text(line, style="dim") for line in ends))
-
-
-def health_lines(health: Health) -> list["Text"]:
-    """The known-bad states of a model, before its result."""
-    from rich.text import Text
-
-    return [Text(f"! {printable(problem.sentence)}", style="bold yellow") for problem in health]
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
@@ -197,7 +189,7 @@ class ComparisonTable:
     """Whether the table starts with the known-bad states of the models."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield from health_lines(self.comparison.health if self.with_health else HEALTHY)
+        yield from self.comparison.health.lines if self.with_health else ()
         rows = _techniques(self.comparison)
         fits = Measurement.get(console, options.update(width=10_000), rows).maximum <= options.max_width
         yield rows if fits else _measures(self.comparison)

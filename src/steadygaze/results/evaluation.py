@@ -221,8 +221,7 @@ class Evaluation(JsonResult):
         scores = Table("measure", "value", "95 % interval", "n", box=None)
         for row in self.rows:
             scores.add_row(row.measure, number(row.value), interval(row), f"{row.n:,}")
-        heading = [] if self.health.ok else [Text(f"! {self.health.sentence}", "bold yellow")]
-        heading.append(Text(f"Evaluation of {one_line(self.model)}", "bold"))
+        heading = [*self.health.lines, Text(f"Evaluation of {one_line(self.model)}", "bold")]
         if self.overlap_warning is not None:
             heading.append(Text(f"{self.overlap_warning}.", "yellow"))
         if not self.classes:

@@ -341,8 +341,8 @@ class Explanation:
         from rich.text import Text
 
         output = Text()
-        if not self.health.ok:
-            output.append(f"! {printable(self.health.sentence)}\n", style="bold yellow")
+        for problem in self.health.lines:
+            output.append_text(problem).append("\n")
         if self.question is not None:
             output.append("Question: ", style="italic")
             question_part = self.question_explanation

@@ -18,6 +18,7 @@ from steadygaze.core.types import Label
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
+    from rich.text import Text
 
 R = TypeVar("R")
 
@@ -130,6 +131,13 @@ class Health:
     def sentence(self) -> str:
         """All states in words; empty for a healthy model."""
         return "  ".join(problem.sentence for problem in self)
+
+    @property
+    def lines(self) -> "list[Text]":
+        """One line for each state, for a terminal."""
+        from rich.text import Text
+
+        return [Text(f"! {problem.sentence}", "bold yellow") for problem in self]
 
     @property
     def banner(self) -> str:

@@ -136,8 +136,7 @@ class SentencePredictions(JsonResult):
                 label = f"{one_line(counter.label, LABEL)} {counter.probability:.2f}"
                 counters.add_row(name, one_line(counter.sentence, 80), label, f"{counter.flips} of {counter.n}")
         findings = [Text(item.finding) for item in self.classes]
-        problems = [Text(f"! {problem.sentence}", "bold yellow") for problem in self.health]
-        return Group(*problems, Text(heading, "bold"), counts, Text(), counters, Text(), *findings)
+        return Group(*self.health.lines, Text(heading, "bold"), counts, Text(), counters, Text(), *findings)
 
     def __str__(self) -> str:
         return render_text(self)

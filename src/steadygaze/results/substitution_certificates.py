@@ -294,8 +294,9 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
 
     def __str__(self) -> str:
         numbers = [f"{description}: {value}" for description, value in self.lines()]
-        problems = [f"! {problem.sentence}" for problem in self.health]
-        return "\n".join([*problems, f"Certificate: about {SCOPE}.", *numbers, self.confidence_note()])
+        return "\n".join(
+            [*map(str, self.health.lines), f"Certificate: about {SCOPE}.", *numbers, self.confidence_note()]
+        )
 
     __repr__ = __str__
 
@@ -326,8 +327,7 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         for description, value in self.lines():
             table.add_row(Text(description), Text(value))
         notes = f"This is about {SCOPE}.", self.confidence_note()
-        problems = (Text(f"! {problem.sentence}", style="bold yellow") for problem in self.health)
-        return Group(*problems, table, *(Text(note, style="dim") for note in notes))
+        return Group(*self.health.lines, table, *(Text(note, style="dim") for note in notes))
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.errors import Console, one_line, printable, unknown
+from steadygaze.core.errors import Console, one_line, unknown
 from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
@@ -196,7 +196,7 @@ class WordWeights(SavedResult):
         from rich.table import Table
         from rich.text import Text
 
-        parts: list[Any] = [] if self.health.ok else [Text(f"! {printable(self.health.sentence)}", "bold yellow")]
+        parts: list[Any] = self.health.lines
         for label, count in self.texts.items():
             table = Table(*self.explainers, box=None)
             columns = [

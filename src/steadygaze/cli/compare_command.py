@@ -1,8 +1,6 @@
 """The command `compare`."""
 
-import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,19 +27,12 @@ from steadygaze.cli.application import (
     training_option,
 )
 from steadygaze.cli.command_options import config_options
-from steadygaze.cli.output_streams import (
-    interruptible,
-    print_json,
-    print_line,
-    print_warnings,
-    progress_bar,
-    show_labels,
-)
+from steadygaze.cli.output_streams import print_json, print_line
+from steadygaze.cli.study_runtime import study_runtime
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.results.comparison import Comparison
-    from steadygaze.study.study_data import OnCorpus
 
 Techniques = Annotated[
     str,
@@ -99,7 +90,9 @@ def compare(
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
-    from steadygaze.core.settings import parse
+    from steadygaze.core.settings import build, parse
+    from steadygaze.study.compare import compare as run
+    from steadygaze.study.compare_config import CompareConfig
 
     config = {
         **settings,
@@ -117,35 +110,10 @@ def compare(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    on_corpus = partial(show_labels, keep=keep_labels, console=stderr_console(common))
-    _show(_run(config, out, common, engine, workers, track, on_corpus), out, common)
-
-
-def _run(
-    config: dict[str, Any],
-    out: Path,
-    common: Common,
-    engine: str,
-    workers: int | None,
-    track: str | None,
-    on_corpus: "OnCorpus",
-) -> "Comparison":
-    from steadygaze.core.settings import build
-    from steadygaze.study.compare import StudyRuntime, compare
-    from steadygaze.study.compare_config import CompareConfig
-
-    study, console = build(CompareConfig, config), stderr_console(common)
-    resume = f"{out} keeps the finished models: run the same command again to continue"
-    with (
-        interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
-        progress_bar(console, each=True) as bar,
-        print_warnings(console, bar) as on_progress,
-    ):
-        command = ("steadygaze", *sys.argv[1:])
-        runtime = StudyRuntime(
-            out, common.data_dir, common.device, on_progress, command, engine, workers, track, on_corpus
-        )
-        return compare(study, runtime)
+    study = build(CompareConfig, config)
+    with study_runtime(out, common, engine, workers, track, keep_labels, "models") as runtime:
+        result = run(study, runtime)
+    _show(result, out, common)
 
 
 def _parse_settings_for(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:

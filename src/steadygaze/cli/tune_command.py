@@ -1,8 +1,6 @@
 """The command `tune`."""
 
-import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,19 +30,11 @@ from steadygaze.cli.application import (
     stderr_console,
     training_option,
 )
-from steadygaze.cli.output_streams import (
-    interruptible,
-    print_json,
-    print_line,
-    print_warnings,
-    progress_bar,
-    show,
-    show_labels,
-)
+from steadygaze.cli.output_streams import print_json, print_line, show
+from steadygaze.cli.study_runtime import study_runtime
 
 if TYPE_CHECKING:
     from steadygaze.results.tuning import Tuning
-    from steadygaze.study.study_data import OnCorpus
 
 Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
 Out = Annotated[Path, output_option("--out", "-o", help="Folder of the search; the same command resumes it.")]
@@ -110,6 +100,10 @@ def tune(
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
+    from steadygaze.core.settings import build
+    from steadygaze.study.tune import tune as run
+    from steadygaze.study.tune_config import TuneConfig
+
     fixed, spaces = _parse_settings(settings or [])
     config = {
         "data": data,
@@ -134,8 +128,10 @@ def tune(
         "synonyms": None if synonyms is None else str(synonyms),
         "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    on_corpus = partial(show_labels, keep=keep_labels, console=stderr_console(common))
-    _show(_run(config, out, common, engine, workers, track, on_corpus), out, common)
+    study = build(TuneConfig, config)
+    with study_runtime(out, common, engine, workers, track, keep_labels, "trials") as runtime:
+        result = run(study, runtime)
+    _show(result, out, common)
 
 
 def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -149,34 +145,6 @@ def _parse_settings(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any
         if equals and (space := parse_space(value)) is not None:
             spaces[name.strip()] = space
     return parse(pair for pair in pairs if pair.partition("=")[0].strip() not in spaces), spaces
-
-
-def _run(
-    config: dict[str, Any],
-    out: Path,
-    common: Common,
-    engine: str,
-    workers: int | None,
-    track: str | None,
-    on_corpus: "OnCorpus",
-) -> "Tuning":
-    from steadygaze.core.settings import build
-    from steadygaze.study.compare import StudyRuntime
-    from steadygaze.study.tune import tune
-    from steadygaze.study.tune_config import TuneConfig
-
-    study, console = build(TuneConfig, config), stderr_console(common)
-    resume = f"{out} keeps the finished trials: run the same command again to continue"
-    with (
-        interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
-        progress_bar(console, each=True) as bar,
-        print_warnings(console, bar) as on_progress,
-    ):
-        command = ("steadygaze", *sys.argv[1:])
-        return tune(
-            study,
-            StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers, track, on_corpus),
-        )
 
 
 def _show(tuning: "Tuning", out: Path, common: Common) -> None:

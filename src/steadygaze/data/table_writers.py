@@ -47,15 +47,15 @@ def check_spreadsheet(path: Path | None, spreadsheet_safe: bool, option: str = "
 def check_columns(path: Path, types: Types) -> None:
     """Raise an error if the suffix is not that of a table, or if the format cannot store a column."""
     check_format(path)
-    if path.suffix.lower() != ".parquet" or _stored(types):
+    if path.suffix.lower() != ".parquet" or fits_parquet(types):
         return
-    name, kind = next((name, kind) for name, kind in types.items() if not _stored({name: kind}))
+    name, kind = next((name, kind) for name, kind in types.items() if not fits_parquet({name: kind}))
     reason = f"the type {kind!s:.80}" if kind is not None else "cells of several types"
     raise UserError(f"column {name!r:.80} has {reason}, which parquet cannot store; write .jsonl")
 
 
-def _stored(types: Types) -> bool:
-    """Whether a parquet file of these columns can be written and read again."""
+def fits_parquet(types: Types) -> bool:
+    """Whether a parquet file of these columns can be written and read again; some types are too deep."""
     if any(kind is None for kind in types.values()):
         return False
     file, schema = io.BytesIO(), pa.schema(list(types.items()))

@@ -5,18 +5,18 @@ Rows are sent to the model in small batches, in the queue of the other requests,
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from steadygaze.adapters.bulk import BulkRun, BulkTask, Parts, Row, Source, explanation_columns
 from steadygaze.core.errors import UserError
+from steadygaze.data.table_writers import fits_parquet
 from steadygaze.data.tables import READERS
 from steadygaze.report.page import DRAWN, write_explanations
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.health import Health
 from steadygaze.serve.jobs import Job, stored_bytes
 from steadygaze.serve.upload_size import check_size
 
@@ -67,9 +67,9 @@ class Tables:
         if stored_bytes(self.parts[0].folder.parent) > MOST_WRITTEN:
             raise UserError(f"the results exceed {MOST_WRITTEN >> 20:,} MiB: split the file")
 
-    def merge(self) -> None:
+    def merge(self, health: Health) -> None:
         for table in self.parts:
-            table.merge()
+            table.merge(health)
 
 
 def upload_path(folder: Path, name: str) -> Path:
@@ -104,13 +104,14 @@ def explain_file(job: Job, source: Source, task: BulkTask, call: Explain) -> int
     if clash := [name for name in added if name in source.types]:
         raise UserError(f"the file has a column {clash[0]!r:.80}, which the result would add: rename it in the file")
     types = {**source.types, **added}
-    suffixes = [".csv", *([".parquet"] if _fits_parquet(types) else [])]
+    has_parquet = fits_parquet(types) and not any(map(pa.types.is_null, types.values()))
+    suffixes = [".csv", *([".parquet"] if has_parquet else [])]
     parts = Tables([Parts(job.folder / f"result{suffix}", types, suffix == ".csv") for suffix in suffixes])
     for table in parts.parts:
         table.folder.mkdir()
     served = ServedTask(task.adapter, task.explain, call=call, job=job, total=total)
     BulkRun(source, parts, job.on_progress).write(served)  # type: ignore[arg-type]
-    parts.merge()
+    parts.merge(task.health)
     write_explanations(job.folder / "result.html", iter(served.drawn), job.model, _notes(job, total))
     return total
 
@@ -127,19 +128,6 @@ def _check_rows(job: Job, source: Source) -> int:
     if not rows:
         raise UserError("the file has no rows")
     return rows
-
-
-def _fits_parquet(types: dict[str, Any]) -> bool:
-    """Whether a file with these columns can be written and read: some types have no form there, or are too deep."""
-    if any(kind is None or pa.types.is_null(kind) for kind in types.values()):
-        return False
-    file = BytesIO()
-    try:
-        parquet.write_table(pa.schema(list(types.items())).empty_table(), file)
-        parquet.ParquetFile(file).close()
-    except (pa.ArrowException, OSError):
-        return False
-    return True
 
 
 def _notes(job: Job, total: int) -> list[str]:

@@ -26,7 +26,7 @@ from steadygaze.serve.api import ExplainRequest, Models, PredictRequest, explain
 from steadygaze.serve.batching import Busy
 from steadygaze.serve.direct import DirectAnswers, Handler
 from steadygaze.serve.job_api import router as job_router
-from steadygaze.serve.jobs import Jobs, TooManyJobs, UnknownJob
+from steadygaze.serve.jobs import Jobs, TooManyJobs, UnknownJob, failure
 from steadygaze.serve.security import BUSY, REFUSED, TOO_LARGE, TOO_SLOW, Access, Count, Scope, SecurityMiddleware
 from steadygaze.serve.served_models import ServedData, ServedModel
 
@@ -119,11 +119,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def internal(request: Request, error: Exception) -> Response:
         """The server prints the error, too."""
-        return problem(
-            500,
-            "internal",
-            f"the model or the server failed with {type(error).__name__}; its operator sees the details",
-        )
+        return problem(500, "internal", failure(error))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:

@@ -111,7 +111,7 @@ class Job:
         LOGGER.error("job %s failed", self.id, exc_info=error)
         if isinstance(error, OSError | MemoryError | pa.ArrowException):
             return f"the server could not finish the job: {one_line(reason(error))}"
-        return f"the model or the server failed with {type(error).__name__}; its operator sees the details"
+        return failure(error)
 
     def _end(self, state: State, message: str = "") -> None:
         """End without a result."""
@@ -140,6 +140,11 @@ def stored_bytes(folder: Path) -> int:
 
 
 Work = Callable[[Job], Any]
+
+
+def failure(error: BaseException) -> str:
+    """An internal error, as a client may see it."""
+    return f"the model or the server failed with {type(error).__name__}; its operator sees the details"
 
 
 class Jobs:

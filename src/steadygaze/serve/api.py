@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 import orjson
@@ -15,7 +16,7 @@ from steadygaze.core.types import Example
 from steadygaze.data.text_checks import EmptyTexts, check_texts, is_empty
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.health import ProblemKind
+from steadygaze.results.health import HealthProblem
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher
 from steadygaze.serve.json_bodies import read_json
@@ -289,17 +290,12 @@ def answer(**values: Any) -> Answer:
     return cast(Answer, response)
 
 
-class ProblemOfModel(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ProblemOfModel(HealthProblem):
     """A known-bad state of a model, such as collapsed attention."""
 
-    kind: ProblemKind
     message: str
-    subject: str
-    label: str | int | None = None
-    value: float | None = None
-    limit: float | None = None
-    detail: str = ""
-    texts: str = ""
+    """The state in words."""
 
 
 class ModelAnswer(BaseModel):

@@ -11,6 +11,7 @@ from sklearn.metrics import f1_score
 from steadygaze.audit.measures import COLUMNS, MEASURES, NAMES
 from steadygaze.results.comparison import Column, Difference
 from steadygaze.results.evaluation import macro_f1_row
+from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.results.row import Row, ValueKey
 from steadygaze.study.cells import LABEL as LABEL_KEY
 from steadygaze.study.cells import PREDICTED
@@ -88,6 +89,20 @@ def test_one_collapsed_seed_is_enough():
     cells = [*several("half", -0.1, seeds=1), cell("half", 1, {NOISE: TEXTS - 0.1, "collapsed": 1.0})]
     result = compared(several("vanilla"), cells)["half"]
     assert (result.silent, result.entries[NOISE].mark) == (1, "bought")
+
+
+def test_a_known_bad_state_counts_its_seeds_and_names_the_model_or_the_explanation():
+    flat = HealthProblem(ProblemKind.COLLAPSED, detail="Flat.")
+    constant = HealthProblem(ProblemKind.COLLAPSED_EXPLANATION, "The explanation by lime", detail="Flat.")
+    cells = several("vanilla")
+    found = [Health((flat, constant)), Health((constant,))]
+    cells = [
+        replace(cell, report=replace(cell.report, health=health)) for cell, health in zip(cells, found, strict=True)
+    ]
+    assert [problem.subject for problem in compared(cells)["vanilla"].health] == [
+        "vanilla, in 1 of 2 seeds,",
+        "The explanation by lime of vanilla, in 2 of 2 seeds,",
+    ]
 
 
 def test_a_number_without_a_good_end_differs():

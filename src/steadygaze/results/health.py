@@ -44,6 +44,7 @@ OTHERS = 5
 3 % of the cases."""
 UNLABELED = 20
 """Fewest texts without labels."""
+MODEL = "The model"
 NO_REASONS = "Its highlighted words are no reasons"
 SENTENCES = {
     ProblemKind.NON_FINITE: "{subject} has weights that are NaN or infinite.  Its outputs have no meaning.",
@@ -71,7 +72,7 @@ class HealthProblem:
     """A known-bad state, with the numbers that show it."""
 
     kind: ProblemKind
-    subject: str = "The model"
+    subject: str = MODEL
     """What is in this state: the model, one of several, or an explainer."""
     label: Label | None = None
     """The constant label."""

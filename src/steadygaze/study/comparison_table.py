@@ -15,7 +15,7 @@ from steadygaze.audit.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.evaluation import is_at_chance
 from steadygaze.results.formatting import count_text
-from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKind
+from steadygaze.results.health import HEALTHY, MODEL, Health, HealthProblem, ProblemKind
 from steadygaze.results.intervals import RESAMPLES, Interval, Values
 from steadygaze.results.row import Answer, Row
 from steadygaze.study.cells import StudyCell
@@ -219,14 +219,14 @@ def _collapsed(cell: StudyCell) -> bool | None:
 
 def _health(technique: str, cells: Sequence[StudyCell]) -> Health:
     """The known-bad states of the models of a technique; one sentence for all seeds with the same state."""
-    by_kind: dict[ProblemKind, list[HealthProblem]] = {}
+    by_state: dict[tuple[ProblemKind, str], list[HealthProblem]] = {}
     for cell in cells:
         for problem in cell.report.health:
-            by_kind.setdefault(problem.kind, []).append(problem)
+            by_state.setdefault((problem.kind, problem.subject), []).append(problem)
     health = HEALTHY
-    for problems in by_kind.values():
-        subject = f"{technique}, in {len(problems)} of {count_text(len(cells), 'seed')},"
-        health += Health((problems[0],)).of(subject)
+    for (_, subject), problems in by_state.items():
+        name = technique if subject == MODEL else f"{subject} of {technique}"
+        health += Health((problems[0],)).of(f"{name}, in {len(problems)} of {count_text(len(cells), 'seed')},")
     return health
 
 

@@ -49,7 +49,7 @@ from steadygaze.results.evaluation import (
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
-from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, selection_warnings
+from steadygaze.results.leakage_warnings import READER, UNREAD, by_measure, selection_warnings
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
@@ -290,10 +290,7 @@ def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
     for name in explainers:
         own = [row for row in rows if row.n and row.settings.get("explainer") == name]
         is_rationale = name == "rationale"
-        partner, target = (
-            (PREDICTOR, "the label") if is_rationale else (f"{name}'s own approximator", "the predicted class")
-        )
-        yield from selection_warnings(own, partner, target)
+        yield from selection_warnings(own, None if is_rationale else name)
         if is_rationale and READER not in by_measure(own):
             yield UNREAD
 

@@ -60,13 +60,14 @@ def leakage_warnings(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def selection_warnings(rows: Sequence[Row], partner: str = PREDICTOR, target: str = "the label") -> list[str]:
-    """Warnings about the selections of a rationalizer or of an audited explainer; arguments as `leakage_sentence`."""
+def selection_warnings(rows: Sequence[Row], explainer: str | None = None) -> list[str]:
+    """Warnings about the selections of a rationalizer, or of an audited explainer with this name."""
     by_name = by_measure(rows)
+    partner, target = PREDICTOR, "the label"
+    if explainer is not None:
+        partner, target = f"{explainer}'s own approximator", "the predicted class"
     leakage = [leakage_sentence(by_name, partner, target=target)] if has_leakage(by_name) else []
-    random = (
-        _random_sentence(by_name) if partner == PREDICTOR else []
-    )  # `explainer_health` has that of other explainers
+    random = _random_sentence(by_name) if explainer is None else []  # `explainer_health` has that of others
     return [*leakage, *random, *arbitrary_sentences(arbitrary_classes(rows), partner)]
 
 

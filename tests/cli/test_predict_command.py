@@ -126,6 +126,7 @@ def test_an_empty_text_has_a_null_row_and_one_warning_names_it(run, model, tmp_p
     ended = run(command, *model, "--file", "in.csv", "--json")
     assert (ended.code, ended.err.splitlines()) == (0, [WARNING])
     assert [json.loads(line)["label"] for line in ended.out.splitlines()] == ["good", None, None, "bad"]
+    assert [json.loads(line)["health"] for line in ended.out.splitlines()] == [[]] * 4
 
 
 def test_a_resumed_table_names_the_empty_texts_of_finished_parts(run, model, tmp_path, monkeypatch):

@@ -140,7 +140,7 @@ def explain(
         written = _write_page(html, _nonempty(explanations), Path(model).name, notes, inputs.replace)
         _print_page(html, written, counts, health, common)
     else:
-        _print_explanations(explanations, common)
+        _print_explanations(explanations, health, common)
     _print_counts(counts, common, empty)
     print_omissions(file, dropped, common)
     if not common.json:
@@ -281,13 +281,13 @@ def _label_column(file: Path, texts: "Sequence[str]", classes: "Sequence[str]") 
     return labels[0] if len(labels) == 1 else None
 
 
-def _print_explanations(explanations: "Iterator[Explanation | None]", common: Common) -> None:
+def _print_explanations(explanations: "Iterator[Explanation | None]", health: "Health", common: Common) -> None:
     import json
 
     from steadygaze.results.health import without_health
 
     if common.json:
-        empty = json.dumps(EMPTY).encode()
+        empty = json.dumps({"health": health.to_list(), **EMPTY}).encode()
         print_json_lines(empty if explanation is None else explanation.to_json() for explanation in explanations)
         return
     console = stdout_console()

@@ -93,3 +93,5 @@ def test_a_misspelled_setting_of_an_audit_is_refused_with_the_nearest_name() -> 
         sg.audit(fitted(), TEXTS, raduis=0.1)
     with pytest.raises(sg.UserError, match="setting 'k': found 'seven'"):
         sg.audit(fitted(), TEXTS, k="seven")
+    with pytest.raises(sg.UserError, match="unknown argument 'explaner': did you mean 'explainer'"):
+        sg.explain_images(None, [], explaner="lime")

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from steadygaze.core.arguments import validated
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.estimator.explainer_folder import SavedExplainer
@@ -55,6 +56,7 @@ class FittedImageExplainer(SavedExplainer):
         """Explain the predictions of a black box with the same weights."""
 
 
+@validated()
 def explain_images(
     black_box: Any,
     X: Any,

@@ -17,11 +17,12 @@ words with equal true shares and weights of a Dirichlet distribution with α = �
 Tables mark words in fewer than 20 texts.
 
 Function words and punctuation are left out unless requested, and their share of all weight is reported.  Left out are
-tokens without a letter or a digit, and English articles, pronouns, prepositions, conjunctions, auxiliaries and numbers.
-Negations and words of degree (not, never, too, only, more) carry meaning and stay.  The list is English.  A rule by
-frequency would cover all languages, but would also hide the frequent content words that decide a prediction.
+tokens without a letter, a digit or an emoji, and English articles, pronouns, prepositions, conjunctions, auxiliaries
+and numbers.  Negations and words of degree (not, never, too, only, more) carry meaning and stay.  The list is English.
+A rule by frequency would cover all languages, but would also hide the frequent content words that decide a prediction.
 """
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
@@ -281,10 +282,14 @@ def word_weights_of(
 def is_function_word(word: str) -> bool:
     """Whether a word is left out: punctuation, or an English function word.
 
-    >>> [word for word in ("The", "...", "not", "too", "film", "of", "5") if is_function_word(word)]
+    >>> [word for word in ("The", "...", "not", "too", "film", "of", "5", "😀") if is_function_word(word)]
     ['The', '...', 'of']
     """
-    return not any(map(str.isalnum, word)) or word.lower() in FUNCTION_WORDS - MEANINGFUL
+    return not any(map(_has_meaning, word)) or word.lower() in FUNCTION_WORDS - MEANINGFUL
+
+
+def _has_meaning(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character) == "So"  # an emoji
 
 
 def _left_out(explanations: Sequence[Explanation]) -> float:

@@ -168,6 +168,16 @@ def test_explanations_with_true_labels_skip_empty_texts(run, model, tmp_path):
     assert run("evaluate", *model, "--data", "in.csv").code == 2
 
 
+def test_a_row_without_text_needs_no_label(run, model, tmp_path):
+    for rows, wrong in ((["1,good,bad", "2,,", "3,bad,bad"], ["1 of 2 predictions are wrong"]), (["1,,", "2,,"], [])):
+        (tmp_path / "in.csv").write_text("\n".join(["id,text,label", *rows]))
+        ended = run("explain", *model, "--file", "in.csv", "--label", "label")
+        assert ended.code == 0, ended.err
+        assert [line for line in ended.err.splitlines() if line.endswith("wrong")] == wrong
+    (tmp_path / "in.csv").write_text("id,text,label\n1,good,\n")
+    assert "every text needs a label" in run("explain", *model, "--file", "in.csv", "--label", "label").err
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [

@@ -172,8 +172,8 @@ def _counted(inputs: list[Any], empty: EmptyTexts | None) -> list[Any]:
 
 def labels(
     adapter: ModelAdapter, target: Label | None, file: Path, text: Sequence[str], label: str, drop_empty: bool
-) -> "Iterator[Label]":
-    """Yield the class of every row of a file; `target`: the output of a multi-label model."""
+) -> "Iterator[Label | None]":
+    """Yield the class of every row of a file, None without a label; `target`: the output of a multi-label model."""
     from steadygaze.data.user_files import stream
 
     if adapter.task == "regression":
@@ -184,13 +184,14 @@ def labels(
         values = [example.label for example in examples if example.label is not None]
         if adapter.outputs:
             values = binary_labels(values, adapter.outputs, adapter.output_position(target)[1])
-        yield from (classifier.classes[code] for code in classifier.label_codes(values))
+        codes = iter(classifier.label_codes(values) if values else ())
+        yield from (None if example.label is None else classifier.classes[next(codes)] for example in examples)
 
 
 def with_true_labels(
     adapter: ModelAdapter,
     explanations: "Iterator[Explanation | None]",
-    labels: "Iterator[Label]",
+    labels: "Iterator[Label | None]",
     counts: dict[str, int],
 ) -> "Iterator[Explanation | None]":
     """Yield explanations with the labels of the data; count the wrong predictions and the training texts."""

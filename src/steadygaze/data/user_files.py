@@ -250,7 +250,7 @@ def _examples(table: Table, columns: ColumnNames, allow_empty: bool = False) -> 
         check_texts(table.columns[name], location=table.where(name), allow_empty=allow_empty) for name in columns.text
     )
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
-    labels = _labels(table, columns)
+    labels = _labels_if_any(table, columns) if allow_empty else _labels(table, columns)
     examples = [Example(*row) for row in zip(text, labels, questions, strict=True)]
     for column, add in ((columns.rationales, annotate), (columns.sentences, with_sentences)):
         examples = examples if column is None else _annotated(examples, table, column, add)
@@ -282,6 +282,14 @@ def _labels(table: Table, columns: ColumnNames) -> Sequence[Label | None]:
             raise UserError(f"{table.where(column)(row)} is empty: write [] for a text without labels.")
         return list(map(_hashable, cells))
     return check_labels(cells, minimum_classes=1, location=table.where(column))
+
+
+def _labels_if_any(table: Table, columns: ColumnNames) -> Sequence[Label | None]:
+    """The labels; None for a row without one, which has no text either."""
+    unlabeled = _unlabeled(table, columns.label)
+    rows = [i for i in range(len(table)) if i not in unlabeled]
+    labels = dict(zip(rows, _labels(table.take(rows), columns), strict=True)) if rows else {}
+    return [labels.get(i) for i in range(len(table))]
 
 
 def _hashable(cell: Any) -> Any:

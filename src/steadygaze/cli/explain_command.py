@@ -123,11 +123,10 @@ def explain(
         return
     from steadygaze.adapters import streaming
 
-    adapter, empty = load(), streaming.EmptyTexts()
+    adapter, empty, dropped = load(), streaming.EmptyTexts(), Counter[str]()
     subject, arguments = _method_and_model(adapter, explainer, options)
     notes = _print_notes(subject, arguments["explainer"], common)
     note, health = partial(_print_note, common), getattr(arguments["explainer"], "health", subject.health)
-    dropped: Counter[str] = Counter()
     texts = inputs.read(subject, dropped, label, None if eraser is not None else empty)
     explanations = streaming.explain(subject, texts, batch_size=common.batch_size, note=note, **arguments)
     explanations, counts = _with_progress(explanations, common), Counter[str]()

@@ -38,6 +38,19 @@ def test_the_parts_are_disjoint_stratified_and_the_same_each_time():
     assert len(hold_out_test(corpus(), 0.5).splits["test"]) == 23
 
 
+def test_copies_of_a_text_are_in_one_part():
+    """Up to case and spaces, as the count of training texts in an audit."""
+    copied = corpus(
+        train=[*corpus().training, *(Example(text=f" {e.text.upper()}", label=e.label) for e in corpus().training)]
+    )
+    parts = hold_out_test(copied, 0.2).splits
+    assert {text.lower().strip() for text in texts(parts["test"])} == set(
+        texts(hold_out_test(corpus(), 0.2).splits["test"])
+    )
+    assert not {t.lower().strip() for t in texts(parts["train"])} & {t.lower().strip() for t in texts(parts["test"])}
+    assert len(parts["test"]) == 20
+
+
 def test_a_corpus_with_a_test_split_or_one_text_per_class_is_refused():
     with pytest.raises(UserError, match="films already has a test split"):
         hold_out_test(corpus(test=corpus().training), 0.2)

@@ -5,6 +5,7 @@ vocabulary and the choice of the epoch do not read it.  `TestPartFile` writes it
 """
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.types import texts_of
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.eraser import is_eraser
 from steadygaze.data.splits import hold_out
@@ -21,6 +23,7 @@ from steadygaze.data.tables import column_types
 from steadygaze.data.user_files import CHUNK, stream_chunks
 from steadygaze.estimator.inputs import read_labels
 from steadygaze.estimator.model_config import HeldOutScore
+from steadygaze.estimator.model_folder import hash_texts
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.row import mean_row
@@ -41,9 +44,18 @@ def hold_out_test(corpus: Corpus, share: float) -> Corpus:
 
 
 def _part_rows(corpus: Corpus, share: float) -> dict[str, list[int]]:
-    """Positions in the training split of the texts that stay there, and of the test part."""
-    train, test = hold_out(len(corpus.training), [example.label for example in corpus.training], share=share)
-    return {"train": sorted(train), "test": sorted(test)}
+    """Positions in the training split of the texts that stay there, and of the test part.
+
+    Copies of a text are in one part, or the test part would have training texts.  The share is that of the distinct
+    texts.
+    """
+    copies = defaultdict[int, list[int]](list)
+    for position, digest in enumerate(hash_texts(texts_of(corpus.training), key="").tolist()):
+        copies[digest].append(position)
+    rows = list(copies.values())
+    parts = hold_out(len(rows), [corpus.training[first].label for first, *_ in rows], share=share)
+    train, test = (sorted(position for distinct in part for position in rows[distinct]) for part in parts)
+    return {"train": train, "test": test}
 
 
 @dataclass(frozen=True)

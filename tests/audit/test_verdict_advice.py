@@ -410,3 +410,15 @@ def test_the_advice_of_an_audit_knows_how_the_model_was_trained(monkeypatch):
         (False, "", "", False, ""),
         (True, "average", "vanilla", True, "random-pretraining"),
     ]
+
+
+def test_a_model_that_has_not_learned_is_trained_before_anything_else():
+    rows = [row("collapsed", 1.0, 1.0, 1.0), row(SHIFT, 0.03, 0.03, 0.03), row(ERASURE, 0.03, 0.0, 0.06)]
+    unlearned = AdviceContext(has_learned=False, commands=AuditCommands(SETTINGS))
+    advice = {
+        verdict.advice for verdict in verdicts(rows, "attention", unlearned) if verdict.answer in ("no", "undecided")
+    }
+    assert len(advice) == 1
+    assert advice.pop().startswith("First train a model that predicts better than a guess: ")
+    hub = verdicts(rows, "attention", replace(HUB, has_learned=False))[0].advice
+    assert hub.startswith("Compare the model with the most frequent label: `steadygaze evaluate './my model' ")

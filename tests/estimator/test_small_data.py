@@ -131,14 +131,17 @@ def test_a_small_dataset_is_learned_reported_saved_and_reproduced(tmp_path, caps
 
 def test_a_score_near_a_guess_brings_the_commands_of_pretrained_models():
     split = read_split(*corpus(140))
-    assert "--encoder transformer:minilm" in small_data.advice(classifier_of(), split, 0.55)
-    assert small_data.advice(classifier_of(), split, 0.65) is None
-    advice = small_data.advice(classifier_of(), split, 0.55)
-    assert "macro-F1 of 0.55 is near that of a guess: random labels have about 0.50, always the most" in advice
-    assert "always the most frequent label 0.33." in advice
+    assert "--encoder transformer:minilm" in small_data.advice(classifier_of(), split, 0.55, 2)
+    assert small_data.advice(classifier_of(), split, 0.65, 2) is None
+    advice = small_data.advice(classifier_of(), split, 0.55, 2)
+    assert "macro-F1 of 0.55 is near that of a guess, 0.50." in advice
+    assert "guess, 0.33." in small_data.advice(classifier_of(), split, 0.35, 4), "two of the four classes are here"
     assert "training with 100 to 1,999 texts then uses them by default, other trainings with --vectors" in advice
-    assert "--vectors" not in small_data.advice(classifier_of(vectors="own.txt"), split, 0.4)
-    assert small_data.advice(classifier_of(encoder="transformer:minilm"), split, 0.4) is None
+    assert "--vectors" not in small_data.advice(classifier_of(vectors="own.txt"), split, 0.4, 2)
+    assert small_data.advice(classifier_of(encoder="transformer:minilm"), split, 0.4, 2) is None
+    for encoder, name in (("bilstm", "learning_rate"), ("transformer:minilm", "encoder_learning_rate")):
+        stalled = small_data.advice(classifier_of(encoder=encoder), split, 0.4, 2, stalled=True)
+        assert f"loss hardly changed: try a higher {name} (--set)" in stalled
     skewed = Split(["a"] * 10, None, [0] * 9 + [1])
-    assert small_data.advice(classifier_of(), skewed, 0.59) is not None  # all 0: F1 of 18/19 and 0, macro-F1 9/19
-    assert small_data.advice(classifier_of(), skewed, 0.61) is None
+    assert small_data.advice(classifier_of(), skewed, 0.59, 2) is not None  # all 0: F1 of 18/19 and 0, macro-F1 9/19
+    assert small_data.advice(classifier_of(), skewed, 0.61, 2) is None

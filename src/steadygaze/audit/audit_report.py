@@ -119,8 +119,8 @@ def build_report(audited: AuditFindings) -> Report:
         **{name: str(value) for name, value in audited.request.facts.items()},
         "steadygaze": __version__,
     }
-    answers = verdicts(rows, main, _advice_context(audited))
     health = _health(audited, rows)
+    answers = verdicts(rows, main, replace(_advice_context(audited), has_learned=health.has_learned))
     report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections, health=health)
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)

@@ -101,6 +101,8 @@ class AdviceContext:
     """Whether the model has synonym groups."""
     mitigation: str = ""
     """Mitigation of a fitted explainer; empty: unknown, or not fitted."""
+    has_learned: bool = True
+    """Whether the model is not known to be no better than a guess."""
     commands: AuditCommands = field(default_factory=AuditCommands)
 
     def read(self, measure: str, audited: int) -> int:
@@ -195,6 +197,16 @@ def _after_constant_model(context: AdviceContext) -> str:
     if context.trained:
         return f"{compare}; then train it for more epochs, with --balanced or with --vectors"
     return f"{compare}; if it is not better, check the order of --classes and the language of the texts"
+
+
+def _after_unlearned_model(context: AdviceContext) -> str:
+    """For a model that is no better than a guess: neither another explainer nor more texts help."""
+    if not context.trained:
+        return _sentence([_after_constant_model(context)])
+    return (
+        "First train a model that predicts better than a guess: more or fewer --epochs, another learning rate (--set), "
+        "--balanced or --vectors."
+    )
 
 
 def _after_missing(reason: str, audited: int, context: AdviceContext) -> str:
@@ -521,6 +533,8 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
     advice = advise(undecided, limits, audited, context, note, constant)
     if answer == "no":
         advice = advise_after_no(order[0], explainer, context)
+    if answer != "yes" and not context.has_learned:
+        advice = _after_unlearned_model(context)
     signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
     caveats = tuple(dict.fromkeys(caveat for name in answers if (caveat := rows[name].caveat)))
     return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice, caveats)

@@ -26,7 +26,7 @@ from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, n
 from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
 from steadygaze.estimator.model_config import ModelConfig, stored_reader
 from steadygaze.estimator.model_folder import Hashes, SavedModel, fingerprint, hash_texts
-from steadygaze.estimator.model_health import reference_problems
+from steadygaze.estimator.model_health import loss_stalled, reference_problems
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
@@ -307,7 +307,8 @@ def _finish(fit: _Fit, model: Model) -> SavedModel:
     )
     if selects(model) and model.reader is not None:
         description.describe_reader(model.reader)
-    if (remark := small_data.advice(config, fit.validation, description.best_epoch["macro-f1"])) is not None:
+    stalled, score = loss_stalled(run.best_epoch, run.history), run.best_epoch["macro-f1"]
+    if (remark := small_data.advice(config, fit.validation, score, len(description.classes), stalled)) is not None:
         watcher.say(remark)
     if config.class_weight is None:
         names = list(map(str, description.classes))

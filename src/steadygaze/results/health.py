@@ -39,6 +39,8 @@ class ProblemKind(StrEnum):
     RANDOM_SELECTION = "random-selection"
 
 
+UNLEARNED = frozenset({ProblemKind.NON_FINITE, ProblemKind.CONSTANT_LABEL, ProblemKind.NOT_LEARNED})
+"""States of a model that is no better than a guess."""
 OTHERS = 5
 """Fewest texts of other labels that a constant prediction misses: a model with a recall of 0.5 misses five by chance in
 3 % of the cases."""
@@ -127,6 +129,11 @@ class Health:
     def ok(self) -> bool:
         """Whether no known-bad state was found."""
         return not self.problems
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether no state says that the predictions are no better than a guess."""
+        return UNLEARNED.isdisjoint(problem.kind for problem in self)
 
     @property
     def sentence(self) -> str:

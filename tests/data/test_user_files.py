@@ -282,6 +282,13 @@ BAD = {
     "surrogate": ("a.jsonl", '{"text": "\\ud800", "label": 1}', "line 1, column 'text' contains .*surrogate"),
     "cells": ("a.csv", "text,label\na,x\nb,y,z\n", r"a.csv, row 3 has 3 cells where the header has 2: 'b,y,z'"),
     "cells after a multi-line row": ("a.csv", 'text,label\n"a\nb",x\nc\n', "a.csv, row 3 has 1 cell where"),
+    "semicolons": ("a.csv", "text;label\na;x\n", "a.csv: its header is separated by semicolons, save it with commas"),
+    "semicolons and a comma": (
+        "a.csv",
+        "text;label\na, b;x\n",
+        "row 2 has 2 cells .* separated by semicolons, save it",
+    ),
+    "tabs": ("a.csv", "text\tlabel\na, b\tx\n", r"row 2 has 2 cells .* separated by tabs, save it .* tabs \(.tsv\)"),
     "quote": ("a.csv", 'text,label\n"a,x\nb,y\n', "a.csv, row 2 has 1 cell where"),
     "json": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": ', "a.jsonl, line 2 is not JSON"),
     "endless number": ("a.jsonl", '{"text": "a", "label": ' + "1" * 5000 + "}", "a.jsonl, line 1 is not JSON"),

@@ -6,6 +6,7 @@ import json
 import math
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import httpx
@@ -19,6 +20,7 @@ from steadygaze.cli import serve_command
 from steadygaze.cli.application import Common
 from steadygaze.cli.serve_command import check_exposure
 from steadygaze.core.errors import UserError
+from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.serve.api import Models
 from steadygaze.serve.application import application
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher, Busy
@@ -227,7 +229,8 @@ def test_only_this_machine_is_served_without_a_token():
 def test_the_options_of_the_models_are_those_of_every_model(monkeypatch):
     calls = []
 
-    def load(path, common, *names):
+    def load(path, common, *names, is_one_of_several):
+        assert is_one_of_several
         calls.append((path, *names))
         return as_adapter(cheerful, classes=names[0].split(","))
 
@@ -236,6 +239,15 @@ def test_the_options_of_the_models_are_those_of_every_model(monkeypatch):
     assert [model.name for model in result] == ["cheerful", "cheerful (2)"]
     assert result[1].facts["classes"] == ["bad", "good"]
     assert calls == [(name, "bad,good", "{text}", ["bad=no"]) for name in ("a", "b")]
+
+
+def test_the_health_of_one_of_several_models_names_the_model(monkeypatch, capsys):
+    problem = HealthProblem(ProblemKind.COLLAPSED, detail="Even.")
+    collapsed = replace(as_adapter(cheerful, classes=["bad", "good"]), health=Health((problem,)))
+    monkeypatch.setattr("steadygaze.adapters.as_adapter.as_adapter", lambda *_, **__: collapsed)
+    for paths, subject in ((["one/model", "two/model"], "two/model"), (["one/model"], "The model")):
+        serve_command.load_models(paths, None, Common())
+        assert f"! {subject} has collapsed attention: Even." in capsys.readouterr().err
 
 
 def test_items_that_wait_are_processed_together_by_kind():

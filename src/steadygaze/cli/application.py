@@ -309,8 +309,10 @@ def load_adapter(
     prompt: str | None = None,
     label_words: Sequence[str] | None = None,
     attention: str = "last",
+    *,
+    is_one_of_several: bool = False,
 ) -> "ModelAdapter":
-    """Any model; MODULE:NAME imports the user's own code."""
+    """Any model; MODULE:NAME imports the user's own code.  The health of one of several models names the model."""
     from steadygaze.adapters.as_adapter import as_adapter
 
     names = None if classes is None else [name.strip() for name in classes.split(",")]
@@ -327,7 +329,7 @@ def load_adapter(
         import_objects=True,
         prompt=instructions,
     )
-    print_health(adapter.health)
+    print_health(adapter.health.of(model) if is_one_of_several else adapter.health)
     freeze_collector()
     return adapter
 

@@ -208,7 +208,7 @@ def load_models(
     table = {} if synonyms is None else as_table(synonyms, folded=True)
     served: dict[str, ServedModel] = {}
     for path in models:
-        adapter = load_adapter(path, common, classes, prompt, label_words)
+        adapter = load_adapter(path, common, classes, prompt, label_words, is_one_of_several=len(set(models)) > 1)
         name, number = adapter.name, 2
         while name in served:
             name, number = f"{adapter.name} ({number})", number + 1

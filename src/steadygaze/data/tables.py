@@ -27,7 +27,9 @@ from pyarrow import csv, parquet
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.untrusted_files import arrow_path, foreign_error, open_file, parse_json
-from steadygaze.data.text_checks import strip_label
+from steadygaze.data.text_checks import HEADER, strip_label
+
+SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "vertical bars"}
 
 
 class NoColumn(UserError):
@@ -59,7 +61,7 @@ class Table:
 
     def row(self, i: int) -> str:
         """The location of the i-th row."""
-        header = " (the header is row 1)" if self.has_header else ""
+        header = HEADER if self.has_header else ""
         return f"{self.file}, {self.unit} {self.rows[i]}{header}"
 
     def take(self, indices: Sequence[int]) -> "Table":
@@ -84,7 +86,8 @@ def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
     """Refuse a file that lacks one of the columns, or has it twice."""
     for name in names:
         if name not in columns:
-            raise NoColumn(name, f"{file}: {unknown('column', name, columns)}", columns)
+            advice = _other_separator(columns[0]) if len(columns) == 1 else ""
+            raise NoColumn(name, f"{file}: {advice}{unknown('column', name, columns)}", columns)
         if columns.count(name) > 1:
             raise UserError(f"{file} has {columns.count(name)} columns called {name!r}; rename all but one.")
 
@@ -206,10 +209,20 @@ def _explained(path: Path, delimiter: str) -> Iterator[None]:
 
 def _unfitting(path: Path, row: Any) -> str:
     cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
+    advice = ""
+    if row.expected_columns == 1:
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            advice = _other_separator(lines.readline(BLOCK))
     return (
         f"{path.name}, row {row.number} has {cells} where the header has {row.expected_columns}: {row.text!r:.60}; "
-        "a cell with the separator must be in double quotes."
+        f"{advice}a cell with the separator must be in double quotes."
     )
+
+
+def _other_separator(header: str) -> str:
+    """Advice for a file whose header of one column has the separators of another format; else empty."""
+    found = next((name for separator, name in SEPARATORS.items() if separator in header), None)
+    return f"its header is separated by {found}, save it with commas (.csv) or tabs (.tsv); " if found else ""
 
 
 Reader = Callable[[Path, Sequence[str], int], Iterator[Table]]

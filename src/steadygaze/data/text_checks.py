@@ -38,6 +38,8 @@ class BooleanLabel(int):
     """0 or 1 from a boolean in the data.  Only `ModelAdapter.label_codes` distinguishes it from an integer."""
 
 
+HEADER = " (the header is row 1)"
+"""End of the location of a row, in a file whose first row is the header."""
 MOST_NAMED = 5
 """Empty texts that a warning names."""
 
@@ -60,10 +62,14 @@ class EmptyTexts:
         """
         >>> EmptyTexts(2, ["texts[1]", "texts[3]"]).sentence
         'no prediction for 2 empty texts: texts[1]; texts[3]'
+        >>> EmptyTexts(3, ["a.csv, row 2 (the header is row 1)", "a.csv, row 9 (the header is row 1)"]).sentence
+        'no prediction for 3 empty texts: a.csv, row 2 (the header is row 1); row 9; …'
         """
         texts = "text" if self.count == 1 else "texts"
         more = "; …" if self.count > len(self.names) else ""
-        return f"no prediction for {self.count:,} empty {texts}: {'; '.join(self.names)}{more}"
+        file = self.names[0].rpartition(", ")[0] if self.names else ""  # only the first name has the file
+        others = [name.removeprefix(f"{file}, ").removesuffix(HEADER) if file else name for name in self.names[1:]]
+        return f"no prediction for {self.count:,} empty {texts}: {'; '.join([*self.names[:1], *others])}{more}"
 
 
 def check_texts(

@@ -54,7 +54,8 @@ SENTENCES = {
     "little.",
     ProblemKind.NOT_LEARNED: "{subject} has not learned: its validation macro-F1 is {number}, and guessing reaches "
     "{limit_number}.",
-    ProblemKind.COLLAPSED: "{subject} has collapsed attention: {detail}  " + f"{NO_REASONS}.",
+    ProblemKind.COLLAPSED: "{subject} has collapsed attention: {detail}  Words that attention highlights are no "
+    "reasons.",
     ProblemKind.COLLAPSED_EXPLANATION: "{subject} does not depend on the text: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.UNINFORMATIVE: "{subject} has an uninformative selection: {detail}  " + f"{NO_REASONS}.",
     ProblemKind.INTERLOCKED: "{subject} has an interlocked selection: {detail}  " + f"{NO_REASONS}.",

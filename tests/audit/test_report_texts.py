@@ -84,3 +84,16 @@ def test_the_shifts_of_a_report_are_the_largest_and_the_smallest():
 def test_texts_without_a_value_are_counted_in_a_note(values, note):
     row = _row(Finding("normalized-entropy", torch.tensor(values, dtype=torch.float64), "attention"), {})
     assert row.note == f"of {3 - int(note[0])} text{'s' * (note[0] == '1')}: {note} not sampled, or without a value"
+
+
+def test_the_report_of_pairs_says_that_the_second_text_is_not_rated(report, fewer_protocols):
+    pairs = sg.audit(
+        lambda pairs: predict([second for _, second in pairs]),
+        [("a claim", text) for text in TEXTS],
+        LABELS,
+        classes=[0, 1],
+        explainers=["leave-one-out"],
+    )
+    note = "words of the first text of a pair alone; the weights of the second text are not rated"
+    assert any(note in item for item in pairs.notes)
+    assert not any(note in item for item in report.notes)

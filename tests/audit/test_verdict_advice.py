@@ -422,3 +422,11 @@ def test_a_model_that_has_not_learned_is_trained_before_anything_else():
     assert advice.pop().startswith("First train a model that predicts better than a guess: ")
     hub = verdicts(rows, "attention", replace(HUB, has_learned=False))[0].advice
     assert hub.startswith("Compare the model with the most frequent label: `steadygaze evaluate './my model' ")
+
+
+def test_a_model_of_pairs_is_not_taken_for_a_constant_one():
+    """Words of the first text alone are erased; the prediction may depend on the second."""
+    drop, erased = row("largest-drop", 0.02, 0.01, 0.03), row(ERASURE, 0.003, 0.001, 0.005)
+    verdict = verdicts([erased, drop], "attention", AdviceContext(has_pairs=True))[1]
+    assert (verdict.answer, verdict.advice) == ("undecided", "")
+    assert "because erasing words of the first text, whichever, lowers" in verdict.why

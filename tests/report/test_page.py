@@ -198,3 +198,11 @@ def test_a_browser_reports_no_errors_and_makes_no_requests(opened):
     _, log = opened
     assert "CONSOLE" not in log
     assert "192.0.2.1" not in log
+
+
+def test_the_words_of_the_question_are_listed_with_their_weights():
+    question = {"question_tokens": ("why", "so"), "question_spans": ((0, 3), (4, 6)), "question_weights": (0.7, -0.2)}
+    pair = explanation(question="why so", **question, explainer="leave-one-out")
+    text = " ".join(Outline(render("T", explanations=[pair])).text.split())
+    assert "of the question why 0.700 so −0.200" in text
+    assert "of the question" not in Outline(render("T", explanations=[explanation(question="why")])).text

@@ -128,6 +128,7 @@ def build_report(audited: AuditFindings) -> Report:
     overlap = overlap_sentence(training_texts, len(prepared.examples))
     notes = (
         *([] if overlap is None else [f"{overlap}."]),
+        *_second_text(audited),
         *_below_baseline(prepared),
         *_leakage(rows, selecting_explainers(prepared.case)),
         *(f"{sentence}." for sentence in tokens.warnings()),
@@ -143,6 +144,15 @@ def build_report(audited: AuditFindings) -> Report:
         evaluation=evaluation and _with_health(evaluation, health),
         explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
     )
+
+
+def _second_text(audited: AuditFindings) -> list[str]:
+    """A note that the words of the second text of a pair are not rated."""
+    if audited.prepared.case.data.question is None:
+        return []
+    names = [repr(name) for name in audited.request.settings.get("text") or ()]
+    first, second = names if len(names) == 2 else ("the first text of a pair", "the second text")
+    return [f"The audit erases and perturbs the words of {first} alone; the weights of {second} are not rated."]
 
 
 def _advice_context(audited: AuditFindings) -> AdviceContext:
@@ -163,6 +173,7 @@ def _advice_context(audited: AuditFindings) -> AdviceContext:
         adapter.is_classifier,
         mitigation=mitigation,
         commands=commands,
+        has_pairs=case.data.question is not None,
     )
     if adapter.saved is None:
         return context

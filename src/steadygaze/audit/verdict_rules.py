@@ -101,6 +101,8 @@ class AdviceContext:
     """Whether the model has synonym groups."""
     mitigation: str = ""
     """Mitigation of a fitted explainer; empty: unknown, or not fitted."""
+    has_pairs: bool = False
+    """Whether the inputs are pairs of texts; only words of the first text are erased."""
     has_learned: bool = True
     """Whether the model is not known to be no better than a guess."""
     commands: AuditCommands = field(default_factory=AuditCommands)
@@ -341,8 +343,8 @@ LARGEST_DROP = "largest-drop"
 REACH = 2
 """Multiple of the threshold of yes that the largest drop must reach for a no."""
 OUT_OF_REACH = (
-    "this decides nothing here, because erasing words, whichever, lowers the probability by at most {drop} as a mean "
-    "over texts: too little for any explanation to pass"
+    "this decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most {drop} as "
+    "a mean over texts: too little for any explanation to pass"
 )
 
 
@@ -520,7 +522,8 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
         reasons[listed.index(shift)] += f" ({scale(shift)})"  # the first shift explains the range of all
     if drop is not None and out_of_reach:
         last = max(listed.index(name) for name in out_of_reach)
-        reasons[last] += f"; {OUT_OF_REACH.format(drop=number(drop.value))}"
+        erased = " of the first text" if context.has_pairs else ""
+        reasons[last] += f"; {OUT_OF_REACH.format(erased=erased, drop=number(drop.value))}"
     note = ""
     if answer == "undecided" and incomplete:
         name = rule.required[0]
@@ -529,7 +532,8 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
-    constant = _after_constant_model(context) if answer == "undecided" and out_of_reach else ""
+    is_constant = out_of_reach and not context.has_pairs  # the prediction for a pair may depend on the second text
+    constant = _after_constant_model(context) if answer == "undecided" and is_constant else ""
     advice = advise(undecided, limits, audited, context, note, constant)
     if answer == "no":
         advice = advise_after_no(order[0], explainer, context)

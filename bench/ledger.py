@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from stability_plan import MAIN_SETTINGS
 from stability_records import study_records
 from stability_statistics import difference, paired, paired_difference, ratio
 from stability_table import Rows, compare_with_start, compare_with_vanilla, format_estimate, rows_of
@@ -49,8 +50,8 @@ SOURCES = """\
 ## Sources
 
 Where a row links a page, its numbers are from that page, which lists the commands with all options. Rows of
-`bench/stability.py` have the numbers of the [stability study](stability.md): four data sets with a BiLSTM, records
-`bench/records/stability-*.jsonl.gz`.
+`bench/stability.py` have the numbers of the [stability study](stability.md): three data sets with a BiLSTM, hate speech
+apart, records `bench/records/stability-*.jsonl.gz`.
 
 `steadygaze reproduce list` lists the tables of the papers. `steadygaze reproduce a2r/…` runs a similar
 experiment with the package's default reviews and settings, and gives other numbers than the rows of A2R. So do
@@ -129,7 +130,7 @@ def _line(claim: dict[str, Any], rows: Rows) -> str:
 
 
 def _number(rows: Rows, statistic: str, row: str, measure: str) -> str:
-    form, settings = "+.3f" if "difference" in statistic else ".2f", list(rows["vanilla"])
+    form, settings = "+.3f" if "difference" in statistic else ".2f", MAIN_SETTINGS
     if statistic in ("paired", "paired_difference"):
         function = {"paired": paired, "paired_difference": paired_difference}[statistic]
         estimate = compare_with_start(function, rows, row, measure, settings)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from stability_plan import MAIN_SETTINGS
 from stability_records import study_records
 from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, paired_logs, ratio
 from stability_table import (
@@ -428,7 +429,7 @@ def study() -> dict[str, float]:
     """Ratios of the shift in the stability study, of Word AT and `joint`; and of Word AT the macro-F1 on hate."""
     rows = with_first_seeds(rows_of(study_records()))
     names = {"noise": "noise", "synonyms": "3-synonyms", "held_out": "3-held-out"}
-    settings = list(rows["vanilla"])
+    settings = MAIN_SETTINGS
     ratios = {
         n: compare_with_vanilla(ratio, rows, "word-at", f"jensen-shannon/{key}", settings).value
         for n, key in names.items()

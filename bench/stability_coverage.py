@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from stability_plan import SEEDS
+from stability_plan import MAIN_SETTINGS, SEEDS
 from stability_records import STUDY, read
 from stability_statistics import Values, difference, ratio
 from stability_table import ORDERS, SHIFTS, rows_of, table, values
@@ -38,7 +38,7 @@ def main() -> None:
     lines = []
     measures = {**SHIFTS, "flips 3 syn": "label-flip/3-synonyms", "τ 3 held-out": ORDERS["τ 3 held-out"]}
     for name, key in measures.items():
-        population = values(runs, key, list(runs)) or {}
+        population = values(runs, key, MAIN_SETTINGS) or {}
         differences = name.startswith("τ")
         single = [coverage({s: sample}, differences, trials) for s, sample in population.items()]
         shares = [coverage(population, differences, trials), min(single), max(single)]

@@ -9,7 +9,7 @@ from statistics import mean
 
 import numpy as np
 
-from stability_plan import SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
+from stability_plan import MAIN_SETTINGS, SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
 from stability_records import Record, study_records
 from stability_statistics import Estimate, difference, paired, paired_difference
 from stability_table import (
@@ -209,7 +209,7 @@ def tables() -> dict[str, str]:
     """Title -> table."""
     records = study_records()
     rows = with_first_seeds(rows_of(records))
-    settings = list(rows["vanilla"])
+    settings = MAIN_SETTINGS
     seeds = {(r["setting"], r["row"]): r for r in records if r["phase"] == "seeds"}
     return {
         "Shift of attention, ratio to vanilla": shift_table(rows, seeds, settings),

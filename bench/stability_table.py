@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean, mean
 from typing import Any, NamedTuple
 
-from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
+from stability_plan import GRID, MAIN_SETTINGS, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
 from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 from steadygaze.study.seed_statistics import holm
@@ -64,7 +64,7 @@ the recommendation and the caveats. `bench/stability_table.py` makes this page.
 
 - Records: `bench/records/{file}`, {jobs} of them.
 - Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.
-- "All settings" has every row once in each of the four data sets. The ablations were run on SST-2 alone.
+- "Three data sets" leaves out hate, which has its own tables. The ablations were run on SST-2 alone.
 - Configurations were selected with commit `{selection}` (`bench/records/{selection_file}`), and not again.
 - JSD: Jensen–Shannon divergence between original and perturbed attention, in nats.
 - Δp: total variation between predictions. comp, suff: comprehensiveness and sufficiency.
@@ -294,7 +294,7 @@ def page() -> str:
         parts.append(f"### {title}: each model {own}\n\n" + start_table(rows, where, ratios, DIFFERENCES))
         parts.append(f"### {title}: rank-based stability, {own}\n\n" + start_table(rows, where, {}, orders))
 
-    compare("All settings", settings)
+    compare("Three data sets", MAIN_SETTINGS)
     for setting in settings:
         compare(setting, [setting])
         parts.append(f"### {setting}: means ± standard deviation over models\n\n" + setting_table(shown, setting))

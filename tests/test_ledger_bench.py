@@ -68,9 +68,9 @@ def test_a_command_made_the_numbers_of_its_row(bench: None) -> None:
 
 
 def test_a_number_of_the_records(ledger: Any) -> None:
-    """stability.md: consensus shifts 77 % less than vanilla under three synonyms (75–79 %)."""
+    """stability.md: consensus shifts 65 % less than vanilla under three synonyms (61–69 %), hate apart."""
     rows = ledger.rows_of(ledger.study_records())
-    assert ledger._number(rows, "ratio", "consensus", "jensen-shannon/3-synonyms") == "0.23 [0.21, 0.25]"
+    assert ledger._number(rows, "ratio", "consensus", "jensen-shannon/3-synonyms") == "0.35 [0.31, 0.39]"
 
 
 def test_a_passage_that_changed_is_noticed(ledger: Any) -> None:

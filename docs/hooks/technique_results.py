@@ -18,7 +18,7 @@ STABILITY = {
     "anchored": ("anchored",),
     "consensus": ("consensus", "consensus-word-at"),
 }
-"""Technique -> its rows in the table of all settings."""
+"""Technique -> its rows in the table of three data sets."""
 PAIRED = ("seat", "anchored")
 """Techniques that start from a vanilla model of the study: each is compared with that model."""
 NOISE = "vanilla, seeds 0–4"
@@ -71,20 +71,19 @@ def _cells(line: str) -> list[str]:
 
 def _stability(names: tuple[str, ...], page: str) -> str:
     text = (
-        "Change relative to the mean of 25 vanilla models over four data sets with a BiLSTM, with 95 % bootstrap "
+        "Change relative to the mean of 25 vanilla models over three data sets with a BiLSTM, with 95 % t "
         "intervals over seeds. The last column has five of these vanilla models: the noise of five seeds."
     )
-    return _changes(text, (*names, NOISE), page[page.index("## All settings, against vanilla") :])
+    return _changes(text, (*names, NOISE), page[page.index("## Three data sets, against vanilla") :])
 
 
 def _paired(names: tuple[str, ...], page: str) -> str:
     text = (
-        "Change relative to the vanilla model that each model starts from, over four data sets with a BiLSTM, with "
-        "95 % t intervals over five seeds. The study's first table divides by the mean of 25 vanilla models instead. "
-        "Its ratios are lower, because these five vanilla models shift less than the others."
+        "Change relative to the vanilla model that each model starts from, over three data sets with a BiLSTM, with "
+        "95 % t intervals over five seeds. The study's first table divides by the mean of 25 vanilla models instead."
     )
     return _changes(
-        text, names, page[page.index("### All settings: each model against the vanilla model it starts from") :]
+        text, names, page[page.index("### Three data sets: each model against the vanilla model it starts from") :]
     )
 
 

@@ -24,8 +24,8 @@ RECOMMENDATION = """\
 **Recommendation.** Use random pretraining against label leakage of L2X, an explainer that selects words: its network is
 first trained on random words. Use A2R, which adds a second predictor, against interlocking: selector and predictor
 settle on a poor selection. Vanilla attention of a transformer [agrees more with human rationales](rationales.md) of
-movie reviews than A2R. Do not rely on SEAT or Attention AT for stability or better scores. Use
-`steadygaze compare` to test a technique on your own data.
+movie reviews than A2R, and about as much as its released variant. Do not rely on SEAT or Attention AT for stability or
+better scores. Use `steadygaze compare` to test a technique on your own data.
 
 **Caveat.** A verdict is about our code, data and settings, which depart from those of the papers. "Does not hold" does
 not show that a paper is wrong. SEAT as printed, with [constants that the paper does not print](seat.md#constants),

@@ -12,8 +12,8 @@ Equation
     c  =  − `right` · A  −  `lead` · (A − A_c)  +  penalties           A, A_c: 1 if a prediction is correct, else 0
 
 b is the mean cost of the last 200 batches.  A selection has no advantage if the complement also predicts the label.
-This prevents label leakage through the mask: the complement would still contain the informative words.  One sentence
-has no penalties, and its complement is all other sentences, or empty in a text of one sentence.
+It is meant to prevent label leakage through the mask: the complement would still contain the informative words.  One
+sentence has no penalties, and its complement is all other sentences, or empty in a text of one sentence.
 
 Cost
 ----

@@ -240,6 +240,7 @@ def seat() -> str:
         paper_bilstm=power(paper_ratio("seat", "bilstm")),
         paper_bert=power(paper_ratio("seat", MINILM)),
         **{f"word_at_{name}": less(jsd["word-at", name]) for name in ("rnn", "bilstm", "minilm")},
+        **{f"no_hate_{encoder}": less(_without_hate(encoder)) for encoder in ("rnn", "bilstm")},
         **{f"study_{name}": less(value) for name, value in study().items() if name != "hate"},
         **{f"hate_{name.replace('-', '_')}": f"{mean(hate[name]):.3f}" for name in hate},
         differences=table(
@@ -437,6 +438,12 @@ def study() -> dict[str, float]:
     for name, key in {"joint": "noise", "joint_synonyms": "3-synonyms"}.items():
         ratios[name] = compare_with_start(paired, rows, "seat-joint-kl", f"jensen-shannon/{key}", settings).value
     return {**ratios, "hate": compare_with_vanilla(difference, rows, "word-at", "macro-f1", ["hate-bilstm"]).value}
+
+
+def _without_hate(encoder: str) -> float:
+    """Ratio of the shift of Word AT under noise, over the data sets without hate."""
+    blocks = [block for block in blocks_of("seat-table1", encoder) if "hate" not in block]
+    return against_vanilla(paired, "seat-table1", "word-at", [JSD], blocks).value
 
 
 def throughput() -> tuple[float, float, float]:

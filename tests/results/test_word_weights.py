@@ -76,6 +76,13 @@ def test_function_words_and_punctuation_are_left_out_unless_requested():
     assert all(weight.share == shares[weight.word] for weight in result), "a share of all weight, in both"
 
 
+def test_contractions_of_function_words_are_left_out_and_negations_stay():
+    """Tokenizers split them off: it 's, they ’ll, is n't."""
+    items = [explanation("it 's they ’ll I'm is n't don't film", [1] * 9)]
+    result = word_weights_of({"lime": items}, "model", min_texts=1)
+    assert {weight.word for weight in result} == {"n't", "don't", "film"}
+
+
 def test_the_command_and_the_call_list_function_words_if_asked(capsys, tmp_path, monkeypatch):
     (tmp_path / "data.csv").write_text("text,label\n" + "\n".join(f"{text},good" for text in TEXTS))
     monkeypatch.chdir(tmp_path)

@@ -22,6 +22,7 @@ and numbers.  Negations and words of degree (not, never, too, only, more) carry 
 A rule by frequency would cover all languages, but would also hide the frequent content words that decide a prediction.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -52,6 +53,7 @@ _DEGREE = """t more most less least few many much enough too very quite rather o
 despite against first last"""  # t: of don't
 MEANINGFUL = NEGATIONS | frozenset(_DEGREE.split())
 """Function words that stay: negations and words of degree."""
+APOSTROPHE = re.compile("['’]")
 RESAMPLES = 1_000
 RELIABLE = 20
 """Fewest texts of a word whose 95 % interval covers its share in about 90 % of simulations."""
@@ -280,12 +282,15 @@ def word_weights_of(
 
 
 def is_function_word(word: str) -> bool:
-    """Whether a word is left out: punctuation, or an English function word.
+    """Whether a word is left out: punctuation, an English function word, or a contraction of such words.
 
     >>> [word for word in ("The", "...", "not", "too", "film", "of", "5", "😀") if is_function_word(word)]
     ['The', '...', 'of']
+    >>> [word for word in ("'s", "’ll", "it's", "don't", "n't", "o'clock") if is_function_word(word)]
+    ["'s", '’ll', "it's"]
     """
-    return not any(map(_has_meaning, word)) or word.lower() in FUNCTION_WORDS - MEANINGFUL
+    parts = APOSTROPHE.split(word.lower())
+    return all(not any(map(_has_meaning, part)) or part in FUNCTION_WORDS - MEANINGFUL for part in parts)
 
 
 def _has_meaning(character: str) -> bool:

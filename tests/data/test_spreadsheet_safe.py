@@ -15,7 +15,7 @@ from estimator.tiny import fitted, write_csv
 from steadygaze.core.errors import UserError
 from steadygaze.data.table_writers import check_spreadsheet, escape_formula, write_rows
 
-FORMULAS = ["=cmd|'/c calc'!A1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=1"]
+FORMULAS = ["=cmd|'/c calc'!A1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＠a"]
 
 
 @pytest.mark.parametrize("cell", FORMULAS)
@@ -34,11 +34,11 @@ def test_a_long_cell_that_begins_as_a_number_takes_linear_time() -> None:
     assert time.perf_counter() - began < 15  # the square of its length would be a quarter of an hour
 
 
-@given(st.text(st.sampled_from("='+-@\t\r1e.a "), max_size=8))
+@given(st.text(st.sampled_from("='+-@\t\r\n＝1e.a "), max_size=8))
 def test_an_escaped_cell_can_be_restored(cell: str) -> None:
     escaped = escape_formula(cell)
-    assert not re.match(r"[=+\-@\t\r]", escaped) or re.fullmatch(r"[+-][\d.e+-]+", escaped)
-    restored = escaped[1:] if re.match(r"'+[=+\-@\t\r]", escaped) else escaped
+    assert not re.match(r"[=+\-@\t\r\n＝]", escaped) or re.fullmatch(r"[+-][\d.e+-]+", escaped)
+    restored = escaped[1:] if re.match(r"'+[=+\-@\t\r\n＝]", escaped) else escaped
     assert restored == cell
 
 

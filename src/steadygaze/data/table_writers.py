@@ -2,9 +2,10 @@
 
 A csv file has text only: a missing cell is empty; lists, mappings and booleans are JSON.
 
-A spreadsheet runs a cell that starts with = + - @, a tab or a carriage return as a formula.  With `spreadsheet_safe`,
-such a cell of a .csv or .tsv file, or one that has apostrophes before such a character, gets an apostrophe in front.
-Numbers stay.  To undo, delete the first apostrophe of the cells that match UNSAFE.
+A spreadsheet runs a cell that starts with = + - @, also in full width, a tab or the end of a line as a formula.  With
+`spreadsheet_safe`, such a cell of a .csv or .tsv file, or one that has apostrophes before such a character, gets an
+apostrophe in front.  Numbers stay.  To undo, delete the first apostrophe of the cells that
+match UNSAFE.
 """
 
 import csv
@@ -27,7 +28,7 @@ Types = Mapping[str, pa.DataType | None]
 """Column -> its Arrow type; None: its cells have several types, which parquet cannot store."""
 Rows = Iterator[Mapping[str, Any]]
 CHUNK = 1024  # rows per group of a parquet file
-UNSAFE = re.compile(r"'*[=+\-@\t\r]")
+UNSAFE = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 """The beginning of a cell that a spreadsheet can run, or of one that was escaped."""
 NUMBER = re.compile(r"[+-]?(\d++\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

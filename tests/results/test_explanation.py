@@ -196,6 +196,7 @@ def test_weights_that_are_all_zero_draw_nothing_and_a_note_reports_it():
     e = explain(weights=(0, 0, 0, 0, 0))
     assert "background" not in highlight_html(e)
     assert "attention weight, neither for nor against: no word has a weight" in str(e)
+    assert e.shading()["remark"] == e.negligible == "no word matters much: every weight is 0"
 
 
 def test_an_empty_text_can_be_drawn():

@@ -84,6 +84,8 @@ def scale_text(unit: Unit) -> str:
 def negligible_text(weights: Iterable[float], unit: Unit, total: float = 1.0) -> str:
     """The sentence for a text in which every word is gray; '' for other texts."""
     sizes = list(weights)
-    if unit == "selection" or not any(sizes) or any(strength(weight, unit, total) for weight in sizes):
+    if unit == "selection" or not sizes or any(strength(weight, unit, total) for weight in sizes):
         return ""
+    if not any(sizes):
+        return f"{NEGLIGIBLE}: every weight is 0"
     return f"{NEGLIGIBLE}: every weight is below {level_text(FLOOR, unit)} ({NAMES[unit].partition(',')[0]})"

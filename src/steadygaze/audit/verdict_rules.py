@@ -41,7 +41,7 @@ from steadygaze.results.formatting import (
     short_number,
 )
 from steadygaze.results.intervals import wilson_interval
-from steadygaze.results.leakage_warnings import GAP, MARGIN, MITIGATION
+from steadygaze.results.leakage_warnings import GAP, MARGIN, MITIGATION, WITH_EXEMPT_TEXTS
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Answer, Row, Verdict
 
@@ -407,6 +407,7 @@ LEAKAGE = Threshold(
     MARGIN,
     2 * MARGIN,
     "a network trained on the selections recovers the label {size} {more} often than an independent reader",
+    note=WITH_EXEMPT_TEXTS,
 )
 VERDICT_RULES = (
     VerdictRule(

@@ -22,6 +22,9 @@ RANDOM_WORDS, NO_WORDS, BY_CLASS = (
     str(MeasureKey(READER, probe)) for probe in ("random-words", "no-words", "by-class")
 )
 BLACK_BOX_GAP = str(MeasureKey(GAP, "black-box"))
+RAW_GAP = str(MeasureKey(GAP, "raw"))
+WITH_EXEMPT_TEXTS = "with the texts that count as 0 because nearly any selection gives their class"
+"""In the note of the gap of a rationalizer."""
 UNSELECTED = str(MeasureKey(POST_HOC, "unselected"))
 ARBITRARY = "arbitrary-selection"
 CLASS_PROBE = "by-class"

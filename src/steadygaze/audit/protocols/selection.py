@@ -38,7 +38,16 @@ from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
 from steadygaze.models.inference import selects
-from steadygaze.results.leakage_warnings import ARBITRARY, CLASS_MEASURES, CLASS_PROBE, READER
+from steadygaze.results.formatting import number
+from steadygaze.results.leakage_warnings import (
+    ARBITRARY,
+    CLASS_MEASURES,
+    CLASS_PROBE,
+    GAP,
+    RAW_GAP,
+    READER,
+    WITH_EXEMPT_TEXTS,
+)
 from steadygaze.results.row import MeasureKey
 
 SIZE = ("selected-share", "selected-spans")
@@ -139,7 +148,7 @@ def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
     return None if case.first is None else case.gather_rows(case.first, rows, batch)
 
 
-NAMES = measure_names(READER, "leakage-gap", ARBITRARY)
+NAMES = measure_names(READER, GAP, ARBITRARY)
 NO_READER = "no independent reader was trained for the selection"
 
 
@@ -152,7 +161,11 @@ def label_leakage(case: AuditCase) -> Iterator[Finding]:
     predicted = case.probs.argmax(-1)
     scores = {name: class_balanced({**values, PREDICTED: predicted}) for name, values in readings.items() if values}
     for name, values in scores.items():
-        yield from (Finding(measure, numbers, name) for measure, numbers in values.items() if measure != PREDICTED)
+        yield from (
+            Finding(measure, numbers, name, note=_exempt(values) if measure == GAP else "")
+            for measure, numbers in values.items()
+            if measure != PREDICTED
+        )
         for measure_name in CLASS_MEASURES:
             yield from _by_class(case, name, measure_name, values)
     if not scores:
@@ -167,6 +180,14 @@ def _readings(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str,
         return {}
     selected_logits = None if selects(case.model) else predict_selected(case.model, batch, weights > 0)
     return readings.measures(logits, selected_logits)
+
+
+def _exempt(measures: Mapping[str, Tensor]) -> str:
+    """The note of a leakage gap that leaves out texts; '' if none of them changes it."""
+    gap, raw = measures[GAP], measures.get(RAW_GAP)
+    if raw is None or bool((raw == gap)[gap.isfinite()].all()):
+        return ""
+    return f"{number(float(raw.nanmean()))} {WITH_EXEMPT_TEXTS}"
 
 
 def _by_class(case: AuditCase, name: str, measure_name: str, measures: Mapping[str, Tensor]) -> Iterator[Finding]:

@@ -36,6 +36,10 @@ def test_a_default_class_is_seen_in_the_sentences_that_give_it() -> None:
     bad, good = sg.predict_sentences(strict, TEXTS, classes=CLASSES)
     assert (bad.label, bad.texts, bad.sentences, bad.same, bad.every_sentence) == ("bad", 1, 3, 1, 0)
     assert (good.label, good.texts, good.sentences, good.same, good.every_sentence) == ("good", 2, 3, 3, 1)
+    assert good.several == 1, "a text of one sentence has no other selection"
+    assert good.finding.endswith("any selection gives it in 1 of 1 text of two or more sentences.")
+    (one,) = sg.predict_sentences(strict, TEXTS[2:], classes=CLASSES)
+    assert one.finding == "good: 1 of 1 sentences alone give this label; no text has two or more sentences."
 
 
 def test_a_counter_sentence_is_counted_with_the_texts_that_it_changes() -> None:
@@ -88,7 +92,7 @@ def test_the_command_prints_what_python_returns(rationalizer: Any, capsys: Any, 
         == sg.predict_sentences(sg.load(tmp_path / "model"), TEXTS).to_dict()["classes"]
     )
     assert "sentences alone give this label" in run(capsys, *command).out
-    refused = run(capsys, *command, "--html", tmp_path / "page.html")
-    assert (refused.code, (tmp_path / "page.html").exists()) == (2, False)
-    assert "leave out --html" in refused.err
-    assert "leave out --explainer" in run(capsys, *command, "--explainer", "lime").err
+    for option, value in (("--html", tmp_path / "page.html"), ("--explainer", "lime"), ("--target", "bad")):
+        refused = run(capsys, *command, option, value)
+        assert (refused.code, (tmp_path / "page.html").exists()) == (2, False)
+        assert f"leave out {option}" in refused.err

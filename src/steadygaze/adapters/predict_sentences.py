@@ -79,8 +79,8 @@ def predict_sentences(
     >>> def strict(texts): return [[0.9, 0.1] if "dirty" in text else [0.2, 0.8] for text in texts]
     >>> texts = ["It was dirty. We left.", "It was clean. We stayed."]
     >>> for item in sg.predict_sentences(strict, texts, classes=["bad", "good"]): print(item.finding)
-    bad: 1 of 2 sentences alone give this label; in 0 of 1 texts every sentence does, so that any selection gives it.
-    good: 2 of 2 sentences alone give this label; in 1 of 1 texts every sentence does, so that any selection gives it.
+    bad: 1 of 2 sentences alone give this label; any selection gives it in 0 of 1 text of two or more sentences.
+    good: 2 of 2 sentences alone give this label; any selection gives it in 1 of 1 text of two or more sentences.
     """
     adapter = as_adapter(model, classes=classes, device=device)
     if adapter.task != "classification":
@@ -189,8 +189,8 @@ def _class_sentences(
         if item.text_label == label:
             by_text.setdefault(item.row, []).append(item.label == label)
     counts = sum(map(len, by_text.values())), sum(map(sum, by_text.values()))
-    every = sum(len(same) > 1 and all(same) for same in by_text.values())
-    return ClassSentences(label, len(by_text), *counts, every, counters)
+    several = [same for same in by_text.values() if len(same) > 1]
+    return ClassSentences(label, len(by_text), *counts, len(several), sum(map(all, several)), counters)
 
 
 def _flips(

@@ -1,7 +1,7 @@
 """SentencePredictions: what a model predicts from every single sentence of some texts.  Does not import torch.
 
 same             sentences that alone give the label of their text
-every sentence   texts of which each sentence alone gives the label: any of them could be the rationale
+every sentence   texts of two or more sentences, each of which alone gives the label: any could be the rationale
 counter-sentence a sentence of any text that alone gives another label; its flips are the texts of the class that
                  change their label if the sentence is added to them
 """
@@ -16,6 +16,7 @@ from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.evaluation import LABEL, render_text
+from steadygaze.results.formatting import count_text
 from steadygaze.results.health import HEALTHY, Health, without_health
 from steadygaze.results.row import JsonResult, json_values
 
@@ -67,18 +68,21 @@ class ClassSentences:
     """Their sentences."""
     same: int
     """Sentences that alone give the class."""
+    several: int
+    """Texts of two or more sentences."""
     every_sentence: int
-    """Texts of two or more sentences, each of which alone gives the class."""
+    """Those of them of which every sentence alone gives the class: any selection would give it."""
     counter_sentences: tuple[CounterSentence, ...] = ()
     """The sentences that give another class with the highest probability, with the texts that they change."""
 
     @property
     def finding(self) -> str:
         """The numbers as a sentence."""
-        return (
-            f"{one_line(self.label, LABEL)}: {self.same:,} of {self.sentences:,} sentences alone give this label; in "
-            f"{self.every_sentence:,} of {self.texts:,} texts every sentence does, so that any selection gives it."
-        )
+        alone = f"{one_line(self.label, LABEL)}: {self.same:,} of {self.sentences:,} sentences alone give this label"
+        if not self.several:
+            return f"{alone}; no text has two or more sentences."
+        several = f"{count_text(self.several, 'text')} of two or more sentences"
+        return f"{alone}; any selection gives it in {self.every_sentence:,} of {several}."
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +135,8 @@ class SentencePredictions(JsonResult):
         counters = Table("label", "counter-sentence", "its label", "flips", box=None)
         for item in self.classes:
             name, share = one_line(item.label, LABEL), percent(item.same / max(1, item.sentences))
-            counts.add_row(name, f"{item.texts:,}", f"{item.sentences:,}", share, f"{item.every_sentence:,}")
+            every = f"{item.every_sentence:,} of {item.several:,}"
+            counts.add_row(name, f"{item.texts:,}", f"{item.sentences:,}", share, every)
             for counter in item.counter_sentences:
                 label = f"{one_line(counter.label, LABEL)} {counter.probability:.2f}"
                 counters.add_row(name, one_line(counter.sentence, 80), label, f"{counter.flips} of {counter.n}")

@@ -142,6 +142,7 @@ def test_classes_are_the_models_own_or_those_given(folder):
     [
         ({"architectures": ["BertModel"]}, "is not a classifier: its config.json names BertModel"),
         ({"architectures": None}, "is not a classifier: its config.json names no architecture"),
+        ({"architectures": ["ViTForImageClassification"]}, r"classifies images: .* sg\.explain_images\(network"),
         ({"problem_type": "ranking"}, "problem_type is 'ranking'|cannot be read"),
         ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "cannot be read as a Hugging Face classifier"),
         ({"is_encoder_decoder": True}, "cannot be examined"),
@@ -226,7 +227,10 @@ def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
         (lambda: (network("bert").bert, tokenizer("bert")), "a BertModel is not a classifier"),
         (lambda: (network("bert"), object()), "object is not a fast tokenizer"),
         (lambda: (network("bert"), None), "NoneType is not a fast tokenizer"),
-        (lambda: network("bert"), r"alone cannot read texts: pass it with its tokenizer, \(model, tokenizer\)"),
+        (
+            lambda: network("bert"),
+            r"alone cannot read texts: pass it with its tokenizer, .* images is for sg\.explain_images",
+        ),
         (lambda: TextClassifier(), "has not been trained yet"),
         (lambda: tiny, "has no classes_"),
         (lambda: TextClassifier, "is not a model; pass a TextClassifier, a folder or hub id"),

@@ -58,7 +58,7 @@ def test_colors_stand_first_inside():
         (bytes_of([GRAY[0], GRAY[0].T, None]), "one size"),
         (GRAY.astype(object), "found type object"),
         (GRAY[0], r"found shape \(3, 4\): put a single image in a list"),
-        (np.zeros((5, 3, 32, 32), np.uint8), r"1 to 4 channels last; found shape \(5, 3, 32, 32\)"),
+        (np.zeros((5, 3, 32, 32), np.uint8), r"1 to 4 channels last; found shape \(5, 3, 32, 32\): move the channels"),
         (np.zeros(7), r"found shape \(7,\)"),
         ([], "there are no images"),
         (np.zeros((0, 8, 8)), "there are no images"),

@@ -209,7 +209,8 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
 
     if isinstance(model, nn.Module):
         raise UserError(
-            f"a {type(model).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer)"
+            f"a {type(model).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer).  "
+            "A network of images is for sg.explain_images(network, images, classes=...) or sg.fit_explainer"
         )
     regresses = not hasattr(model, "predict_proba") and hasattr(model, "predict") and _is_regressor(model)
     predict = model.predict if regresses else getattr(model, "predict_proba", model)

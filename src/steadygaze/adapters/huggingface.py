@@ -180,8 +180,8 @@ def _padding(config: Any, pad_id: int | None) -> int:
     return 0
 
 
-HEAD = "ForSequenceClassification"
-"""Class name suffix of the library's classifiers."""
+HEAD, IMAGE_HEAD = "ForSequenceClassification", "ForImageClassification"
+"""Class name suffixes of the library's classifiers of texts and of images."""
 PROBLEM_TYPES: dict[str | None, Task] = {
     None: "classification",
     "single_label_classification": "classification",
@@ -218,6 +218,11 @@ def _check_head(names: Iterable[str], subject: str, prompt: Prompt | None, reaso
     if prompt is not None and not writes:
         raise UserError(
             f"{subject} is not a causal language model: {reason}a prompt needs a …{LANGUAGE_MODEL_HEADS[0]}"
+        )
+    if any(IMAGE_HEAD in name for name in names):
+        raise UserError(
+            f"{subject} classifies images: {reason}this call is for texts.  Load the network with transformers, for "
+            "sg.explain_images(network, images, classes=...)"
         )
     if prompt is None and not any(HEAD in name for name in names):
         more = f", or, for a language model, prompt= and label_words= (--prompt, --label-word): {USAGE}"

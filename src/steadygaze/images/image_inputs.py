@@ -154,6 +154,8 @@ def read_images(images: Any) -> Images:
     flat = values.ndim == 3
     if not flat and (values.ndim != 4 or values.shape[-1] > MAX_CHANNELS):
         advice = ": put a single image in a list, [image]" if values.ndim == 2 else ""
+        if values.ndim == 4 and values.shape[1] <= MAX_CHANNELS:
+            advice = ": move the channels, values.transpose(0, 2, 3, 1) or, with torch, values.permute(0, 2, 3, 1)"
         raise UserError(f"{WANTED}; found shape {values.shape}{advice}")
     if 0 in values.shape:
         raise UserError(f"there are no images: found shape {values.shape}")

@@ -221,8 +221,8 @@ def _unfitting(path: Path, row: Any) -> str:
 
 def _other_separator(header: str) -> str:
     """Advice for a file whose header of one column has the separators of another format; else empty."""
-    found = next((name for separator, name in SEPARATORS.items() if separator in header), None)
-    return f"its header is separated by {found}, save it with commas (.csv) or tabs (.tsv); " if found else ""
+    names = [name for separator, name in SEPARATORS.items() if separator in header]
+    return f"its header is separated by {names[0]}, save it with commas (.csv) or tabs (.tsv); " if names else ""
 
 
 Reader = Callable[[Path, Sequence[str], int], Iterator[Table]]

@@ -364,8 +364,30 @@ def test_every_output_of_a_failed_explainer_says_so_once(
         fitted = sg.load_explainer("l2x", sg.load(model, device="cpu"))
     assert len([item for item in caught if item.category is HealthWarning]) == 1
     assert flat(str(fitted.explain(TEXTS[0]))).count(sentence) == 1
+    report = sg.audit(fitted.black_box, TEXTS[:24], explainers=["attention", fitted], sample=2)
+    report.to_html("audit.html")
+    assert flat(Path("audit.html").read_text()).count(sentence) == 1
+    assert sentences_in("json", json.dumps(report.to_dict())) == [sentence]
     fitted.save("again")
     assert sentences_in("json", Path("again/config.json").read_text()) == [sentence]
+
+
+@pytest.mark.slow
+def test_an_audit_names_the_state_of_the_models_of_other_seeds(
+    trained: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.move(in_state(trained, "constant label"), "other")
+    clf = sg.load("other", device="cpu")
+    next(clf.stored_.model.decoder.parameters()).data[0] += 1  # other weights
+    clf.save("other")
+    model = in_state(trained, "healthy")
+    command = ("audit", model, "--data", "data.csv", "--sample", 2, "--device", "cpu", "--other-seed", "other")
+    ended = ended_well(run(capsys, *command, "--html", "a.html", "--json"))
+    sentence = STATES["constant label"][1][0].replace("The model", "Other seed 1, other,")
+    assert [*sentences_in("json", ended.out)] == [sentence]
+    assert (
+        flat(ended.err).count(sentence) == flat(Path("a.html").read_text().replace("&#x27;", "'")).count(sentence) == 1
+    )
 
 
 def test_every_command_is_listed() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import (
     AuditCase,
@@ -121,7 +122,8 @@ def build_report(audited: AuditFindings) -> Report:
     }
     health = _health(audited, rows)
     answers = verdicts(rows, main, replace(_advice_context(audited), has_learned=health.has_learned))
-    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections, health=health)
+    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
+    report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
@@ -251,6 +253,12 @@ def _health(audited: AuditFindings, rows: Sequence[Row]) -> Health:
         if collapsed and row.settings.get("explainer") == main:
             health += _collapse(main, row.note)
     return health
+
+
+def _health_of_other_seeds(models: Sequence[ModelAdapter]) -> Health:
+    """Known-bad states of the models that seed consistency compares with."""
+    states = (model.health.of(f"Other seed {number}, {model.name},") for number, model in enumerate(models, 1))
+    return sum(states, HEALTHY)
 
 
 def _with_health(evaluation: Evaluation, health: Health) -> Evaluation:

@@ -1,13 +1,14 @@
 """What cannot be written is refused before the work: nothing is left behind, and the next run succeeds."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from robustness.harness import Result, assert_clean, run_case
 from robustness.small import TEXTS, Small, small
@@ -149,3 +150,17 @@ def test_a_refused_command_saves_no_options(tmp_path: Path) -> None:
         result = run_case(["demo", *words], watch=tmp_path)
         assert_clean(result, codes=[2])
         assert "unknown device 'gpu'" in result.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_unknown_column_among_many_is_refused_in_seconds(suffix: str, made: Small, tmp_path: Path) -> None:
+    table = pa.table({f"column {i:05} of the table of customers and their orders": ["1"] for i in range(20_000)})
+    path = tmp_path / f"wide{suffix}"
+    (csv.write_csv if suffix == ".csv" else parquet.write_table)(table, path)
+    start = time.process_time()
+    name = "column 77777 of the tabel of customers"
+    result = run_case(["evaluate", made.model, "--data", path, "--text", name, "--device", "cpu"], watch=tmp_path)
+    assert_clean(result, codes=[2])
+    assert f"unknown column '{name}': did you mean 'column " in result.err
+    assert time.process_time() - start < 10

@@ -49,7 +49,7 @@ from steadygaze.results.evaluation import (
 )
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import count_text, number
-from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
+from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKind, constant_prediction
 from steadygaze.results.leakage_warnings import READER, UNREAD, by_measure, selection_warnings
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row

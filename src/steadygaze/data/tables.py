@@ -14,6 +14,7 @@ The standard library reads jsonl: Arrow would infer the type of a column from it
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -84,12 +85,13 @@ def concatenate(tables: Iterable[Table]) -> Table:
 
 def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
     """Refuse a file that lacks one of the columns, or has it twice."""
+    counts = Counter(columns)
     for name in names:
-        if name not in columns:
+        if name not in counts:
             advice = _other_separator(columns[0]) if len(columns) == 1 else ""
             raise NoColumn(name, f"{file}: {advice}{unknown('column', name, columns)}", columns)
-        if columns.count(name) > 1:
-            raise UserError(f"{file} has {columns.count(name)} columns called {name!r}; rename all but one.")
+        if counts[name] > 1:
+            raise UserError(f"{file} has {counts[name]} columns called {name!r}; rename all but one.")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

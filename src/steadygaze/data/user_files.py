@@ -168,7 +168,7 @@ def _with_option(tables: Iterator[Table], path: Path, columns: ColumnNames) -> I
         yield from tables
     except NoColumn as error:
         option = columns.option(error.column)
-        unused = [name for name in error.known if name not in columns.names and error.known.count(name) == 1]
+        unused = [name for name, count in Counter(error.known).items() if count == 1 and name not in columns.names]
         guess = (
             {"text": _longest, "label": _fewest_values}[option](path, unused) if option in GUESSED and unused else ""
         )

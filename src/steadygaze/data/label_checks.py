@@ -2,7 +2,8 @@
 
 Near-duplicates are probably one class that is written in two ways:
 
-    spelling   equal but for case, Unicode normalization, and white space, `_` or `-` between words
+    spelling   equal but for case, Unicode normalization, white space, `_` or `-` between words, and quotes around a
+               label or one of . , ; : ! at its end
     typo       one letter of a word of at least SHORTEST letters is inserted, left out, moved or substituted, but not
                the first, nor the last by another; and the rarer label has at most a fifth (TYPO_SHARE) of the texts
 
@@ -25,6 +26,8 @@ LONGEST_NAME = 100
 """Characters of the longest label that is compared with others: longer ones are texts."""
 MOST_CLASSES, MOST_GROUPS, LONGEST = 20, 3, 30
 """Classes, groups and characters of a label in one sentence."""
+MARKS = re.compile(r"""\A["'`“”‘’„«»]+|(?<=\w)[.,;:!]?["'`“”‘’„«»]*\Z""")
+"""Quotes around a label, and a mark at the end of a word; `C++` and `!` are classes of their own."""
 Words = tuple[str, ...]
 WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]")
 SEPARATOR = re.compile(r"(?<!\d) | (?!\d)|(?<=[^\W\d_])-(?=[^\W\d_])")  # 1 2 is not 12, and class -1 is not class 1
@@ -67,7 +70,8 @@ def _normal(label: str) -> str:
 def _spelling(label: str) -> str:
     """Return what labels of one spelling have in common."""
     visible = "".join(character for character in _normal(label) if unicodedata.category(character) != "Cf")
-    return SEPARATOR.sub("", " ".join(visible.replace("_", " ").split()))
+    spaced = " ".join(visible.replace("_", " ").split())
+    return SEPARATOR.sub("", MARKS.sub("", spaced) or spaced)
 
 
 def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:

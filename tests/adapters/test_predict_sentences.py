@@ -1,6 +1,7 @@
 """Predictions from single sentences: which give the label of their text, and which change it."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import steadygaze as sg
 from commands import run
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import CoverageWarning, UserError
 from steadygaze.data.batches import collate
 from steadygaze.models.inference import inference
 
@@ -96,3 +97,16 @@ def test_the_command_prints_what_python_returns(rationalizer: Any, capsys: Any, 
         refused = run(capsys, *command, option, value)
         assert (refused.code, (tmp_path / "page.html").exists()) == (2, False)
         assert f"leave out {option}" in refused.err
+
+
+@pytest.mark.parametrize("empty", ["", "  ", None])
+def test_an_empty_text_has_no_sentences_and_a_warning_names_it(empty: str | None) -> None:
+    with pytest.warns(CoverageWarning, match=re.escape("no prediction for 1 empty text: texts[1]")):
+        found = sg.predict_sentences(strict, [TEXTS[0], empty, TEXTS[1]], classes=CLASSES)
+    expected = sg.predict_sentences(strict, TEXTS[:2], classes=CLASSES)
+    assert found.classes == expected.classes
+    assert [(item.row, item.sentence) for item in found.sentences] == [
+        (2 * item.row, item.sentence) for item in expected.sentences
+    ]
+    with pytest.warns(CoverageWarning, match="no prediction for 2 empty texts"):
+        assert sg.predict_sentences(strict, [empty, ""], classes=CLASSES).sentences == ()

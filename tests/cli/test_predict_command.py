@@ -125,8 +125,15 @@ def test_an_empty_text_has_a_null_row_and_one_warning_names_it(run, model, tmp_p
     assert all(rows[i][name] is None for i in (1, 2) for name in rows[i] if name not in ("n", "text"))
     ended = run(command, *model, "--file", "in.csv", "--json")
     assert (ended.code, ended.err.splitlines()) == (0, [WARNING])
-    assert [json.loads(line)["label"] for line in ended.out.splitlines()] == ["good", None, None, "bad"]
-    assert [json.loads(line)["health"] for line in ended.out.splitlines()] == [[]] * 4
+    lines = [json.loads(line) for line in ended.out.splitlines()]
+    assert [(line["label"], line["health"]) for line in lines] == [("good", []), (None, []), (None, []), ("bad", [])]
+
+
+def test_single_sentences_of_an_empty_text_are_none_and_one_warning_names_it(run, model, tmp_path):
+    (tmp_path / "in.csv").write_text(EMPTY)
+    ended = run("explain", *model, "--file", "in.csv", "--each-sentence", "--json")
+    assert (ended.code, ended.err.splitlines()) == (0, [WARNING])
+    assert [(item["row"], item["sentence"]) for item in json.loads(ended.out)["sentences"]] == [(0, "good"), (3, "bad")]
 
 
 def test_a_resumed_table_names_the_empty_texts_of_finished_parts(run, model, tmp_path, monkeypatch):

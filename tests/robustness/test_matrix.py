@@ -39,7 +39,8 @@ FITTING = ("fit-explainer", "sg.fit_explainer")
 REPORTING = ("predict", "explain", "word-weights", "evaluate", "audit", "certify")
 """Commands that print the health of the model on standard error."""
 ANSWERED = (
-    "predict", "explain", "sg.explain", "sg.load_explainer", "model.predict", "model.predict_proba", "model.explain",
+    "predict", "explain", "sg.explain", "sg.load_explainer", "sg.predict_sentences", "model.predict",
+    "model.predict_proba", "model.explain",
 )  # fmt: skip
 """Calls that give an empty text a null row and name it in a warning; the others refuse it."""
 LIMIT = 120

@@ -8,6 +8,7 @@ class.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from steadygaze.core.types import Batch, Label, Sentences, Span
 from steadygaze.data.batches import by_length, collate
 from steadygaze.data.sentence_roles import sentence_roles
 from steadygaze.data.word_tokenizer import build_word_tokenizer
-from steadygaze.estimator.inputs import join_questions, read_inputs
+from steadygaze.estimator.inputs import join_questions, nonempty_inputs, read_inputs, warn_of_empty
 from steadygaze.models import inference
 from steadygaze.models.inference import DEVICES
 from steadygaze.models.rationalizer import Rationalizer
@@ -60,7 +61,7 @@ def predict_sentences(
     model : any model that `sg.load` takes, or the result of `sg.load`
         The model.  A rationalizer that selects sentences reads each one in its text, as if it had selected it.
     texts : list of str, or list of (text, question)
-        The texts.
+        The texts.  An empty text has no sentences, and a warning names it.
     classes : list of str or int, default=None
         Class names, in the order of the probabilities.
     device : str, default="auto"
@@ -82,12 +83,24 @@ def predict_sentences(
     bad: 1 of 2 sentences alone give this label; any selection gives it in 0 of 1 text of two or more sentences.
     good: 2 of 2 sentences alone give this label; any selection gives it in 1 of 1 text of two or more sentences.
     """
-    adapter = as_adapter(model, classes=classes, device=device)
+    return predictions_of_sentences(as_adapter(model, classes=classes, device=device), texts, batch_size, warn=True)
+
+
+def predictions_of_sentences(
+    adapter: ModelAdapter, texts: Any, batch_size: int = inference.BATCH, *, warn: bool = False
+) -> SentencePredictions:
+    """As `predict_sentences`; `warn`: name empty texts in a warning.  They have no sentences."""
     if adapter.task != "classification":
         raise UserError(f"{adapter.name} is a {adapter.task} model: predict_sentences needs a classifier")
-    strings, questions, annotated = read_inputs(texts)
+    nonempty, rows, total = nonempty_inputs(texts)
+    if warn:
+        known = set(rows)
+        warn_of_empty((row not in known for row in range(total)), stacklevel=4)
+    if not rows:
+        return SentencePredictions(adapter.name, (), (), adapter.health)
+    strings, questions, annotated = read_inputs(nonempty)
     adapter = adapter.for_pairs(questions is not None)
-    whole = adapter.predict_covered(join_questions(strings, questions, annotated), batch_size)[0].argmax(-1)
+    whole = adapter.predict_covered(nonempty, batch_size)[0].argmax(-1)
     names, predictions = list(adapter.classes), []
     for row, span, probabilities, selected in sorted(
         _each_sentence(adapter, strings, questions, annotated, batch_size)
@@ -102,7 +115,8 @@ def predict_sentences(
         )
         for code in sorted(set(whole.tolist()))
     )
-    return SentencePredictions(adapter.name, by_class, tuple(predictions), adapter.health)
+    numbered = tuple(replace(item, row=rows[item.row]) for item in predictions)
+    return SentencePredictions(adapter.name, by_class, numbered, adapter.health)
 
 
 Result = tuple[int, Span, list[float], bool]

@@ -154,19 +154,21 @@ def _print_sentences(
     load: "Callable[[], ModelAdapter]", inputs: TextOptions, others: dict[str, object], common: Common
 ) -> None:
     """`others`: options that --each-sentence excludes, with their values."""
-    from steadygaze.adapters.predict_sentences import predict_sentences
+    from steadygaze.adapters.predict_sentences import predictions_of_sentences
+    from steadygaze.adapters.streaming import EmptyTexts
     from steadygaze.core.errors import UserError
 
     if excluded := [name for name, value in {**others, "--out": inputs.out_file}.items() if value is not None]:
         raise UserError(f"--each-sentence prints a table, or JSON with --json: leave out {excluded[0]}")
-    adapter, dropped = load(), Counter[str]()
-    texts = [text for chunk in inputs.read(adapter, dropped) for text in chunk]
+    adapter, dropped, empty = load(), Counter[str](), EmptyTexts()
+    texts = [text for chunk in inputs.read(adapter, dropped, empty=empty) for text in chunk]
     size: dict[str, Any] = {} if common.batch_size is None else {"batch_size": common.batch_size}
-    predictions = predict_sentences(adapter, texts, **size)
+    predictions = predictions_of_sentences(adapter, texts, **size)
     if common.json:
         print_json(predictions.to_dict())
     else:
         print_result(predictions, adapter.health)
+    print_empty(empty, common)
     print_omissions(inputs.file, dropped, common)
 
 

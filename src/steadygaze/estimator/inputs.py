@@ -205,7 +205,7 @@ def _read_inputs(data: Any, allow_empty: bool = False) -> tuple[list[str], list[
 
 def predict_nonempty(X: Any, width: int, predict: Callable[[list[Any]], NDArray[np.float64]]) -> NDArray[np.float64]:
     """Predict the rows of X that have a text (and a question, for pairs): (N,width), NaN in the other rows."""
-    inputs, rows, total = _nonempty(X)
+    inputs, rows, total = nonempty_inputs(X)
     values = np.full((total, width), np.nan)
     if rows:
         with _numbered(rows):
@@ -217,7 +217,7 @@ def explain_nonempty(X: Any, explain: "Callable[[list[Any]], Sequence[Explanatio
     """Explain the rows of X that have a text (and a question, for pairs); None for the other rows."""
     from steadygaze.results.explanation import Explanations
 
-    inputs, rows, total = _nonempty(X)
+    inputs, rows, total = nonempty_inputs(X)
     explanations: Any = Explanations([None] * total)  # type: ignore[list-item]
     if rows:
         with _numbered(rows):
@@ -245,7 +245,7 @@ def labels_or_none(labels: NDArray[Any], empty: NDArray[np.bool_]) -> NDArray[An
     return labels
 
 
-def _nonempty(X: Any) -> tuple[list[Any], list[int], int]:
+def nonempty_inputs(X: Any) -> tuple[list[Any], list[int], int]:
     """The inputs with a text, their rows, and the number of all rows."""
     texts, questions, sentences = _read_inputs(X, allow_empty=True)
     rows = [i for i, text in enumerate(texts) if text and (questions is None or questions[i])]

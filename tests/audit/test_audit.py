@@ -292,7 +292,10 @@ def test_the_package_itself_imports_nothing_heavy():
 def test_a_hugging_face_model_is_loaded_on_the_requested_device_with_the_requested_attention(tmp_path):
     """Two ways to look at one model are two signatures; what is not about attention has one."""
     folder = save("bert", tmp_path / "bert")
-    last, rolled = (audit(folder, TEXTS, **FEW, device="cpu", attention=how) for how in ("last", "rollout"))
+    last, rolled = (
+        audit(folder, TEXTS, explainers=["attention"], **FEW, device="cpu", attention=how)
+        for how in ("last", "rollout")
+    )
     for name in ("normalized-entropy", "default-mass", "comprehensiveness"):
         assert (last.find(name).settings["attention"], rolled.find(name).settings["attention"]) == ("last", "rollout")
     assert "attention" not in last.find("comprehensiveness", "random").settings

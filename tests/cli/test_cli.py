@@ -212,7 +212,7 @@ def test_json_is_all_there_is_on_standard_output(run: Run, csv: Path, model: Pat
     assert trained["classes"] == ["bad", "good"]
     assert trained["history"][0]["epoch"] == 1
     predicted = [json.loads(line) for line in run("predict", model, "I loved it", "Awful", "--json").out.splitlines()]
-    assert [set(record) for record in predicted] == [{"text", "label", "probabilities"}] * 2
+    assert [set(record) for record in predicted] == [{"text", "label", "probabilities", "health"}] * 2
     assert sum(predicted[0]["probabilities"].values()) == pytest.approx(1)
     (explained,) = [json.loads(line) for line in run("explain", model, "Slow, but fine!", "--json").out.splitlines()]
     assert explained["tokens"] == ["Slow", ",", "but", "fine", "!"]

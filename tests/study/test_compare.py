@@ -271,7 +271,7 @@ def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
     assert silent.entries["jensen-shannon/noise"].mark == "bought"
     assert [measure for measure in silent.marked("better") if measure.startswith("jensen")] == []
     assert "only one model" in silent.entries["jensen-shannon/seeds"].row.note
-    assert silent.entries["macro-f1"].row.interval is None
+    assert silent.entries["expected-calibration-error"].row.interval is None
     assert any("Only one seed was trained" in note for note in result.notes)
     assert not (tmp_path / "out" / "cells" / "vanilla-seeds").exists()
 

@@ -11,9 +11,10 @@ import pytest
 
 from serve.serving import HOST, client_of, served
 from steadygaze.core.errors import UserError
-from steadygaze.serve import json_bodies
+from steadygaze.results.explanation import Explanation
+from steadygaze.serve import job_api, json_bodies
 from steadygaze.serve.application import application
-from steadygaze.serve.json_bodies import LARGEST_INLINE, MOST_VALUES, plain
+from steadygaze.serve.json_bodies import LARGEST_INLINE, MOST_BRACKETS, MOST_VALUES, plain
 from steadygaze.serve.security import MOST_AUDITED, MOST_BYTES, Access
 
 LONG = 'a good café, "dull" \\ film \U0001f3ac ' * 500
@@ -33,8 +34,15 @@ async def post(path: str, content: bytes) -> httpx.Response:
         return await client.post(path, content=content, headers=HEADERS)
 
 
+LARGE = {
+    "long": json.dumps({**large_body(), "unknown": 0}),
+    "brackets": '{"unknown": 0, "texts": ["good"], "model": [' + "{}," * MOST_BRACKETS + "{}]}",
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
 @pytest.mark.parametrize("path", ["/v1/predict", "/v1/explain", "/v1/audit"])
-def test_a_large_body_is_not_parsed_in_the_thread_of_the_server(path, monkeypatch):
+def test_a_large_body_is_not_parsed_in_the_thread_of_the_server(path, kind, monkeypatch):
     threads = []
     parse, checked = json_bodies.parse, json_bodies._checked
     monkeypatch.setattr(json_bodies, "parse", lambda body: threads.append("parse") or parse(body))
@@ -44,12 +52,34 @@ def test_a_large_body_is_not_parsed_in_the_thread_of_the_server(path, monkeypatc
         return checked(body)
 
     monkeypatch.setattr(json_bodies, "_checked", check)
-    content = json.dumps({**large_body(), "unknown": 0}).encode()
-    assert len(content) > LARGEST_INLINE
-    answer = run(post(path, content))
-    assert answer.json()["error"]["message"] == "unknown: Extra inputs are not permitted"
+    answer = run(post(path, LARGE[kind].encode()))
+    assert answer.json()["error"]["code"] == "wrong-input"
     (name,) = threads
     assert name.startswith("body")
+
+
+def test_long_explanations_leave_turns_to_other_requests(monkeypatch):
+    turns = []
+
+    async def explain_beside_others():
+        async with client_of(served()) as client:
+            ends = asyncio.create_task(client.post("/v1/explain", json={"texts": [LONG[:2500]] * 9}, headers=HEADERS))
+            while not ends.done():
+                turns.append(len(converted))
+                await asyncio.sleep(0)
+            return (await ends).json()["explanations"]
+
+    converted, to_dict = [], Explanation.to_dict
+    monkeypatch.setattr(Explanation, "to_dict", lambda self: converted.append(self) or to_dict(self))
+    assert len(run(explain_beside_others())) == 9
+    assert set(turns) >= set(range(10))
+
+
+def test_the_texts_of_an_audit_are_checked_in_a_thread_of_their_own(monkeypatch):
+    threads, examples = [], job_api._examples
+    monkeypatch.setattr(job_api, "_examples", lambda *_: threads.append(threading.current_thread()) or examples(*_))
+    assert run(post("/v1/audit", b'{"texts": ["good"], "labels": ["none"]}')).status_code == 202
+    assert threads != [threading.main_thread()]
 
 
 def test_a_large_body_is_answered_as_a_small_one():

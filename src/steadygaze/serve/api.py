@@ -27,6 +27,8 @@ MOST_CHARACTERS = 20_000
 """Of one text."""
 MOST_TEXTS = 256
 """Of one request."""
+LONG_TEXT = 2_000
+"""Characters of a text whose explanation takes as long to convert as other requests take in all."""
 SECONDS = 60.0
 """After which a request is given up."""
 
@@ -337,7 +339,11 @@ async def explain(body: ExplainRequest, request: Request) -> Answer:
 
 async def explained(models: Models, body: ExplainRequest) -> Answer:
     explanations, warnings = await results_of_nonempty(body.texts, lambda texts: models.explain(body, texts))
-    model, rows = models.find(body.model), [None if e is None else e.to_dict() for e in explanations]
+    model, rows = models.find(body.model), []
+    for explanation in explanations:
+        rows.append(None if explanation is None else explanation.to_dict())
+        if explanation is not None and len(explanation.text) > LONG_TEXT:
+            await asyncio.sleep(0)  # other requests are answered between long texts
     return answer(model=model.name, health=model.health, warnings=warnings, explanations=rows)
 
 

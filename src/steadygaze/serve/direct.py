@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from steadygaze.serve.json_bodies import LARGEST_INLINE
+from steadygaze.serve.json_bodies import is_small
 from steadygaze.serve.security import EARLIER, REFUSED, App, Message, Receive, Scope, Send
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -38,7 +38,7 @@ class DirectAnswers:
             return
         messages: list[Message] = []
         body = await _body(scope, receive, messages)
-        if body is not None and len(body) <= LARGEST_INLINE:
+        if body is not None and is_small(body):
             form, handle = route
             try:
                 response = await handle(form.model_validate_json(body))

@@ -87,7 +87,7 @@ def jobs_of(request: Request) -> Jobs:
 async def audit(body: AuditBody, request: Request) -> Answer:
     models, jobs = models_of(request), jobs_of(request)
     model = models.find(body.model)
-    examples, corpus = _examples(body, model, models)
+    examples, corpus = await asyncio.to_thread(_examples, body, model, models)  # the texts may have 16 MiB
     for name in body.explainers:
         model.check_explainer(name)
     chosen = {name: getattr(body, name) for name in CHOICES}

@@ -422,3 +422,12 @@ def test_the_memory_of_a_stream_does_not_grow_with_the_file(tmp_path, suffix):
         return high
 
     assert peak(4000) < 1.5 * peak(400)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "txt"])
+def test_a_file_without_ends_of_lines_is_not_read_to_its_end(suffix, tmp_path):
+    path = tmp_path / f"a.{suffix}"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UserError, match=rf"a.{suffix}, line 1 is longer than 4 MiB"):
+        next(stream(path))

@@ -117,7 +117,8 @@ def nanoseconds() -> Any:
 
 
 TABLES: dict[str, tuple[str, Damage]] = {
-    **{f"csv-{name}": ("texts.csv", damage) for name, damage in SPECIAL.items() if name != "sparse"},
+    **{f"csv-{name}": ("texts.csv", damage) for name, damage in SPECIAL.items()},
+    **{f"{suffix}-sparse": (f"texts.{suffix}", SPECIAL["sparse"]) for suffix in ("tsv", "jsonl", "txt")},
     **{f"parquet-{name}": ("texts.parquet", damage) for name, damage in SPECIAL.items()},
     "timestamps": ("texts.parquet", table(text=nanoseconds(), label=[0, 1])),
     "timestamp-labels": ("texts.parquet", table(text=["a", "b"], label=nanoseconds())),

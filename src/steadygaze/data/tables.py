@@ -94,11 +94,19 @@ def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
             raise UserError(f"{file} has {counts[name]} columns called {name!r}; rename all but one.")
 
 
+BLOCK = 1 << 22  # bytes; a row must fit in one block, and Arrow reads up to 32 blocks ahead
+
+
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (1, first line), (2, second line) …, without line ends; raise an error at the first invalid byte."""
+    """Yield (1, first line), (2, second line) …, without line ends.
+
+    Raise an error at the first invalid byte, or at a line longer than BLOCK: a file may have no end of line at all.
+    """
     with open_file(path) as file:
         offset = 0
-        for number, raw in enumerate(file, start=1):
+        for number, raw in enumerate(iter(lambda: file.readline(BLOCK + 1), b""), start=1):
+            if len(raw) > BLOCK:
+                raise UserError(f"{path.name}, line {number} is longer than {BLOCK >> 20} MiB: divide it.")
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -117,7 +125,6 @@ def refuse_invalid_utf8(path: Path) -> None:
         pass
 
 
-BLOCK = 1 << 22  # bytes; a row must fit in one block, and Arrow reads up to 32 blocks ahead
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][-+]?[0-9]+)?")  # 007 is a name, twenty digits too
 
 

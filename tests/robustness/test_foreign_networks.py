@@ -166,6 +166,13 @@ def test_what_is_not_a_regular_file_is_refused_and_never_waited_for(file: str, d
     assert_clean(result, codes={2})
 
 
+@pytest.mark.sweep(keep=("sparse",))
+@pytest.mark.parametrize("damage", SPECIAL)
+def test_training_reads_the_header_of_the_weights_before_all_of_them(damage: str, place: Path) -> None:
+    SPECIAL[damage](place / "encoder" / "model.safetensors")
+    assert_clean(run(place, *TRAIN, limit=30), codes={2})
+
+
 @pytest.mark.parametrize("damage", JSON)
 def test_a_configuration_that_is_not_json_is_refused(damage: str, place: Path) -> None:
     JSON[damage](place / "bert" / "config.json")

@@ -26,7 +26,7 @@ from steadygaze.core.tensor_files import (
     refuse_non_finite,
     sketch,
 )
-from steadygaze.core.untrusted_files import check_file, foreign_error, read_object, read_object_or_empty, resolve
+from steadygaze.core.untrusted_files import foreign_error, read_object, read_object_or_empty, resolve
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
@@ -118,7 +118,7 @@ def weight_files(folder: Path) -> list[Path]:
         raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
     files = _shards(folder, file) if first.endswith(".json") else [file]
     for file in files:
-        check_file(file)
+        read_layout(file)  # before anybody reads the whole file
     return files
 
 

@@ -36,9 +36,6 @@ from torch import Tensor
 
 from data_folder import has_corpus
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.measures.faithfulness_measures import comprehensiveness, sufficiency
-from steadygaze.audit.probes.erasure import SHARES, erase_words
-from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.corpora import load_corpus
@@ -48,6 +45,9 @@ from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.encoders.transformer import from_folder, locate
 from steadygaze.models.inference import Model, inference
+from steadygaze.properties.measures.faithfulness_measures import comprehensiveness, sufficiency
+from steadygaze.properties.probes.erasure import SHARES, erase_words
+from steadygaze.properties.probes.text_perturbations import observe
 
 T = TypeVar("T")
 MIN_SPEEDUP = {"cpu": 2.5, "cuda": 10.0}

@@ -28,7 +28,7 @@ VERDICTS = ("Stability", "Faithfulness", "No shortcut leakage", "Plausibility")
 
 
 def measure(seeds: int) -> list[dict[str, Any]]:
-    from audit.test_oracles import GUILTY, report
+    from properties.test_oracles import GUILTY, report
 
     records = []
     for name in MODELS:
@@ -46,7 +46,7 @@ def measure(seeds: int) -> list[dict[str, Any]]:
 
 def table(records: list[dict[str, Any]]) -> list[list[str]]:
     """Seeds with the expected answer, by model and verdict; a dash where no answer is expected."""
-    from audit.test_oracles import EXPECTED, GUILTY
+    from properties.test_oracles import EXPECTED, GUILTY
 
     lines = [["model", *VERDICTS, "all", "measure made for the flaw"]]
     for name, label in MODELS.items():

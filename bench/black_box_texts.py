@@ -19,7 +19,7 @@ from steadygaze.data.batches import Data, by_length, collate, shuffled
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.models.inference import Capability, Model, inference
-from steadygaze.techniques.perturbations.word_removal import take_rows
+from steadygaze.perturbations.word_removal import take_rows
 
 WORDS, LENGTH = 5000, 400
 BOUNDARY_IDS = SPECIALS.index("<s>"), SPECIALS.index("</s>")

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.audit.certificate_bounds import Bounds, certify_batch
+from steadygaze.certificates.certificate_bounds import Bounds, certify_batch
 from steadygaze.core.maths.distributions import Norm, kl_logits
 from steadygaze.core.types import Batch, Forward
 from steadygaze.data.batches import collate
@@ -36,8 +36,8 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.inference import inference
-from steadygaze.techniques.perturbations.closed_form import corner, worst_binary
-from steadygaze.techniques.perturbations.gradient_ascent import ascend
+from steadygaze.perturbations.closed_form import corner, worst_binary
+from steadygaze.perturbations.gradient_ascent import ascend
 
 MIN_FLIPS, MIN_SPEEDUP = 0.99, 8.0
 ROUNDING = 1e-12

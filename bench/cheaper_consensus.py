@@ -30,9 +30,9 @@ from steadygaze.core.maths.distributions import cross_entropy, entropy, unit_vec
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
+from steadygaze.perturbations.gradient_ascent import loss_gradient, widen
 from steadygaze.techniques.anchored import AnchoringTechnique
 from steadygaze.techniques.consensus import Consensus
-from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient, widen
 from steadygaze.techniques.seat import top_k_distance
 from steadygaze.techniques.synonym_augmentation import substitute_synonyms
 from steadygaze.techniques.technique import CachedTargets, LossContext, Stage

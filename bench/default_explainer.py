@@ -45,14 +45,14 @@ from default_explainer_models import CLASSIFIER, FUNCTION, SUBJECTS, Subject, ex
 from kernel_shap_error import shapley
 from kernel_shap_error import subsets as all_subsets
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.probes.erasure import SHARES, rationale_sizes
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import by_length, collate
 from steadygaze.estimator.inputs import read_inputs
 from steadygaze.explainers.class_probability import logits_without
 from steadygaze.explainers.explainer import Explainer
 from steadygaze.explainers.resolve_explainer import configure_explainer
-from steadygaze.techniques.perturbations.word_removal import Units, take_rows, text_key, units_of
+from steadygaze.perturbations.word_removal import Units, take_rows, text_key, units_of
+from steadygaze.properties.probes.erasure import SHARES, rationale_sizes
 from tables import markdown, minus_signs, read_records
 
 CANDIDATES: dict[str, tuple[str, dict[str, Any]]] = {

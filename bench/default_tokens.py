@@ -66,10 +66,10 @@ def prepare(out: Path, data_dir: Path, vectors: str, max_texts: int) -> None:
     """Write the reviews and the vectors of their words to one file."""
     import numpy as np
 
-    from steadygaze.audit.protocols.default_tokens import DEFAULTS, default_token_mask, with_default_tokens
     from steadygaze.data.corpora import load_corpus
     from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
     from steadygaze.data.word_vectors import read_vectors
+    from steadygaze.properties.protocols.default_tokens import DEFAULTS, default_token_mask, with_default_tokens
 
     corpus = load_corpus("imdb", data_dir=data_dir)
     parts: dict[str, Any] = {}

@@ -21,8 +21,6 @@ from torch.nn.functional import pad
 
 from black_box_texts import select_rows
 from job_cells import load_arrays
-from steadygaze.audit.measures.shortcut_measures import class_gap
-from steadygaze.audit.protocols.default_tokens import DEFAULTS, PLACES, default_token_positions
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Encoded
 from steadygaze.data.batches import Data
@@ -31,6 +29,8 @@ from steadygaze.models.attention_layers import Softmax, context
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders.word_encoders import Convolutional, WordEncoder, embedding
 from steadygaze.models.inference import Model
+from steadygaze.properties.measures.shortcut_measures import class_gap
+from steadygaze.properties.protocols.default_tokens import DEFAULTS, PLACES, default_token_positions
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training

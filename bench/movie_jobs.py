@@ -18,13 +18,13 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from movie_reviews import ReviewBatch, Reviews, Split, read_reviews
 from movies import MINILM, MINILM_TRAINING, ROWS, SELECTION, SHARE, SPANS, TRAINING, Job
 from rationale_jobs import SPLITS, TOKEN_SCORES, LastEpochRun, Measure, NoWarnings
-from steadygaze.audit.measures.plausibility_measures import spans
 from steadygaze.core.maths.rationale_windows import best_windows
 from steadygaze.core.ragged import segment_spread, segment_sum
 from steadygaze.data.batches import by_length, shuffled
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.properties.measures.plausibility_measures import spans
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.device import accelerator

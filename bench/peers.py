@@ -28,10 +28,10 @@ from peers_model import fine_tuned_folder, sst2
 from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.measures import faithfulness_measures, plausibility_measures
-from steadygaze.audit.probes.erasure import SHARES, erase_words
-from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.data.batches import collate
+from steadygaze.properties.measures import faithfulness_measures, plausibility_measures
+from steadygaze.properties.probes.erasure import SHARES, erase_words
+from steadygaze.properties.probes.text_perturbations import observe
 
 CHUNK = 5
 """Texts of one call of our explainer."""

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from job_cells import load_arrays
-from steadygaze.audit.measures.plausibility_measures import token_f1, token_precision, token_recall
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.inference import Model, forwards
 from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.properties.measures.plausibility_measures import token_f1, token_precision, token_recall
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rationalizing import RationalizingTechnique
 from steadygaze.techniques.technique import Stage

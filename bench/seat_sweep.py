@@ -35,10 +35,6 @@ import stability_models
 from stability import head_commit
 from stability_models import TRAINING_TABLE, Study, divide_scores
 from stability_probe import measure_values, synonym_tables
-from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.probes.text_perturbations import embedding_noise, pgd_on_attention
-from steadygaze.audit.protocols.faithfulness import faithfulness
-from steadygaze.audit.protocols.stability import stability as stability_protocol
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.distributions import jensen_shannon, top_k_overlap
@@ -50,11 +46,15 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, with_gradients
+from steadygaze.perturbations.gradient_ascent import ascend
+from steadygaze.properties.audit_case import AuditCase
+from steadygaze.properties.probes.text_perturbations import embedding_noise, pgd_on_attention
+from steadygaze.properties.protocols.faithfulness import faithfulness
+from steadygaze.properties.protocols.stability import stability as stability_protocol
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.cell_record import Cell, Output, cell_folder, read_record
 from steadygaze.study.code_version import code_version
 from steadygaze.study.engine import choose_executor, run_round
-from steadygaze.techniques.perturbations.gradient_ascent import ascend
 
 DATA = {"sst2": "sst2", "rotten_tomatoes": "rotten_tomatoes", "hate": "tweet_hate", "emotion-2": "tweet_emotion"}
 TWO_EMOTIONS = ("anger", "joy")

@@ -20,8 +20,8 @@ from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.resumable_training import ClassifierFit, columns, fit_many
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import Model
+from steadygaze.perturbations.gradient_ascent import embedding_std
 from steadygaze.study.cell_record import Output, cell_folder
-from steadygaze.techniques.perturbations.gradient_ascent import embedding_std
 
 TRAINING_TABLE = "training.parquet"
 

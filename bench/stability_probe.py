@@ -11,9 +11,6 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from stability_models import ProbedModel, Study, probed_model
 from stability_plan import SELECTION_PROBES, ModelGroup
-from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.protocols.faithfulness import faithfulness
-from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.distributions import jensen_shannon, top_k
 from steadygaze.core.types import OnProgress
@@ -23,9 +20,12 @@ from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
+from steadygaze.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
+from steadygaze.properties.audit_case import AuditCase
+from steadygaze.properties.protocols.faithfulness import faithfulness
+from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.cell_record import Output, cell_folder
-from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
 PROBE_MEASURES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
 ATTENTION_MEASURES = (

@@ -31,8 +31,8 @@ import numpy as np
 import steadygaze as sg
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.rewrites import Choices, TextPositions
-from steadygaze.audit.substitution_plans import model_substitutions, plans
+from steadygaze.certificates.rewrites import Choices, TextPositions
+from steadygaze.certificates.substitution_plans import model_substitutions, plans
 from steadygaze.core.maths.smoothing_bounds import Floats
 from steadygaze.data.planted.lexicon import SYNONYMS
 from steadygaze.data.substitutions import Substitutions

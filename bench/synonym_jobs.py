@@ -126,7 +126,7 @@ class Study:
         Words count by their frequency in the training texts, and all synonyms of a word alike.
         """
         from steadygaze.data.vocabulary_lexicon import representative_table
-        from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS
+        from steadygaze.perturbations.word_substitution import MAX_SYNONYMS
 
         words = Counter(w.lower() for e in self.split(corpus, "train") for w in WORD.findall(e.text))
         groups = self.groups(corpus, "both")

@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from sklearn.metrics import f1_score
 
-from steadygaze.audit.measures import faithfulness_measures
-from steadygaze.audit.measures.stability_measures import label_flip, prediction_change
-from steadygaze.audit.probes.erasure import erase_words
 from steadygaze.core.maths.distributions import entropy, jensen_shannon, kendall, top_k_overlap
 from steadygaze.models import inference
+from steadygaze.properties.measures import faithfulness_measures
+from steadygaze.properties.measures.stability_measures import label_flip, prediction_change
+from steadygaze.properties.probes.erasure import erase_words
 from synonym_table import FACTORS
 
 K = 7

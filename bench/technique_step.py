@@ -16,8 +16,8 @@ import torch
 
 from steadygaze.data.batches import Data, shuffled
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training

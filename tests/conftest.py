@@ -101,8 +101,8 @@ def short_audits(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name not in ("adapters", "audit", "cli", "estimator", "robustness", "tests"):
         yield
         return
-    from steadygaze.audit.probes import text_perturbations
-    from steadygaze.audit.protocols.flip_radius import flip_radius
+    from steadygaze.properties.probes import text_perturbations
+    from steadygaze.properties.protocols.flip_radius import flip_radius
     from steadygaze.results import intervals
 
     with pytest.MonkeyPatch.context() as patch:

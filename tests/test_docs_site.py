@@ -24,9 +24,9 @@ import site_pages
 import steadygaze
 import technique_cards
 from markdown_text import paragraphs, table, with_links
-from steadygaze.audit.measures import MEASURES
 from steadygaze.cli import COMMANDS
 from steadygaze.core.settings import field_names
+from steadygaze.properties.measures import MEASURES
 from steadygaze.techniques import TECHNIQUES
 from technique_results import rows_of
 

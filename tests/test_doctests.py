@@ -29,7 +29,7 @@ WITHOUT_EXAMPLE = {"load_images"}
 
 
 def public(name: str) -> Any:
-    return importlib.import_module("steadygaze.audit.audit").audit if name == "audit" else getattr(steadygaze, name)
+    return importlib.import_module("steadygaze.auditing.audit").audit if name == "audit" else getattr(steadygaze, name)
 
 
 def test_there_are_examples():

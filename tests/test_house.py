@@ -137,7 +137,7 @@ def test_nothing_is_unpickled_or_evaluated() -> None:
 def test_all_networks_train_with_the_loop_of_training() -> None:
     """One more optimizer is allowed: it searches attention scores, which are no weights of a network."""
     loops = {"training/training_loop.py", "training/stacked_loop.py"}  # StageLoop, fit_small_network; StackedLoop
-    allowed = {*loops, "audit/probes/counterfactual_attention.py"}
+    allowed = {*loops, "properties/probes/counterfactual_attention.py"}
     optimizing = set()
     for path in SOURCE.rglob("*.py"):
         if re.search(r"zero_grad|(optimi[sz]er|adam|sgd)\w*\.step\(", path.read_text()):
@@ -262,59 +262,3 @@ def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None
         path = ROOT / name
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".jinja", ""} and path != Path(__file__):
             assert not hosts.search(path.read_text(encoding="utf-8", errors="replace")), name
-
-
-FILES_THAT_RUN = """
-import sys, threading
-from contextlib import suppress
-from inspect import CO_OPTIMIZED
-from pathlib import Path
-from steadygaze.cli import main
-import steadygaze
-source = str(Path(steadygaze.__file__).parent) + "/"
-files = set()
-
-def is_imported(frame):
-    while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(source):
-            return True
-        frame = frame.f_back
-    return False
-
-def on_call(frame, event, _):
-    file = frame.f_code.co_filename
-    # Bodies of modules and classes are not optimized, functions are.
-    if event == "call" and file not in files and file.startswith(source) and frame.f_code.co_flags & CO_OPTIMIZED:
-        if not is_imported(frame):
-            files.add(file)
-
-threading.setprofile(on_call)
-sys.setprofile(on_call)
-with suppress(SystemExit):
-    main(sys.argv[1:])
-sys.setprofile(None)
-for file in sorted(files):
-    print("ran", file.removeprefix(source))
-"""
-"""Runs a command and prints the files of the package in which a function runs, except while a module is imported."""
-
-
-@pytest.mark.slow
-def test_an_audit_page_runs_through_at_most_85_files(tmp_path: Path) -> None:
-    """A reader who follows `steadygaze audit --html` opens so many files."""
-    positive = ["a fine and moving film", "a good story told with care", "great acting and a warm heart"]
-    negative = ["a dull and tired film", "a bad story told without care", "poor acting and a cold heart"]
-    texts = [f"{(positive if i % 2 else negative)[i // 2 % 3]} {i}" for i in range(120)]
-    labels = ["pos" if i % 2 else "neg" for i in range(120)]
-    data, model, page = tmp_path / "data.csv", tmp_path / "model", tmp_path / "page.html"
-    data.write_text("\n".join(["text,label", *map("{},{}".format, texts, labels)]))
-    steadygaze.TextClassifier(encoder="bilstm", epochs=2, device="cpu").fit(texts, labels).save(model)
-    command = ["audit", str(model), "--data", str(data), "--html", str(page)]
-    run = subprocess.run(
-        [sys.executable, "-c", FILES_THAT_RUN, *command], capture_output=True, text=True, check=True, timeout=600
-    )
-    assert page.exists(), run.stderr
-    files = [line.removeprefix("ran ") for line in run.stdout.splitlines() if line.startswith("ran ")]
-    files = [file for file in files if file.endswith(".py")]  # compiled templates have the names of their files
-    assert "audit/audit.py" in files
-    assert len(files) <= 85, f"{len(files)} files:\n" + "\n".join(files)

@@ -21,12 +21,12 @@ BANNED = {  # allowed by the order, forbidden all the same
     "models.classifier": {f"{PACKAGE}.data"},
     "models.rationalizer": {f"{PACKAGE}.data"},
     "techniques": {f"{PACKAGE}.data"},
-    "techniques.perturbations": {f"{PACKAGE}.models"},
-    "audit.probes": {f"{PACKAGE}.{package}" for package in ("training", "estimator")},
+    "perturbations": {f"{PACKAGE}.models"},
+    "properties.probes": {f"{PACKAGE}.{package}" for package in ("training", "estimator")},
 }
 ONLY = {  # of ours, these and nothing else
     "report": {f"{PACKAGE}.{package}" for package in ("core", "results", "report")},
-    "audit.measures": {f"{PACKAGE}.{package}" for package in ("core", "results", "audit.measures")},
+    "properties.measures": {f"{PACKAGE}.{package}" for package in ("core", "results", "properties.measures")},
 }
 
 
@@ -125,13 +125,13 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
         "results/row.py": "import torch.nn\n",
         "report/page.py": "from steadygaze.results.row import Row\nfrom steadygaze.data.eraser import read\n",
         "training/loop.py": "from steadygaze.models.classifier import Classifier\n",
-        "audit/measures/sums.py": "from steadygaze.core import maths\nfrom steadygaze.models.inference import Model\n",
+        "properties/measures/sums.py": "from steadygaze.models.inference import Model\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert sorted(wrong_imports(tmp_path)) == [
-        "audit.measures.sums -> steadygaze.models.inference.Model",
         "models.classifier -> steadygaze.estimator.load",
+        "properties.measures.sums -> steadygaze.models.inference.Model",
         "report.page -> steadygaze.data.eraser.read",
         "results.row -> torch.nn",
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steadygaze.audit.rewrites import text_positions
+from steadygaze.certificates.rewrites import text_positions
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 BENCH = Path(__file__).parent.parent / "bench"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import steadygaze
 from markdown_text import table
-from steadygaze import _CALLABLE_PACKAGES, _MODULES
+from steadygaze import _MODULES
 
 RETURNED = {
     "Row": "steadygaze.results.row.Row",
@@ -12,7 +12,7 @@ RETURNED = {
     "Evaluation": "steadygaze.results.evaluation.Evaluation",
     "SentencePredictions": "steadygaze.results.sentence_predictions.SentencePredictions",
     "WordWeights": "steadygaze.results.word_weights.WordWeights",
-    "Certificates": "steadygaze.audit.certificate.Certificates",
+    "Certificates": "steadygaze.certificates.certificate.Certificates",
     "SubstitutionCertificates": "steadygaze.results.substitution_certificates.SubstitutionCertificates",
     "SavedExplainer": "steadygaze.estimator.explainer_folder.SavedExplainer",
     "ModelAdapter": "steadygaze.adapters.model_adapter.ModelAdapter",
@@ -64,7 +64,6 @@ IMPORTED = {
 def public_names() -> dict[str, str]:
     """Public name -> path of the object."""
     names = {name: f"{module}.{name}" for name, module in _MODULES.items()}
-    names |= {name: f"steadygaze.{name}.{name}.{name}" for name in _CALLABLE_PACKAGES}
     return {name: names[name] for name in steadygaze.__all__ if name in names}
 
 

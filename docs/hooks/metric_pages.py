@@ -4,14 +4,14 @@ import math
 from pathlib import Path
 
 from markdown_text import code, paragraphs, table
-from steadygaze.audit.measures import (
+from steadygaze.properties.measures import (
     correctness_measures,
     faithfulness_measures,
     plausibility_measures,
     shortcut_measures,
     stability_measures,
 )
-from steadygaze.audit.measures.measure import PROBES, Measure
+from steadygaze.properties.measures.measure import PROBES, Measure
 
 TOPICS = {
     "Correctness": correctness_measures,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from steadygaze.adapters.load_and_explain import load as load
     from steadygaze.adapters.load_and_explain import word_weights as word_weights
     from steadygaze.adapters.predict_sentences import predict_sentences as predict_sentences
-    from steadygaze.audit.audit import audit as audit
-    from steadygaze.audit.certify import certify as certify
-    from steadygaze.audit.evaluate import evaluate as evaluate
+    from steadygaze.auditing.audit import audit as audit
+    from steadygaze.auditing.evaluate import evaluate as evaluate
+    from steadygaze.certificates.certify import certify as certify
     from steadygaze.core.errors import UserError as UserError
     from steadygaze.data.corpora import load_corpus as load_corpus
     from steadygaze.data.synonym_groups import SynonymGroups as SynonymGroups
@@ -40,9 +40,10 @@ _MODULES = {  # public name -> its module
     "SynonymGroups": "steadygaze.data.synonym_groups",
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
-    "certify": "steadygaze.audit.certify",
+    "audit": "steadygaze.auditing.audit",
+    "certify": "steadygaze.certificates.certify",
     "compare": "steadygaze.study.python_calls",
-    "evaluate": "steadygaze.audit.evaluate",
+    "evaluate": "steadygaze.auditing.evaluate",
     "explain": "steadygaze.adapters.load_and_explain",
     "explain_images": "steadygaze.images.explain_images",
     "fit_explainer": "steadygaze.adapters.fit_explainer",
@@ -54,7 +55,6 @@ _MODULES = {  # public name -> its module
     "tune": "steadygaze.study.python_calls",
     "word_weights": "steadygaze.adapters.load_and_explain",
 }
-_CALLABLE_PACKAGES = ("audit",)  # packages that can be called, as sg.audit(...)
 __all__ = [
     "Explanation",
     "ImageClassifier",
@@ -82,8 +82,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CALLABLE_PACKAGES:
-        return import_module(f"steadygaze.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'steadygaze' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

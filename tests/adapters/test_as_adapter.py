@@ -17,11 +17,11 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.black_box import black_box
 from steadygaze.adapters.transformer_checks import check_network, try_network
 from steadygaze.adapters.transformer_network import ForwardOptions, TransformerModel
-from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders.transformer import PACKAGES, locate
+from steadygaze.properties.probes.text_perturbations import observe
 
 
 def spoiled(folder, place, **changes):

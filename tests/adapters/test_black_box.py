@@ -14,12 +14,12 @@ from contract.tiny import littered, widened
 from estimator.tiny import LABELS, TEXTS
 from steadygaze.adapters import black_box
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.learned.black_box_queries import check_probabilities
-from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows
+from steadygaze.perturbations.word_removal import remove_words, take_rows
+from steadygaze.properties.probes.text_perturbations import observe
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import steadygaze as sg
 from estimator.tiny import TEXTS, fitted
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.audit import audit
+from steadygaze.auditing.audit import audit
 from steadygaze.results.audit_config import ProbeConfig
 
 LOADING = ("model", "classes", "device")

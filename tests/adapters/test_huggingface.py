@@ -14,18 +14,18 @@ from contract.probing import state
 from contract.tiny import littered, widened
 from steadygaze.adapters import transformer_network as networks
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.probes import text_perturbations
-from steadygaze.audit.probes.text_perturbations import observe
-from steadygaze.audit.protocols.shortcut_leakage import _keys, shortcut_leakage
-from steadygaze.audit.protocols.stability import _probe_findings
+from steadygaze.auditing.prepare_case import prepare
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Example
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import with_gradients
+from steadygaze.perturbations.word_removal import remove_words
+from steadygaze.properties.probes import text_perturbations
+from steadygaze.properties.probes.text_perturbations import observe
+from steadygaze.properties.protocols.shortcut_leakage import _keys, shortcut_leakage
+from steadygaze.properties.protocols.stability import _probe_findings
 from steadygaze.results.audit_config import ProbeConfig
-from steadygaze.techniques.perturbations.word_removal import remove_words
 
 CLOSE = {"rtol": 0, "atol": 1e-5}  # single precision, eager attention against the library's fused one
 KIND = pytest.mark.parametrize("kind", KINDS)

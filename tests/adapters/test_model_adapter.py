@@ -9,7 +9,7 @@ import pytest
 import steadygaze as sg
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.prepare_case import fingerprint
+from steadygaze.auditing.prepare_case import fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import load_corpus
 from steadygaze.models.inference import Model

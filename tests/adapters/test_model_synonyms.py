@@ -11,11 +11,11 @@ from sklearn.pipeline import make_pipeline
 from estimator.tiny import LABELS, TEXTS, fitted
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_synonyms import model_synonyms
-from steadygaze.audit.probes.text_perturbations import observe, substitute_synonyms
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
-from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS
+from steadygaze.perturbations.word_substitution import MAX_SYNONYMS
+from steadygaze.properties.probes.text_perturbations import observe, substitute_synonyms
 
 TABLE = {"good": ["fine", "nice"], "bad": ["poor"], "film": ["movie", "film"], "do": ["perform"], "TV": ["telly"]}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.data.batches import Data, collate
-from steadygaze.techniques.perturbations.word_removal import remove_words
+from steadygaze.perturbations.word_removal import remove_words
 
 ANY = st.lists(st.text() | st.text(" \t\nab'’.-é\u00ad😀\ud800", max_size=12), min_size=1, max_size=4)
 """Any strings at all, and short ones of what is hard: white space, clitics, accents, joiners, half a surrogate pair."""

@@ -12,8 +12,8 @@ import pytest
 import steadygaze as sg
 from commands import Ended, run
 from report.audited import VERDICTS, full_report
-from steadygaze.audit.audit_progress import AuditProgress
-from steadygaze.audit.loaded_audit import TRAINING_SPLIT
+from steadygaze.auditing.audit_progress import AuditProgress
+from steadygaze.bundle.loaded_audit import TRAINING_SPLIT
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.data.planted.reviews import planted_reviews

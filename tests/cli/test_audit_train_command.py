@@ -14,14 +14,14 @@ import steadygaze as sg
 from adapters.folders import save
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import tiny
-from steadygaze.audit import audit as audit_function
-from steadygaze.audit import loaded_audit
-from steadygaze.audit.manifest import Manifest, changes
-from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES
-from steadygaze.audit.protocols.interlocking import INTERLOCKING_MEASURES, interlocking
-from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED
+from steadygaze.auditing import audit as audit_function
+from steadygaze.bundle import loaded_audit
+from steadygaze.bundle.manifest import Manifest, changes
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.properties.protocols.default_tokens import DEFAULT_TOKEN_MEASURES
+from steadygaze.properties.protocols.interlocking import INTERLOCKING_MEASURES, interlocking
+from steadygaze.properties.protocols.wiegreffe_pinter import NOT_OURS, TRAINED
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.report import Report
 

@@ -11,7 +11,7 @@ import commands
 import steadygaze
 from commands import Ended
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
-from steadygaze.audit.certificate import SCOPE
+from steadygaze.certificates.certificate import SCOPE
 from steadygaze.core.rounding import percent
 from steadygaze.results import substitution_certificates
 

@@ -14,25 +14,25 @@ from torch import Tensor, nn
 from torch.backends import cudnn
 
 from contract.tiny import VOCABULARY, classifier
-from steadygaze.audit.probes import erasure, text_perturbations
-from steadygaze.audit.probes.counterfactual_attention import (
+from steadygaze.core.random_key import RandomKey
+from steadygaze.core.types import Batch
+from steadygaze.models.classifier import Classifier
+from steadygaze.perturbations.word_removal import Removal
+from steadygaze.perturbations.word_substitution import Synonyms
+from steadygaze.properties.probes import erasure, text_perturbations
+from steadygaze.properties.probes.counterfactual_attention import (
     hidden_states,
     permuted_predictions,
     randomized_copy,
     search_attention,
 )
-from steadygaze.audit.probes.text_perturbations import (
+from steadygaze.properties.probes.text_perturbations import (
     Observation,
     PerturbedBatch,
     gradient,
     observe,
     substitute_synonyms,
 )
-from steadygaze.core.random_key import RandomKey
-from steadygaze.core.types import Batch
-from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.word_removal import Removal
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Probe = Callable[[Classifier, Batch], tuple[Tensor, ...]]
 KEY = RandomKey(5)

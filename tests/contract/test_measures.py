@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from contract.slow import RADII, SHARES, SIZE, SLOW, SLOW_SETS
-from steadygaze.audit import measures as room
-from steadygaze.audit.measures import MEASURES
-from steadygaze.audit.measures.faithfulness_measures import LARGEST
 from steadygaze.core.maths import distributions
+from steadygaze.properties import measures as room
+from steadygaze.properties.measures import MEASURES
+from steadygaze.properties.measures.faithfulness_measures import LARGEST
 
 B, T, C, K = 40, 12, 3, 4
 MANY = 120  # where a class needs twenty different texts

@@ -10,8 +10,8 @@ from torch.backends import cudnn
 
 from contract.probing import IDLE, PROBES, PlantedError, failing, in_use, spied, state
 from contract.tiny import QUESTIONS, TEXTS, assert_close, batch, cached_classifier, classifier, littered, split, widened
-from steadygaze.audit.probes.text_perturbations import gradient, observe
 from steadygaze.models.attention_layers import ATTENTIONS
+from steadygaze.properties.probes.text_perturbations import gradient, observe
 
 EXTENSION_POINTS = ("embed", "encode", "score", "attend", "decode")
 PROBE = pytest.mark.parametrize("name", PROBES)

@@ -15,8 +15,8 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import CachedTargets, LossContext, Technique
 from training.toys import WORDS, corpus, make_run, model_for
 

@@ -16,8 +16,8 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.inference import Model
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {

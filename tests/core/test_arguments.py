@@ -10,8 +10,8 @@ import steadygaze as sg
 from robustness.harness import assert_clean, run_case
 from robustness.small import LABELS, TEXTS, Small, small
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import run_audit
-from steadygaze.audit.prepare_case import AuditRequest
+from steadygaze.auditing.audit import run_audit
+from steadygaze.auditing.prepare_case import AuditRequest
 from steadygaze.core.arguments import (
     choice,
     flag,

@@ -13,7 +13,7 @@ from report.audited import full_report
 from results.test_comparison import full
 from robustness.damage import null_device
 from robustness.harness import assert_clean, run_case
-from steadygaze.audit.certificate import Certificates
+from steadygaze.certificates.certificate import Certificates
 from steadygaze.cli import audit_and_verify, demo
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_file, check_folder, check_separate, write_output

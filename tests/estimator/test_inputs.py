@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.audit.prepare_case import draw_texts
+from steadygaze.auditing.prepare_case import draw_texts
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.splits import HELD_OUT

@@ -10,7 +10,7 @@ import torch
 from explainers.worked import random_texts
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.kernel_shap import _ranks, coalitions, pairs, strata, unranked, values
-from steadygaze.techniques.perturbations.word_removal import take_rows
+from steadygaze.perturbations.word_removal import take_rows
 
 KEY = RandomKey(3)
 

@@ -15,7 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build
 from steadygaze.explainers.lime import Lime, regression, subsets
-from steadygaze.techniques.perturbations.word_removal import take_rows
+from steadygaze.perturbations.word_removal import take_rows
 
 
 def test_lime_without_ridge_recovers_a_linear_model():

@@ -12,7 +12,7 @@ from steadygaze.explainers import class_probability, leave_one_out, lime
 from steadygaze.explainers.kernel_shap import KernelShap
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
-from steadygaze.techniques.perturbations.word_removal import MAX_UNITS, units_of
+from steadygaze.perturbations.word_removal import MAX_UNITS, units_of
 
 SEGMENTS = "segments of consecutive words"
 

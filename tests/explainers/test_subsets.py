@@ -9,7 +9,7 @@ from explainers.worked import Line, random_texts, subsets_of, texts
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import lime as module
 from steadygaze.explainers.lime import groups, subsets
-from steadygaze.techniques.perturbations.word_removal import take_rows
+from steadygaze.perturbations.word_removal import take_rows
 
 KEY = RandomKey(3)
 

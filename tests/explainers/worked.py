@@ -10,7 +10,7 @@ from torch import Tensor
 from contract.tiny import batch, split
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import take_rows
+from steadygaze.perturbations.word_removal import take_rows
 
 VECTORS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 2.0], [0.5, -0.5], [2.0, 0.0]]
 """Of ids 0 (padding) to 6."""

@@ -24,7 +24,7 @@ from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
-from steadygaze.techniques.perturbations.word_removal import remove_words, trim_padding
+from steadygaze.perturbations.word_removal import remove_words, trim_padding
 from techniques.byhand import Identity, texts
 
 ENDS = torch.arange(VOCABULARY) % 4 == 3

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from steadygaze.audit.measures import FACTS
-from steadygaze.audit.measures.measure import PROBES
+from steadygaze.properties.measures import FACTS
+from steadygaze.properties.measures.measure import PROBES
 from steadygaze.results.evaluation import Evaluation, ReliabilityBin, WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.report import Report

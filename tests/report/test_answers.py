@@ -2,7 +2,7 @@
 
 import pytest
 
-from steadygaze.audit.verdict_rules import VERDICT_RULES
+from steadygaze.properties.verdict_rules import VERDICT_RULES
 from steadygaze.report.audit_page import MEANS, SILENT, meaning
 from steadygaze.results.row import Verdict
 

@@ -338,7 +338,7 @@ def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: 
         "for name in ('torch', 'transformers', 'accelerate', 'tokenizers', 'sklearn'): sys.modules[name] = None\n"
         "from steadygaze import Report\n"
         "from steadygaze.results.policy import as_policy\n"
-        "import steadygaze.audit.bundle\n"
+        "import steadygaze.bundle.bundle\n"
         "report = Report.from_json('report.json')\n"
         "report.to_html('report.html')\n"
         "print(len(report.failing(['accuracy>=0.99'])))\n"

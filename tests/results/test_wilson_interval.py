@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from steadygaze.audit.audit_case import Finding
-from steadygaze.audit.audit_report import _row
+from steadygaze.auditing.audit_report import _row
+from steadygaze.properties.audit_case import Finding
 from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.row import mean_row

@@ -14,10 +14,10 @@ import pytest
 
 from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
-from steadygaze.audit import bundle as bundle
-from steadygaze.audit import loaded_audit
-from steadygaze.audit.bundle import AuditBundle, discrepancies
-from steadygaze.audit.manifest import MANIFEST, Manifest
+from steadygaze.bundle import bundle as bundle
+from steadygaze.bundle import loaded_audit
+from steadygaze.bundle.bundle import AuditBundle, discrepancies
+from steadygaze.bundle.manifest import MANIFEST, Manifest
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build

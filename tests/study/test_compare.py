@@ -16,13 +16,13 @@ import pytest
 import torch
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.protocols.stability import seed_consistency
+from steadygaze.auditing.prepare_case import prepare
 from steadygaze.core.atomic_files import locked
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
+from steadygaze.properties.protocols.stability import seed_consistency
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell

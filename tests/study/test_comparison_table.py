@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from steadygaze.audit.measures import COLUMNS, MEASURES, NAMES
+from steadygaze.properties.measures import COLUMNS, MEASURES, NAMES
 from steadygaze.results.comparison import Column, Difference
 from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.health import Health, HealthProblem, ProblemKind

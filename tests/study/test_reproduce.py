@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import commands
-from steadygaze.audit.measures import NAMES
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import CORPORA, divided
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
+from steadygaze.properties.measures import NAMES
 from steadygaze.results.reproduction import Reproduction
 from steadygaze.results.row import ValueKey
 from steadygaze.study import published_tables as tables

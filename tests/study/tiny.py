@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steadygaze.audit.protocols import PROTOCOLS
-from steadygaze.audit.protocols.faithfulness import erasure, gradient_agreement
-from steadygaze.audit.protocols.plausibility import correctness
-from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
-from steadygaze.audit.protocols.stability import stability
 from steadygaze.data.planted.lexicon import SYNONYMS as PLANTED
+from steadygaze.properties.protocols import PROTOCOLS
+from steadygaze.properties.protocols.faithfulness import erasure, gradient_agreement
+from steadygaze.properties.protocols.plausibility import correctness
+from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, ValueKey, Verdict
@@ -49,9 +49,9 @@ def quicken(patch: pytest.MonkeyPatch) -> None:
     few_protocols = {
         heading: tuple(protocol for protocol in several if protocol in few) for heading, several in PROTOCOLS.items()
     }
-    patch.setattr("steadygaze.audit.audit.PROTOCOLS", few_protocols)
-    patch.setattr("steadygaze.audit.audit_report.plot_points", lambda *_: {})
-    patch.setattr("steadygaze.audit.audit_report.largest_shifts", lambda *_: ())
+    patch.setattr("steadygaze.auditing.audit.PROTOCOLS", few_protocols)
+    patch.setattr("steadygaze.auditing.audit_report.plot_points", lambda *_: {})
+    patch.setattr("steadygaze.auditing.audit_report.largest_shifts", lambda *_: ())
     whole_set = sys.modules[correctness.__module__]  # the package has a function of that name
     patch.setattr(whole_set, "bootstrap_statistic", lambda *_, **__: (0.0, 1.0))
 

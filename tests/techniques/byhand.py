@@ -16,7 +16,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.word_encoders import Encoder
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 
 NO_PULL = ((0.0, 0.0), (0.0, 1.0))

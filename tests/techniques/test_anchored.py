@@ -10,8 +10,8 @@ import torch
 from contract.tiny import VOCABULARY, assert_close, split
 from contract.tiny import batch as whole
 from steadygaze.core.maths.distributions import cross_entropy
+from steadygaze.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.anchored import Anchored, stack_versions
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.seat import top_k_distance
 from steadygaze.techniques.technique import CachedTargets
 from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, record_calls, texts

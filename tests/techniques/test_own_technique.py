@@ -126,8 +126,8 @@ def test_the_file_name_of_a_module_is_accepted(module):
 
 
 def test_the_printed_commands_import_the_module(module):
-    from steadygaze.audit.commands import rerun_command
-    from steadygaze.audit.loaded_audit import recorded_settings
+    from steadygaze.bundle.loaded_audit import recorded_settings
+    from steadygaze.properties.commands import rerun_command
     from steadygaze.results.tuning import Trial
     from steadygaze.study.tune import train_command
     from steadygaze.study.tune_config import TuneConfig

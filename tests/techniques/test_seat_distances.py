@@ -12,9 +12,9 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import cross_entropy, entropy
 from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture, Classifier
+from steadygaze.perturbations.closed_form import best_pair
 from steadygaze.techniques.anchored import Anchored
 from steadygaze.techniques.consensus import Consensus
-from steadygaze.techniques.perturbations.closed_form import best_pair
 from steadygaze.techniques.seat import Seat, WeightBall, top_k_distance, worst_change
 from techniques.byhand import by_hand, real_model, texts
 

@@ -8,7 +8,7 @@ import torch
 
 from contract.tiny import assert_close
 from steadygaze.core.random_key import RandomKey
-from steadygaze.techniques.perturbations.word_substitution import substitute_words, without_synonyms
+from steadygaze.perturbations.word_substitution import substitute_words, without_synonyms
 from steadygaze.techniques.synonym_augmentation import SynonymAugmentation
 from steadygaze.techniques.vanilla import Vanilla
 from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, task, texts

@@ -7,7 +7,7 @@ import torch
 
 from contract.tiny import ENCODER_NAMES, assert_close
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
-from steadygaze.techniques.perturbations.word_substitution import without_synonyms
+from steadygaze.perturbations.word_substitution import without_synonyms
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
 from steadygaze.techniques.word_iat import WordIAT

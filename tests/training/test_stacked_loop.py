@@ -21,8 +21,8 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.transformer import Transformer
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.optimizers import Training

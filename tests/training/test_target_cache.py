@@ -16,7 +16,7 @@ from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import CachedTargets, LossContext
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import teacher_cache as remembering

@@ -22,7 +22,7 @@ from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import match_case
 from steadygaze.data.synonym_tables import Table, as_table
 from steadygaze.data.vocabulary_lexicon import representative_table, vocabulary_lexicon
-from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
+from steadygaze.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
 NEGATION = ("n't", "n’t")
 """Continues the word before it: "do" in "don't" is not substituted."""

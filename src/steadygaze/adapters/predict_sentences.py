@@ -29,13 +29,13 @@ from steadygaze.estimator.inputs import join_questions, nonempty_inputs, read_in
 from steadygaze.models import inference
 from steadygaze.models.inference import DEVICES
 from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.perturbations.word_removal import take_rows
 from steadygaze.results.sentence_predictions import (
     ClassSentences,
     CounterSentence,
     SentencePrediction,
     SentencePredictions,
 )
-from steadygaze.techniques.perturbations.word_removal import take_rows
 
 COUNTERS = 3
 """Counter-sentences of a class."""

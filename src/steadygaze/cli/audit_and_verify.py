@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.audit import bundle
-from steadygaze.audit.audit import AuditInterrupted
-from steadygaze.audit.bundle import UNVERIFIED, AuditBundle, discrepancies, sign
-from steadygaze.audit.commands import complete_commands, rerun_command
-from steadygaze.audit.loaded_audit import (
+from steadygaze.auditing.audit import AuditInterrupted
+from steadygaze.bundle import bundle
+from steadygaze.bundle.bundle import UNVERIFIED, AuditBundle, discrepancies, sign
+from steadygaze.bundle.loaded_audit import (
     LoadedAudit,
     canonical,
     load_audit,
@@ -22,8 +21,7 @@ from steadygaze.audit.loaded_audit import (
     recorded_settings,
     restored_settings,
 )
-from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
-from steadygaze.audit.verdict_rules import check_policy
+from steadygaze.bundle.manifest import MANIFEST, Manifest, ManifestChange
 from steadygaze.cli.application import Common, print_health, print_omissions, stderr_console, stdout_console
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
 from steadygaze.core.atomic_files import exclusive_output
@@ -31,6 +29,8 @@ from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import resolve
+from steadygaze.properties.commands import complete_commands, rerun_command
+from steadygaze.properties.verdict_rules import check_policy
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.evaluation import exchanged_classes, written_labels

@@ -128,7 +128,7 @@ def _verify(
     signature: tuple[Path | None, str | None],
     common: Common,
 ) -> None:
-    from steadygaze.audit.loaded_audit import PATHS
+    from steadygaze.bundle.loaded_audit import PATHS
     from steadygaze.cli.audit_and_verify import ExpectedBundle, run_verify_command
     from steadygaze.core.arguments import option_name
     from steadygaze.core.errors import UserError

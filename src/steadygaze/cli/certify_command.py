@@ -92,7 +92,7 @@ def certify(
         data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
     )
     print_omissions(corpus.name, corpus.dropped, common)
-    from steadygaze.audit.certify import certify
+    from steadygaze.certificates.certify import certify
     from steadygaze.core.types import texts_of
     from steadygaze.models.inference import BATCH
 

@@ -18,9 +18,8 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from steadygaze.adapters.as_adapter import from_classifier
-from steadygaze.audit.audit import run_audit
-from steadygaze.audit.prepare_case import AuditRequest
-from steadygaze.audit.verdict_rules import VERDICT_RULES
+from steadygaze.auditing.audit import run_audit
+from steadygaze.auditing.prepare_case import AuditRequest
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import Console, UserError, one_line
 from steadygaze.core.output_paths import check_file
@@ -32,6 +31,7 @@ from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.estimator.train_config import consecutive_seeds
 from steadygaze.models.inference import check_device
+from steadygaze.properties.verdict_rules import VERDICT_RULES
 from steadygaze.results.formatting import number
 from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now

@@ -72,7 +72,7 @@ def evaluate(
     if prompt is None and target is None:
         names = None if classes is None else [name.strip() for name in classes.split(",")]
         check_label_values(model, names, corpus.data, corpus.text or ("text",), corpus.label, corpus.drop_empty)
-    from steadygaze.audit.evaluate import evaluate_adapter
+    from steadygaze.auditing.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
     from steadygaze.core.types import inputs_of
     from steadygaze.models import inference

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from steadygaze.audit.measures import MEASURES, NAMES, measure_of
-from steadygaze.audit.measures.measure import PROBES
 from steadygaze.core.errors import unknown
 from steadygaze.core.settings import descriptions
 from steadygaze.data.corpora import CORPORA
@@ -16,6 +14,8 @@ from steadygaze.explainers.learned.fit_config import COSTS
 from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
+from steadygaze.properties.measures import MEASURES, NAMES, measure_of
+from steadygaze.properties.measures.measure import PROBES
 from steadygaze.results.row import MeasureKey
 from steadygaze.study.published_tables import published_tables
 from steadygaze.techniques import TECHNIQUES

@@ -34,11 +34,11 @@ from steadygaze.explainers.rationale import fit_reader, rationale_readings
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.results.health import Health
 from steadygaze.results.leakage_warnings import MIN_TEXTS, selection_rows, selection_warnings
 from steadygaze.results.row import Row
 from steadygaze.techniques import own_source
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.checkpoint import Checkpoint

@@ -46,7 +46,7 @@ from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
 from steadygaze.models.encoders.transformer import from_folder, limit, locate
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_substitution import MAX_SYNONYMS, Synonyms, without_synonyms
+from steadygaze.perturbations.word_substitution import MAX_SYNONYMS, Synonyms, without_synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_run import RESULT

@@ -27,7 +27,7 @@ from steadygaze.explainers.class_probability import Output, clean_prediction, ma
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, trim_to_longest
 from steadygaze.models.inference import Capability, Model, with_gradients
-from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, words_of
+from steadygaze.perturbations.word_removal import take_rows, text_key, words_of
 
 
 @dataclass(frozen=True)

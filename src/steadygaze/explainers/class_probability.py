@@ -20,7 +20,7 @@ from torch import Tensor
 
 from steadygaze.core.types import Batch, Removal
 from steadygaze.models.inference import Model, inference
-from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, trim_padding
+from steadygaze.perturbations.word_removal import remove_words, take_rows, trim_padding
 
 Output = Literal["probability", "logit"]
 """What an explainer attributes to the words: the probability or the logit of a class."""

@@ -50,7 +50,7 @@ from steadygaze.explainers.class_probability import (
 )
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Capability, Model, inference, with_gradients
-from steadygaze.techniques.perturbations.word_removal import take_rows, trim_padding, words_of
+from steadygaze.perturbations.word_removal import take_rows, trim_padding, words_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ from steadygaze.explainers.class_probability import Output, clean_prediction, pr
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import MOST_SAMPLES, PER_WORD, Subsets, groups, saliency
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import (
+from steadygaze.perturbations.word_removal import (
     MAX_UNITS,
     take_rows,
     text_key,

@@ -17,7 +17,7 @@ from steadygaze.explainers.class_probability import Output, clean_prediction, pr
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import chunks, saliency
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import MAX_UNITS, units_of, warn_segments
+from steadygaze.perturbations.word_removal import MAX_UNITS, units_of, warn_segments
 
 
 @settings

@@ -17,7 +17,7 @@ Subsets: k of n words are kept with probability π(k), uniform over the subsets 
     2ⁿ ≤ S    every subset once, with its share π(k) / C(n,k): no randomness
     else      S random subsets, at least PER_WORD per word, with equal shares
 
-A word is a unit (techniques/perturbations/word_removal.py): all its tokens are kept or deleted together.  A subset is
+A word is a unit (perturbations/word_removal.py): all its tokens are kept or deleted together.  A subset is
 drawn from a random key of the text, so it depends neither on the batch nor on the number of samples.
 """
 
@@ -34,7 +34,7 @@ from steadygaze.core.types import Batch, Unit
 from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import (
+from steadygaze.perturbations.word_removal import (
     MAX_UNITS,
     Units,
     row_chunks,

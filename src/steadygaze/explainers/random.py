@@ -11,7 +11,7 @@ from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import saliency
 from steadygaze.models.inference import Model, inference
-from steadygaze.techniques.perturbations.word_removal import text_key, units_of
+from steadygaze.perturbations.word_removal import text_key, units_of
 
 
 @settings

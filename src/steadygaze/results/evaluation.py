@@ -7,7 +7,7 @@
     accuracy    share of correct predictions in B_m, with Wilson's interval
 
 c is the probability of the predicted class.  Bins without texts are omitted.  The expected calibration error has bins
-of its own, as in the paper's tables (audit/measures/correctness_measures.py).
+of its own, as in the paper's tables (properties/measures/correctness_measures.py).
 """
 
 import math

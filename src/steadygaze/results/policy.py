@@ -27,6 +27,9 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.row import Answer, MeasureKey
 
+POLICY_FILE = "policy.toml"
+"""Name of the policy in an audit bundle."""
+
 Op = Literal["<=", ">=", "<", ">", "=="]
 LIMITS: dict[str, Op] = {"at_most": "<=", "at_least": ">=", "below": "<", "above": ">", "equals": "=="}
 FORM = re.compile(r"\s*([^\s\[\]<>=]+)\s*(?:\[\s*([^\[\]]+?)\s*\])?\s*(<=|>=|==|<|>)\s*(\S+)\s*")

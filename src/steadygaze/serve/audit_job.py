@@ -9,12 +9,12 @@ from typing import Any
 
 from steadygaze.adapters.black_box import BlackBoxModel, TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.audit import run_audit
-from steadygaze.audit.audit_case import Finding
-from steadygaze.audit.audit_report import AuditFindings
-from steadygaze.audit.prepare_case import compose_request
+from steadygaze.auditing.audit import run_audit
+from steadygaze.auditing.audit_report import AuditFindings
+from steadygaze.auditing.prepare_case import compose_request
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.properties.audit_case import Finding
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report, now
 from steadygaze.serve.jobs import Job

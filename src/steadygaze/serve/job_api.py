@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse
 from pydantic import Field, StringConstraints
 
 from steadygaze.adapters.bulk import BulkTask, Source
-from steadygaze.audit.audit import examples_of
+from steadygaze.auditing.audit import examples_of
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Removal

@@ -13,10 +13,10 @@ import torch
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.certificate import certify_attention
-from steadygaze.audit.certify import RADIUS
-from steadygaze.audit.substitution_certificate import certificate_rows
-from steadygaze.audit.substitution_plans import model_substitutions, substituted_positions
+from steadygaze.certificates.certificate import certify_attention
+from steadygaze.certificates.certify import RADIUS
+from steadygaze.certificates.substitution_certificate import certificate_rows
+from steadygaze.certificates.substitution_plans import model_substitutions, substituted_positions
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon, top_k_overlap
 from steadygaze.core.types import Example

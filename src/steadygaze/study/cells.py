@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import run_audit
-from steadygaze.audit.audit_case import AuditCase, Rows
-from steadygaze.audit.audit_case import saliency_divergence as distance
-from steadygaze.audit.audit_report import AuditFindings
-from steadygaze.audit.prepare_case import AuditRequest, prepare
+from steadygaze.auditing.audit import run_audit
+from steadygaze.auditing.audit_report import AuditFindings
+from steadygaze.auditing.prepare_case import AuditRequest, prepare
 from steadygaze.core.atomic_files import FolderBusy
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch, OnProgress
@@ -29,6 +27,8 @@ from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer
+from steadygaze.properties.audit_case import AuditCase, Rows
+from steadygaze.properties.audit_case import saliency_divergence as distance
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, ValueKey

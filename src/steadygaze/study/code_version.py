@@ -18,6 +18,7 @@ from steadygaze.techniques import own_techniques
 PACKAGES = (
     "core",
     "data",
+    "perturbations",
     "models",
     "techniques",
     "training",
@@ -25,7 +26,10 @@ PACKAGES = (
     "results",
     "estimator",
     "adapters",
-    "audit",
+    "properties",
+    "auditing",
+    "certificates",
+    "bundle",
 )
 """Every package that a model or a score depends on; a package imports those before it."""
 

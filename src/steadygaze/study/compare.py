@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 import steadygaze
-from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.explainers import own_explainers
 from steadygaze.models.inference import best_device
+from steadygaze.properties.measures import COLUMNS
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study.cells import MODEL, VALUES, ComparisonJob, StudyCell, read

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from steadygaze.audit.measures import check_name
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, field_names, settings
 from steadygaze.data.splits import DataConfig
@@ -14,6 +13,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
 from steadygaze.explainers.resolve_explainer import default_explainer, unknown_explainer
 from steadygaze.models.classifier import Architecture
+from steadygaze.properties.measures import check_name
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
 from steadygaze.techniques import TECHNIQUES, find_technique

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steadygaze.audit.measures import COLUMNS, measure_of
-from steadygaze.audit.protocols.stability import ALONE
+from steadygaze.properties.measures import COLUMNS, measure_of
+from steadygaze.properties.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.evaluation import is_at_chance
 from steadygaze.results.formatting import count_text

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from steadygaze.audit.prepare_case import draw_texts, fingerprint
+from steadygaze.auditing.prepare_case import draw_texts, fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import field_names
 from steadygaze.core.types import Example

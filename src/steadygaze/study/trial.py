@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import run_audit
-from steadygaze.audit.prepare_case import AuditRequest
+from steadygaze.auditing.audit import run_audit
+from steadygaze.auditing.prepare_case import AuditRequest
 from steadygaze.core.atomic_files import FolderBusy, remove_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.tensor_files import read_metadata

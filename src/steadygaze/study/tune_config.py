@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from steadygaze.audit.measures import COLUMNS, check_name, measure_of
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.search_space import SearchChoice, SearchRange, SearchSpace, declared_spaces
 from steadygaze.core.settings import Field, settings
@@ -11,6 +10,7 @@ from steadygaze.data.splits import DataConfig
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, setting_defaults, train_config
 from steadygaze.models.classifier import Architecture
+from steadygaze.properties.measures import COLUMNS, check_name, measure_of
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.techniques import find_technique
 from steadygaze.training.optimizers import Training

@@ -47,9 +47,9 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.closed_form import Divergence
-from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std, widen
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.perturbations.closed_form import Divergence
+from steadygaze.perturbations.gradient_ascent import ascend, embedding_std, widen
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.seat import WeightBall, cached_reference, top_k_distance, worst_change
 from steadygaze.techniques.synonym_augmentation import substitute_synonyms
 from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero

@@ -41,7 +41,7 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient, scaled_sum
+from steadygaze.perturbations.gradient_ascent import loss_gradient, scaled_sum
 from steadygaze.techniques.technique import LossContext, Technique
 
 

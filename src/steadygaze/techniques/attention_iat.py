@@ -41,8 +41,8 @@ from steadygaze.core.maths import distributions
 from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
+from steadygaze.perturbations.gradient_ascent import loss_gradient
 from steadygaze.techniques.attention_at import AttentionAT
-from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient
 from steadygaze.techniques.technique import LossContext
 
 

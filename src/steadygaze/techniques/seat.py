@@ -33,7 +33,7 @@ default because the paper names it.
 
 `solver` of the maximum:
 
-    pairs      the best of the class-pair corners (techniques/perturbations/closed_form.py); exact for two classes
+    pairs      the best of the class-pair corners (perturbations/closed_form.py); exact for two classes
     exact      the same, for two classes only
     pgd        ten sign steps from a random start; the only solver for a decoder that is not linear
 
@@ -80,8 +80,8 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward, Terms
 from steadygaze.models.classifier import Architecture, Classifier
-from steadygaze.techniques.perturbations.closed_form import Divergence, worst_own, worst_pairs
-from steadygaze.techniques.perturbations.gradient_ascent import ascend, widen
+from steadygaze.perturbations.closed_form import Divergence, worst_own, worst_pairs
+from steadygaze.perturbations.gradient_ascent import ascend, widen
 from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero
 from steadygaze.techniques.vanilla import Vanilla
 

@@ -40,7 +40,7 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.word_substitution import substitute_words
+from steadygaze.perturbations.word_substitution import substitute_words
 from steadygaze.techniques.technique import LossContext, Technique, is_zero
 
 

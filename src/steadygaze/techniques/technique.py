@@ -26,7 +26,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.perturbations.word_substitution import Synonyms
 
 FILLED = "{} is set by training: leave it out"
 

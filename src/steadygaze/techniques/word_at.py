@@ -41,8 +41,8 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm, loss_gradient, widen
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.perturbations.gradient_ascent import embedding_norm, loss_gradient, widen
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 
 

@@ -45,8 +45,8 @@ from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import toward_neighbors
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, nearest_words
+from steadygaze.perturbations.gradient_ascent import toward_neighbors
+from steadygaze.perturbations.word_substitution import Synonyms, nearest_words
 from steadygaze.techniques.technique import LossContext
 from steadygaze.techniques.word_at import WordAT
 

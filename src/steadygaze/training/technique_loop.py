@@ -19,7 +19,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Player, Stage, Technique, check_terms
 from steadygaze.training import optimizers
 from steadygaze.training.optimizers import EPOCHS, Training

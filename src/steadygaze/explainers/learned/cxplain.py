@@ -39,7 +39,7 @@ from steadygaze.explainers.learned.removal_effects import (
 from steadygaze.explainers.learned.text_inputs import TextInputs, TokenTable
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models.inference import Model, inference
-from steadygaze.techniques.perturbations.word_removal import MAX_UNITS
+from steadygaze.perturbations.word_removal import MAX_UNITS
 from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_loop import StageLoop, StageState, training_session

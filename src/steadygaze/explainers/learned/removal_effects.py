@@ -38,7 +38,7 @@ from steadygaze.explainers.learned.black_box_queries import (
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.explainers.learned.text_inputs import Table
 from steadygaze.models.inference import Model
-from steadygaze.techniques.perturbations.word_removal import MAX_UNITS, take_rows
+from steadygaze.perturbations.word_removal import MAX_UNITS, take_rows
 
 
 def predict_selected(model: Model, batch: Batch, selected: Tensor, removal: Removal = "delete") -> Tensor:

@@ -1,0 +1,157 @@
+"""The progress of a whole audit: the share of its forward passes that is done, and an estimate of its time.
+
+The cost of a task is the number of forward passes of a text that it needs, summed over its texts.  A backward pass
+costs BACKWARD forward passes.  The costs are estimates: they scale the progress bar and do not change any result.
+
+Tasks that are not planned, which are short or come last, leave the bar where it is.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from steadygaze.auditing.prepare_case import TextDraw
+from steadygaze.explainers.attention import Attention
+from steadygaze.properties.audit_case import READING, AuditCase, other_explainers
+from steadygaze.properties.probes.erasure import SHARES
+from steadygaze.properties.protocols import PROTOCOLS, Protocol
+from steadygaze.properties.protocols.faithfulness import (
+    GRADIENTS,
+    RANDOM_COPIES,
+    attention_interventions,
+    erasure,
+    erasure_task,
+    gradient_agreement,
+    randomized_task,
+)
+from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage, shuffled_task
+from steadygaze.properties.protocols.stability import seed_consistency, seeds_task
+from steadygaze.results.audit_config import Runtime
+
+BACKWARD = 1.2
+SHORT, FEWER = 60.0, 4
+"""Seconds below which no estimate is announced; the divisor of the texts in its advice."""
+ANNOUNCED = 0.05
+"""Share of the passes after which the estimate is announced; the first batch is slower than the others."""
+ALL = tuple(protocol for group in PROTOCOLS.values() for protocol in group)
+PROBE_PASSES = {"fgm-label": 1 + BACKWARD, "pgd-attention": 3 + 11 * (1 + BACKWARD)}
+"""Passes that find the perturbation."""
+
+
+def planned_passes(
+    case: AuditCase, texts: int | None = None, protocols: Collection[Protocol] = ALL
+) -> dict[str, float]:
+    """Task -> forward passes of a text; `texts`: for an audit of another number of texts."""
+    total = len(case) if texts is None else texts
+    passes: defaultdict[str, float] = defaultdict(float, {READING: float(total)})
+    for task, number in _planned(case, total, protocols):
+        passes[task] += number
+    return dict(passes)
+
+
+def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> Iterator[tuple[str, float]]:
+    sampled = min(case.sample_size, total)
+    rows = {name: sampled if case.is_expensive(name) else total for name in case.explainers}
+    cost = {name: rows[name] * explainer.forward_passes for name, explainer in case.explainers.items()}
+    for name, explainer in case.explainers.items():
+        yield name, 0.0 if isinstance(explainer, Attention) else cost[name]
+        if shortcut_leakage in protocols:
+            yield shuffled_task(name), cost[name]
+        if case.others and seed_consistency in protocols:
+            yield seeds_task(name), cost[name] * len(case.others)
+    for name, probe in case.probes.items():
+        if not probe.requires - case.model.capabilities:
+            texts = sampled if probe.expensive else total
+            explained = sum(number for explainer, number in cost.items() if not probe.of or explainer in probe.of)
+            yield name, texts * PROBE_PASSES.get(name, 0.0) + max(texts, explained * texts / total)
+    for name in ("random", *other_explainers(case)) if erasure in protocols else ():
+        yield erasure_task(name), len(SHARES) * rows.get(name, total)
+    kinds = GRADIENTS.values() if gradient_agreement in protocols else ()
+    if any(not requirements - case.model.capabilities for requirements in kinds):
+        yield "gradient", total * (1 + BACKWARD)
+    randomized = attention_interventions in protocols and next(case.model.parameters(), None) is not None
+    for name in other_explainers(case) if randomized else ():
+        yield from ((randomized_task(name, draw), cost[name]) for draw in range(RANDOM_COPIES))
+
+
+TRAINING = "training"
+"""End of the name of a task that counts training steps, not texts."""
+
+
+@dataclass
+class AuditProgress:
+    """Convert the progress of single tasks to that of the audit, which never falls."""
+
+    case: AuditCase
+    runtime: Runtime
+    """That of the caller."""
+    shares: dict[str, float] = field(default_factory=dict)
+    """Task -> the share of its texts that is done."""
+    draw: TextDraw | None = None
+    """How the texts were drawn."""
+    protocols: Collection[Protocol] = ALL
+    """Those that run."""
+
+    def __post_init__(self) -> None:
+        self.planned = planned_passes(self.case, protocols=self.protocols)
+        self.first: tuple[float, float] | None = None  # the passes and the time of the first report
+        self.announced = False
+
+    def on_progress(self, task: str, done: int, total: int) -> None:
+        all_passes = sum(self.planned.values())
+        if task in self.planned:
+            self.shares[task] = max(self.shares.get(task, 0.0), done / max(total, 1))
+        finished = sum(self.planned[name] * share for name, share in self.shares.items())
+        is_training = task.endswith(TRAINING)  # retraining comes last
+        if task not in self.planned and (is_training or finished >= all_passes):
+            self.runtime.on_progress(task, done, total)
+            return
+        self._estimate(finished, all_passes)
+        self.runtime.on_progress(f"{task}: {done:,} of {total:,} texts", round(finished), round(all_passes))
+
+    def _estimate(self, finished: float, all_passes: float) -> None:
+        """Announce the time once, from the speed since the first report."""
+        if self.announced:
+            return
+        now = monotonic()
+        if self.first is None:
+            self.first = finished, now
+        passes, start = self.first
+        if finished > passes and finished >= ANNOUNCED * all_passes:
+            self.announced = True
+            self._announce((now - start) / (finished - passes))
+
+    def _announce(self, seconds_per_pass: float) -> None:
+        """Print how long the audit takes, if it takes long, and what makes it shorter."""
+
+        def time(case: AuditCase, texts: int | None = None) -> float:
+            return seconds_per_pass * sum(planned_passes(case, texts, self.protocols).values())
+
+        seconds = time(self.case)
+        if self.draw is not None and self.draw.by_default:
+            whole = time(self.case, self.draw.total)
+            self.runtime.announce(
+                f"this audit of {self.draw} takes {minutes(seconds)}; --limit 0 audits all and takes {minutes(whole)}"
+            )
+            return
+        if seconds < SHORT:
+            return
+        texts, sampled = len(self.case), len(self.case.sample)
+        advice = []
+        if fewer := sampled // FEWER:
+            smaller = replace(self.case, config=replace(self.case.config, sample=fewer))
+            advice.append((f"--sample {fewer}", time(smaller)))
+        if fewer := texts // FEWER:
+            advice.append((f"--limit {fewer}", time(self.case, fewer)))
+        faster = ", ".join(f"{option} {minutes(shorter)}" for option, shorter in advice)
+        self.runtime.announce(f"this audit of {texts:,} texts takes {minutes(seconds)}{faster and f'; {faster}'}")
+
+
+def minutes(seconds: float) -> str:
+    """
+    >>> minutes(20), minutes(80), minutes(400)
+    ('less than a minute', 'about 1 minute', 'about 7 minutes')
+    """
+    number = round(seconds / 60)
+    return "less than a minute" if seconds < 45 else f"about {number:,} minute{'s' * (number != 1)}"

@@ -1,0 +1,383 @@
+"""AuditFindings -> Report: the rows, verdicts, notes, examples and plot points."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.auditing.prepare_case import AuditRequest, PreparedCase, Settings
+from steadygaze.auditing.report_texts import evaluation_and_explanations, largest_shifts
+from steadygaze.core import __version__
+from steadygaze.core.maths.collapse import DISTINCT
+from steadygaze.core.maths.distributions import normalize
+from steadygaze.core.maths.macro_f1 import confusion_counts
+from steadygaze.core.types import texts_of
+from steadygaze.core.untrusted_files import digest_values
+from steadygaze.data.token_alignment import coverage
+from steadygaze.properties.audit_case import (
+    AuditCase,
+    Finding,
+    Rows,
+    saliency_divergence,
+    selecting_explainers,
+    texts_without_selection,
+)
+from steadygaze.properties.commands import AuditCommands
+from steadygaze.properties.measures import FACTS, measure_of
+from steadygaze.properties.measures.measure import PROBES
+from steadygaze.properties.protocols.stability import SEEDS, seed_saliencies
+from steadygaze.properties.verdict_rules import (
+    ABSENT,
+    COLLAPSED,
+    SHUFFLED_LEAK,
+    AdviceContext,
+    interrupted_verdicts,
+    verdicts,
+)
+from steadygaze.results.evaluation import (
+    Evaluation,
+    accuracy_below_baseline,
+    exchanged_classes,
+    overlap_sentence,
+    written_labels,
+)
+from steadygaze.results.explanation import Explanations
+from steadygaze.results.formatting import count_text, number
+from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKind, constant_prediction
+from steadygaze.results.leakage_warnings import READER, UNREAD, by_measure, selection_warnings
+from steadygaze.results.report import Report
+from steadygaze.results.row import MeasureKey, Row, mean_row
+
+TITLE = "Explanation audit"
+INTERRUPTED = "This audit was interrupted: it has only the measures that were finished, and no verdicts."
+CHOSEN_MEASURES = "This audit has only chosen measures, and no verdicts."
+MAX_POINTS = 1000
+"""Points of a plot; a probe has at most a fifth of them."""
+CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
+MAPPED = 5
+"""Labels listed with their classes in a note."""
+Points = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class AuditFindings:
+    prepared: PreparedCase
+    findings_by_heading: Mapping[str, Sequence[Finding]]
+    request: AuditRequest
+    notes: tuple[str, ...] = ()
+    incomplete: str = ""
+    """Why measures are missing; empty: none is."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for group in self.findings_by_heading.values() for finding in group]
+
+    @property
+    def explainer(self) -> str:
+        """The explainer that the verdicts rate."""
+        return next(iter(self.prepared.case.explainers))
+
+    def report(self) -> Report:
+        return build_report(self)
+
+
+def build_report(audited: AuditFindings) -> Report:
+    prepared, findings = audited.prepared, audited.findings
+    adapter, main = prepared.adapter, audited.explainer
+    tokens = coverage(adapter.tokens, prepared.placed.ragged)
+    training_texts = adapter.training_overlap(texts_of(prepared.examples))
+    common_settings = {
+        **audited.request.facts,
+        "model": adapter.fingerprint[:12] or adapter.name,
+        **(
+            {"predictions": _predictions_digest(prepared)} if not audited.incomplete and not adapter.fingerprint else {}
+        ),
+        "seed": prepared.case.config.seed,
+    }
+    attention = {"attention": adapter.facts["attention"]} if "attention" in adapter.facts else {}
+    rows = tuple(
+        _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
+        for finding in findings
+    )
+    sections = {finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group}
+    facts = {
+        "model": f"{adapter.name}, {adapter.kind}",
+        **adapter.facts,
+        **(tokens.facts if adapter.fingerprint else {}),
+        "explanation": main,
+        "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
+        **(
+            {}
+            if training_texts is None
+            else {"training texts": _training_texts(training_texts, len(prepared.examples))}
+        ),
+        **{name: str(value) for name, value in audited.request.facts.items()},
+        "steadygaze": __version__,
+    }
+    health = _health(audited, rows)
+    answers = verdicts(rows, main, replace(_advice_context(audited), has_learned=health.has_learned))
+    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
+    report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
+    if audited.incomplete:
+        notes = (audited.incomplete, *audited.request.notes)
+        return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
+    overlap = overlap_sentence(training_texts, len(prepared.examples))
+    notes = (
+        *([] if overlap is None else [f"{overlap}."]),
+        *_second_text(audited),
+        *_below_baseline(prepared),
+        *_leakage(rows, selecting_explainers(prepared.case)),
+        *(f"{sentence}." for sentence in tokens.warnings()),
+        *audited.notes,
+        *audited.request.notes,
+    )
+    evaluation, explanations = evaluation_and_explanations(prepared, main, rows)
+    return replace(
+        report,
+        shifts=largest_shifts(prepared, main, findings),
+        plots=plot_points(prepared.case, main, findings),
+        notes=notes,
+        evaluation=evaluation and _with_health(evaluation, health),
+        explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
+    )
+
+
+def _second_text(audited: AuditFindings) -> list[str]:
+    """A note that the words of the second text of a pair are not rated."""
+    if audited.prepared.case.data.question is None:
+        return []
+    names = [repr(name) for name in audited.request.settings.get("text") or ()]
+    first, second = names if len(names) == 2 else ("the first text of a pair", "the second text")
+    return [f"The audit erases and perturbs the words of {first} alone; the weights of {second} are not rated."]
+
+
+def _advice_context(audited: AuditFindings) -> AdviceContext:
+    request, case = audited.request, audited.prepared.case
+    counts = case.probs.argmax(-1).bincount(minlength=case.probs.shape[-1]).tolist()
+    available = None if request.draw is None else request.draw.total
+    commands = AuditCommands(request.settings)
+    adapter = audited.prepared.adapter
+    fitted = getattr(case.explainers[audited.explainer], "config", None)  # of a selector that was fitted to the model
+    mitigation = getattr(fitted, "mitigation", "")
+    main = [finding for finding in audited.findings if finding.explainer == audited.explainer]
+    context = AdviceContext(
+        available,
+        tuple(counts),
+        next((finding.counts for finding in main if finding.measure == SHUFFLED_LEAK), ()),
+        case.sample_size,
+        frozenset(finding.measure for finding in main if case.is_sampled(audited.explainer, finding.measure)),
+        adapter.is_classifier,
+        mitigation=mitigation,
+        commands=commands,
+        has_pairs=case.data.question is not None,
+    )
+    if adapter.saved is None:
+        return context
+    trained = adapter.saved.description
+    return replace(
+        context, encoder=trained.encoder, technique=trained.technique, has_groups=trained.synonym_groups is not None
+    )
+
+
+def _training_texts(number: int, total: int) -> str:
+    """
+    >>> _training_texts(0, 80), _training_texts(1, 80), _training_texts(3, 4)
+    ('none of the 80 audited texts', '1 of the 80 audited texts', '3 of the 4 audited texts')
+    """
+    return f"{f'{number:,}' if number else 'none'} of the {count_text(total, 'audited text')}"
+
+
+def _predictions_digest(prepared: PreparedCase) -> str:
+    """Identify a black box, which may share its name with others, by its predictions on these texts.
+
+    Probabilities are cut to steps of 0.01.  The offset keeps common values, such as 0.5, far from the edge of a step.
+    """
+    return digest_values(np.floor(prepared.case.probs.numpy() * 100 + 0.318).astype(np.int64))[:12]
+
+
+def _row(finding: Finding, common_settings: Settings) -> Row:
+    row = _score(finding, common_settings)
+    return replace(row, caveat=finding.caveat) if row.n else row
+
+
+def _score(finding: Finding, common_settings: Settings) -> Row:
+    settings = {
+        **common_settings,
+        **finding.settings,
+        **({"explainer": finding.explainer} if finding.explainer else {}),
+    }
+    if finding.absent:
+        return Row(finding.measure, float("nan"), 0, None, settings, f"{ABSENT}{finding.absent}")
+    if finding.value is not None:
+        n = int(settings.pop("n", finding.n))
+        return Row(finding.measure, finding.value, n, finding.interval, settings, _note(finding.note, finding.chance))
+    assert finding.values is not None
+    values = finding.values[finding.values.isfinite()]
+    if not len(values):
+        note = f"{ABSENT}the measure is not defined for any text{finding.note and f' ({finding.note})'}"
+        return Row(finding.measure, float("nan"), 0, None, settings, note)
+    left = len(finding.values) - len(values)
+    note = finding.note or (
+        f"of {count_text(len(values), 'text')}: {count_text(left, 'other text')} not sampled, or without a value"
+        if left
+        else ""
+    )
+    note = _note(note, None if finding.chance is None else finding.chance[finding.values.isfinite()])
+    proportion = measure_of(finding.measure).proportion
+    return mean_row(finding.measure, values.tolist(), settings, note=note, proportion=proportion)
+
+
+def _note(note: str, chance: Tensor | None) -> str:
+    """The note with the mean of the expected values of a random explanation, if there are any."""
+    level = (
+        "" if chance is None else f"chance level {number(float(chance.mean()))}, for a random choice or order of words"
+    )
+    return "; ".join(filter(None, [note, level]))
+
+
+def _health(audited: AuditFindings, rows: Sequence[Row]) -> Health:
+    """Known-bad states of the model and of fitted explainers, and those that these texts show."""
+    case, adapter, main = audited.prepared.case, audited.prepared.adapter, audited.explainer
+    labels = None if case.data.label is None else case.data.label.tolist()
+    fitted = (item.health for item in audited.request.explainers if isinstance(item, TextExplainer))
+    health = sum(fitted, adapter.health)
+    health += constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
+    for row in rows:
+        collapsed = row.measure == COLLAPSED and row.value > 0 and row.n >= DISTINCT  # too few texts say little
+        if collapsed and row.settings.get("explainer") == main:
+            health += _collapse(main, row.note)
+    return health
+
+
+def _health_of_other_seeds(models: Sequence[ModelAdapter]) -> Health:
+    """Known-bad states of the models that seed consistency compares with."""
+    states = (model.health.of(f"Other seed {number}, {model.name},") for number, model in enumerate(models, 1))
+    return sum(states, HEALTHY)
+
+
+def _with_health(evaluation: Evaluation, health: Health) -> Evaluation:
+    """The evaluation and the explanations of its wrong predictions, with the health of the model."""
+    errors = (
+        replace(error, explanation=error.explanation and replace(error.explanation, health=health))
+        for error in evaluation.errors
+    )
+    return replace(evaluation, health=health, errors=tuple(errors))
+
+
+def _collapse(explainer: str, reason: str) -> Health:
+    """Health of an explainer whose weights do not depend on the text; attention and rationale are the model's own."""
+    kinds = {"attention": ProblemKind.COLLAPSED, "rationale": ProblemKind.UNINFORMATIVE}
+    if explainer in kinds:
+        return Health((HealthProblem(kinds[explainer], detail=reason),))
+    return Health((HealthProblem(ProblemKind.COLLAPSED_EXPLANATION, f"The explanation by {explainer}", detail=reason),))
+
+
+def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
+    """A warning if the model is worse than the most frequent label: the labels may be mapped to wrong classes."""
+    codes = prepared.case.data.label
+    if codes is None:
+        return ()
+    labels, classes = [str(example.label) for example in prepared.examples], prepared.adapter.classes
+    confusion = confusion_counts(codes, prepared.case.probs.argmax(-1).numpy(), len(classes))
+    if (scores := accuracy_below_baseline(confusion)) is None:
+        return ()
+    accuracy, baseline = scores
+    pairs = sorted(set(zip(labels, codes.tolist(), strict=True)))
+    sentence = f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the most frequent label"
+    written = written_labels(labels, codes.tolist(), classes)
+    renamable = prepared.adapter.classifier is None and "output" not in prepared.adapter.facts
+    exchanged = exchanged_classes(confusion, written) if renamable else None
+    option = ""
+    if exchanged is not None:
+        names = ",".join(map(str, exchanged[0]))
+        option = f"; with --classes {names:.200} it would be {exchanged[1]:.3f}"
+    if all(label == str(classes[code]) for label, code in pairs):
+        return (f"{sentence}{option}.",)
+    mapping = ", ".join(f"label {label:.40} is class {str(classes[code])[:40]!r}" for label, code in pairs[:MAPPED])
+    ellipsis = " …" if len(pairs) > MAPPED else ""
+    return (f"{sentence}: the labels may be mapped to wrong classes; check --classes ({mapping}{ellipsis}){option}.",)
+
+
+def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
+    """A warning for each explainer whose selection leaks the label, or was not tested for leakage."""
+    for name in explainers:
+        own = [row for row in rows if row.n and row.settings.get("explainer") == name]
+        is_rationale = name == "rationale"
+        yield from selection_warnings(own, None if is_rationale else name)
+        if is_rationale and READER not in by_measure(own):
+            yield UNREAD
+
+
+def plot_points(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> dict[str, Points]:
+    """A sample of the values for each plot; plots without points are left out."""
+    plots = {
+        "moves": _shifts(case, explainer, findings),
+        "seeds": _seeds(case, explainer, findings),
+        "aopc": _aopc(findings),
+        "gradient": _gradient(case, explainer),
+    }
+    return {name: points for name, points in plots.items() if points}
+
+
+def _shifts(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> Points:
+    """The shift of each text under each probe."""
+    points = []
+    for finding in findings:
+        measure, probe = finding.key.measure, finding.key.probe
+        is_shift = measure == "jensen-shannon" and probe in case.probes and finding.explainer == explainer
+        if is_shift and finding.values is not None:
+            values = finding.values[finding.values.isfinite()][: MAX_POINTS // 5].tolist()
+            points += [{"probe": probe, "distance": round(value, 5)} for value in values]
+    return points
+
+
+def _seeds(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> Points:
+    """For every two seeds and each text: their divergence, and the largest weight of the first."""
+    key = MeasureKey("jensen-shannon", SEEDS)
+    if not any(finding.key == key and finding.values is not None for finding in findings):
+        return []
+    points, explained = [], _explained(case, explainer, case.rows(explainer))
+    for rows, batch in case.batches(explained[:: max(1, len(explained) // MAX_POINTS)]):
+        for first, second in combinations(seed_saliencies(case, explainer, rows, batch), 2):
+            largest, divergence = normalize(first, batch.mask).amax(-1), saliency_divergence(first, second, batch.mask)
+            pairs = torch.stack([largest, divergence], -1).cpu().tolist()
+            points += [{"max": round(high, 4), "distance": round(distance, 5)} for high, distance in pairs]
+    return points[:: max(1, len(points) // MAX_POINTS)]
+
+
+def _explained(case: AuditCase, explainer: str, rows: Rows) -> Rows:
+    """The texts whose selection is not empty."""
+    explained: Rows = rows[~texts_without_selection(case, explainer).numpy()[rows]]
+    return explained
+
+
+def _aopc(findings: Sequence[Finding]) -> Points:
+    """The mean probability drop at each size, by explainer."""
+    drops: dict[tuple[str, str], dict[str, float]] = {}
+    for finding in findings:
+        name, size = finding.key.measure, finding.key.probe
+        if name in CURVES and size.endswith("%") and finding.values is not None and finding.explainer:
+            values = finding.values[finding.values.isfinite()]
+            drops.setdefault((finding.explainer, size), {})[CURVES[name]] = round(float(values.mean()), 5)
+    return [{"explainer": name, "share": int(size[:-1]) / 100, **drop} for (name, size), drop in drops.items()]
+
+
+def _gradient(case: AuditCase, explainer: str) -> Points:
+    """The normalized saliency and gradient of each word in the sample."""
+    if explainer == "gradient" or "embeddings" not in case.model.capabilities or "selection" in case.model.capabilities:
+        return []  # the gradient of words outside a selection is 0 by construction
+    points: list[Mapping[str, Any]] = []
+    sample = _explained(case, explainer, case.sample)
+    gradients = case.gradient("extension_points" in case.model.capabilities, sample)
+    for rows, batch in case.batches(sample):
+        weights = normalize(case.gather_rows(case.saliency(explainer), rows, batch), batch.mask)
+        slope = normalize(case.gather_rows(gradients, rows, batch), batch.mask)
+        pairs = torch.stack([weights, slope], -1)[batch.mask].cpu().tolist()
+        points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
+    return points[:: max(1, len(points) // MAX_POINTS)]

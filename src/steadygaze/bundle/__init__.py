@@ -1,0 +1,1 @@
+"""Audit bundles: written, signed, verified."""

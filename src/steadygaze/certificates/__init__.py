@@ -1,0 +1,1 @@
+"""Certificates: attention weights that may change, and words that may be substituted, without another prediction."""

@@ -1,0 +1,161 @@
+"""certify: certificates of the attention weights of texts, or of substitutions of their words.
+
+sg.certify(clf, texts, radius=0.01)                   certificates/certificate.py
+sg.certify(model, texts, substitutions="table.jsonl")    audit/substitution_certificate.py
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.certificates.certificate import Certificates, certify_attention
+from steadygaze.certificates.substitution_certificate import certify_substitutions
+from steadygaze.core.arguments import (
+    argument_error,
+    choice,
+    flag,
+    instance,
+    integer,
+    number,
+    optional,
+    sequence_of,
+    validated,
+)
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.distributions import Norm
+from steadygaze.core.types import Label
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models import inference
+from steadygaze.results.audit_config import SubstitutionConfig, check_no_substitutions
+from steadygaze.results.substitution_certificates import SubstitutionCertificates
+
+RADIUS = 0.01
+
+
+def probability(name: str, value: Any) -> float:
+    """A number between 0 and 1, both excluded."""
+    level: float = number()(name, value)
+    if not 0 < level < 1:
+        raise argument_error(name, "a number between 0 and 1", value)
+    return level
+
+
+@validated(
+    radius=optional(number(above=0)),
+    norm=choice(*get_args(Norm)),
+    k=integer(1),
+    simplex=flag,
+    reference=optional(instance(TextClassifier, "a TextClassifier")),
+    lower_bound=flag,
+    max_substitutions=optional(integer(1)),
+    samples=integer(2),
+    confidence=probability,
+    set_size=integer(1),
+    classes=optional(sequence_of),
+    seed=integer(0),
+    batch_size=integer(1),
+)
+def certify(
+    model: Any,
+    texts: Any,
+    radius: float | None = None,
+    norm: Norm = "linf",
+    k: int = 7,
+    simplex: bool = False,
+    reference: TextClassifier | None = None,
+    *,
+    lower_bound: bool = False,
+    substitutions: str | Path | Mapping[str, Sequence[str]] | None = None,
+    max_substitutions: int | None = None,
+    samples: int = 1000,
+    confidence: float = 0.99,
+    set_size: int = 100,
+    classes: Sequence[Label] | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    batch_size: int = inference.BATCH,
+) -> Certificates | SubstitutionCertificates:
+    """Certify, per text, that no change of its attention weights, or of its words, changes the label or the top words.
+
+    Without `substitutions`, the certificate covers every change of the attention weights up to `radius`.  With
+    `substitutions`, it covers every rewrite of a text by a synonym table.
+
+    Parameters
+    ----------
+    model : TextClassifier, str or Path, or any model with `substitutions`
+        A fitted classifier or its folder: other models have no attention layer to certify.  With `substitutions`, any
+        model that `sg.load` takes.
+    texts : list of str, or list of (text, question)
+        The texts.
+    radius : float, default=None
+        Largest change of the weights; None: 0.01.
+    norm : "linf" or "l2", default="linf"
+        Largest change of a weight, or root of the summed squared changes.
+    k : int, default=7
+        Number of top words to certify.
+    simplex : bool, default=False
+        Only changes that keep the sum of the weights; certifies more.
+    reference : TextClassifier, default=None
+        Another classifier of the same labels that splits texts into the same tokens, for β and γ.
+    lower_bound : bool, default=False
+        For a nonlinear decoder: a lower bound by gradient ascent, without certificate.
+    substitutions : str, Path or dict, default=None
+        A synonym table: a file, or a mapping of words to lists of words.
+    max_substitutions : int, default=None
+        Largest number of substitutions that the model reads differently; None: all words.
+    samples : int, default=1000
+        Rewrites to evaluate per text: all of them if there are no more, else random samples.  The worst rewrite of an
+        `average` or `cnn` encoder may cost as much.
+    confidence : float, default=0.99
+        Confidence of claims that rest on samples, for each text.
+    set_size : int, default=100
+        Largest size of a perturbation set, for sampling.
+    classes : list of str or int, default=None
+        With `substitutions`: class names, in the order of the probabilities.
+    device : str, default="auto"
+        Device of a model that this call loads.
+    seed : int, default=0
+        Random seed of the samples.
+    batch_size : int, default=128
+        Texts per batch.
+
+    Returns
+    -------
+    Certificates or SubstitutionCertificates
+        One certificate per text; `share_certified` summarizes them.
+
+    Examples
+    --------
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> table = {"film": ["movie"], "good": ["fine"]}
+    >>> certificates = sg.certify(cheerful, ["a good film"], substitutions=table, classes=["no", "yes"])
+    >>> certificates[0].certified, certificates[0].counterexample
+    (False, 'a fine film')
+    """
+    if substitutions is None:
+        check_no_substitutions(
+            classes=None if classes is None else list(classes),
+            max_substitutions=max_substitutions,
+            samples=samples,
+            confidence=confidence,
+            set_size=set_size,
+        )
+        level = RADIUS if radius is None else radius
+        return certify_attention(model, texts, level, norm, k, simplex, reference, lower_bound, batch_size, device)
+    if radius is not None or norm != "linf" or simplex or lower_bound or reference is not None:
+        raise UserError(
+            "radius, norm, simplex, reference and lower_bound are about attention weights: leave them out with "
+            "substitutions="
+        )
+    config = SubstitutionConfig(
+        k=k,
+        max_substitutions=max_substitutions,
+        samples=samples,
+        confidence=confidence,
+        set_size=set_size,
+        seed=seed,
+    )
+    adapter = as_adapter(model, classes=classes, device=device)
+    return certify_substitutions(adapter, texts, substitutions, config, batch_size)

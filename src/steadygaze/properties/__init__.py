@@ -1,0 +1,1 @@
+"""Properties: measures, probes, protocols and verdict rules."""

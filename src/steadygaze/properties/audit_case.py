@@ -1,0 +1,394 @@
+"""The input and the output of a protocol.
+
+AuditCase: one model, one split and its explainers, with cached predictions and saliencies.  Token values of
+all texts are concatenated without padding, M tokens in all, like the ids of the split.
+
+Finding: one number per text, or the reason why it is missing.  Texts with an empty selection have no top-weighted
+words.  The findings leave them out and note their number; protocols/selection.py includes them.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.core.maths.distributions import jensen_shannon, normalize, top_k_overlap
+from steadygaze.core.random_key import RandomKey
+from steadygaze.core.types import Batch, Label
+from steadygaze.data.batches import Data, by_length, collate
+from steadygaze.data.splits import sample_rows
+from steadygaze.explainers.attention import Attention
+from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
+from steadygaze.models.inference import MISSING_CAPABILITY, Model, selects
+from steadygaze.perturbations.word_removal import text_key, units_of
+from steadygaze.perturbations.word_substitution import Synonyms
+from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
+from steadygaze.results.audit_config import ProbeConfig, Runtime
+from steadygaze.results.row import Answer, Caveat, MeasureKey
+
+READING = "reading"
+"""The task that predicts the original texts."""
+EXPENSIVE = 30
+"""Forward passes per text from which an explainer runs on a sample of the texts."""
+Rows = NDArray[np.int64]
+Key = TypeVar("Key", bound=Hashable)
+"""The key of an array of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbedSaliency:
+    """The saliency and the predictions of perturbed texts; NaN in texts outside the probe's rows."""
+
+    weights: Tensor  # (M,)
+    probs: Tensor  # (N,C)
+
+
+@dataclass(frozen=True)
+class AuditCase:
+    model: Model
+    data: Data
+    explainers: Mapping[str, Explainer]
+    config: ProbeConfig = field(default_factory=ProbeConfig)
+    rationales: Tensor | None = None  # (M,) bool: the human rationales; False in texts without one
+    first: Tensor | None = None  # (M,) bool: the first sentence
+    blank: Tensor | None = None  # (M,) bool: tokens without a letter or a digit
+    others: tuple["AuditCase", ...] = ()
+    """The same texts with models trained with other seeds."""
+    classes: tuple[Label, ...] = ()
+    """Class names, in the order of the probabilities; empty: class indices."""
+    substitutions: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
+    """Name of a probe -> a synonym table and the number of substituted words."""
+    runtime: Runtime = field(default_factory=Runtime)
+    grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
+    chosen_probes: frozenset[str] | None = None
+    """Names of the probes that run; None: all."""
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @cached_property
+    def all_rows(self) -> Rows:
+        return np.arange(len(self))
+
+    @cached_property
+    def sample(self) -> Rows:
+        """The texts for expensive explainers and probes, drawn with the seed."""
+        return sample_rows(len(self), self.sample_size, self.config.seed)
+
+    @property
+    def sample_size(self) -> int:
+        """The most texts that an expensive explainer or probe runs on."""
+        return self.model.sample_size if self.config.sample is None else self.config.sample
+
+    @cached_property
+    def probes(self) -> dict[str, Probe]:
+        """The probes, by name."""
+        named = probes(self.config, self.substitutions)
+        return {
+            name: probe for name, probe in named.items() if self.chosen_probes is None or name in self.chosen_probes
+        }
+
+    def rows(self, name: str) -> Rows:
+        """The texts that this explainer runs on."""
+        return self.sample if self.is_expensive(name) else self.all_rows
+
+    def is_expensive(self, name: str) -> bool:
+        return self.explainers[name].forward_passes >= EXPENSIVE
+
+    def is_sampled(self, name: str, measure: str) -> bool:
+        """Whether a measure that decides a verdict is computed for a sample of the texts."""
+        probe = self.probes.get(MeasureKey.parse(measure).probe)
+        return self.is_expensive(name) or (probe is not None and probe.expensive)
+
+    def batches(self, rows: Rows | None = None) -> Iterator[tuple[Rows, Batch]]:
+        """Batches of all rows, shortest texts first, on the model's device."""
+        selected_rows = self.all_rows if rows is None else rows
+        part = Data(
+            self.data.text.select(selected_rows),
+            None if self.data.question is None else self.data.question.select(selected_rows),
+        )
+        for indices in by_length(part, self.runtime.batch_size, self.model.tokens_per_pass):
+            yield selected_rows[indices], collate(self.data, selected_rows[indices]).to(self.model.device)
+
+    def gather(
+        self, task: str, work: Callable[[Rows, Batch], dict[Key, Tensor]], rows: Rows | None = None
+    ) -> dict[Key, Tensor]:
+        """The results of `work` for each batch, (B,…) by key, in the order of the split: (N,…), CPU, float64.
+
+        NaN for texts outside `rows`.
+        """
+        row_parts: list[Rows] = []
+        parts: list[dict[Key, Tensor]] = []
+        for batch_rows, batch in self._with_progress(task, self.all_rows if rows is None else rows):
+            parts.append({key: value.double().cpu() for key, value in work(batch_rows, batch).items()})
+            row_parts.append(batch_rows)
+        columns = {}
+        for key in parts[0] if parts else ():
+            values = torch.cat([part[key] for part in parts])
+            column = values.new_full((len(self), *values.shape[1:]), torch.nan)
+            column[torch.from_numpy(np.concatenate(row_parts))] = values
+            columns[key] = column
+        return columns
+
+    def _with_progress(self, task: str, rows: Rows) -> Iterator[tuple[Rows, Batch]]:
+        done = 0
+        for batch_rows, batch in self.batches(rows):
+            yield batch_rows, batch
+            done += len(batch_rows)
+            self.runtime.on_progress(task, done, len(rows))
+
+    @cached_property
+    def _observations(self) -> dict[str, Tensor]:
+        attention = [name for name, explainer in self.explainers.items() if type(explainer) is Attention]
+        self._saliency.update({name: self._empty_saliency() for name in attention})
+
+        def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+            output = observe(self.model, batch)
+            for name in attention:  # the same forward pass
+                self.scatter_rows(self._saliency[name], rows, batch, output.weights)
+            share = output.special_token_share
+            return {"probs": output.probs} | ({} if share is None else {"special_token_share": share})
+
+        return self.gather(READING, work)
+
+    @property
+    def probs(self) -> Tensor:
+        """(N,C) the predictions on the original texts."""
+        return self._observations["probs"]
+
+    @property
+    def special_token_share(self) -> Tensor | None:
+        """(N,) the share of the attention on special tokens; None if unknown."""
+        return self._observations.get("special_token_share")
+
+    @cached_property
+    def words(self) -> Tensor:
+        """(N,) the number of words; the subword tokens of a word count as one."""
+        starts = self.data.text.words if self.data.word_starts is None else self.data.word_starts
+        return torch.from_numpy(self.data.text.counts(starts))
+
+    @cached_property
+    def token_counts(self) -> Tensor:
+        """(N,) the number of tokens without special tokens."""
+        return torch.from_numpy(self.data.text.counts(self.data.text.words))
+
+    @cached_property
+    def _saliency(self) -> dict[str, Tensor]:
+        return {}
+
+    def saliency(self, name: str) -> Tensor:
+        """(M,) the saliency of the original texts; NaN in texts outside `rows(name)`."""
+        if type(self.explainers[name]) is Attention:
+            _ = self._observations  # computes the attention, too
+        if name not in self._saliency:
+            self._saliency[name] = self.explain_class(name)
+        return self._saliency[name]
+
+    def _empty_saliency(self) -> Tensor:
+        """(M,) NaN"""
+        return torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
+
+    @cached_property
+    def perturbed(self) -> dict[tuple[str, str], "PerturbedSaliency"]:
+        """Probe of embeddings and explainer -> the outputs of the perturbed texts."""
+        return {}
+
+    def keep_perturbed(self, probe: str, name: str, rows: Rows, batch: Batch, saliency: Saliency) -> None:
+        probs = saliency.logits.double().softmax(-1).cpu()
+        if (probe, name) not in self.perturbed:
+            empty = probs.new_full((len(self), probs.shape[1]), torch.nan)
+            self.perturbed[probe, name] = PerturbedSaliency(self._empty_saliency(), empty)
+        kept = self.perturbed[probe, name]
+        self.scatter_rows(kept.weights, rows, batch, saliency.weights.double())
+        kept.probs[torch.from_numpy(rows)] = probs
+
+    def explain_class(self, name: str, label: Tensor | None = None) -> Tensor:
+        """(M,) the saliency for these classes (N,) instead of the predicted ones."""
+        explainer, weights = self.explainers[name], self._empty_saliency()
+        for rows, batch in self._with_progress(name, self.rows(name)):
+            target = None if label is None else label[torch.from_numpy(rows)].to(batch.ids.device)
+            saliency = explainer.explain(self.model, batch, target if explainer.class_specific else None)
+            self.scatter_rows(weights, rows, batch, finite_weights(saliency, batch))
+        return weights
+
+    @cached_property
+    def _gradients(self) -> dict[bool, tuple[Tensor, NDArray[np.bool_]]]:
+        """The gradients, and the texts that have been computed."""
+        return {}
+
+    def gradient(self, detach_attention: bool, rows: Rows) -> Tensor:
+        """(M,) input × gradient of these texts at least, see `gradient`; each is computed once."""
+        empty = self._empty_saliency(), np.zeros(len(self), np.bool_)
+        values, computed = self._gradients.setdefault(detach_attention, empty)
+        for batch_rows, batch in self._with_progress("gradient", rows[~computed[rows]]):
+            slope = gradient(self.model, batch, detach_attention=detach_attention)
+            self.scatter_rows(values, batch_rows, batch, slope)
+            computed[batch_rows] = True
+        return values
+
+    def scatter_rows(self, all_values: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
+        """Write the values of a batch's tokens (B,T) to their positions in `all_values` (M,)."""
+        all_values[self.data.text.indices(rows)] = values[batch.present].cpu()
+
+    def gather_rows(self, all_values: Tensor, rows: Rows, batch: Batch) -> Tensor:
+        """The values of a batch's tokens from `all_values` (M,), on its device; 0 for padding.  (B,T)"""
+        values = all_values.new_zeros(batch.ids.shape)
+        values[batch.present.cpu()] = all_values[self.data.text.indices(rows)]
+        return values.to(batch.ids.device)
+
+
+def saliency_divergence(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
+    """Jensen–Shannon divergence of two normalized saliencies, in nats.  (…,T), (…,T) -> (…,)
+
+    Positive and negative weights are separate entries: w and −w have the largest divergence, as have w and 0.
+    """
+    empty = [~has_weight(w, mask).unsqueeze(-1) for w in (first, second)]
+    entries = torch.cat([mask, mask, torch.ones_like(empty[0])], -1)
+    p, q = (
+        normalize(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), entries)
+        for w, none in zip((first, second), empty, strict=True)
+    )
+    return jensen_shannon(p, q, entries)
+
+
+def shared_top_k(first: Tensor, second: Tensor, mask: Tensor, k: int) -> Tensor:
+    """The share of the top-k words in common; 0 if only one has any weight.  (B,T), (B,T) -> (B,)"""
+    return top_k_overlap(first, second, mask, k).masked_fill(has_weight(first, mask) != has_weight(second, mask), 0.0)
+
+
+def has_weight(weights: Tensor, mask: Tensor) -> Tensor:
+    """Whether any word has weight.  (…,T), (…,T) -> (…,) bool"""
+    return ((weights != 0) & mask).any(-1)
+
+
+RANDOM = "random"
+"""The explainer that serves as the baseline."""
+
+
+def other_explainers(case: AuditCase) -> list[str]:
+    """The explainers without the random baseline."""
+    return [name for name in case.explainers if name != RANDOM]
+
+
+def random_weights(case: AuditCase, name: str, rows: Rows, batch: Batch) -> Tensor:
+    """The weights of an explainer, or random weights for the baseline.  (B,T)"""
+    if name in case.explainers:
+        return case.gather_rows(case.saliency(name), rows, batch)
+    units = units_of(batch, question=False)
+    weights = RandomKey(case.config.seed).child(7).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
+    return units.on_first(weights)
+
+
+@dataclass(frozen=True)
+class Finding:
+    measure: str
+    """A measure, or a measure and a probe: jensen-shannon/noise."""
+    values: Tensor | None = None
+    """(N,) in the order of the texts; NaN where undefined."""
+    explainer: str | None = None
+    """None: the finding is about the prediction."""
+    settings: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Other settings that the finding depends on."""
+    note: str = ""
+    answer: Answer | None = None
+    """The answer that the note explains; the report shows it first."""
+    absent: str = ""
+    """Why the number is missing: 'the model has no attention weights'."""
+    value: float | None = None
+    """A number that is not a mean over texts."""
+    interval: tuple[float, float] | None = None
+    n: int = 0
+    """The number of texts behind `value`."""
+    counts: tuple[int, ...] = ()
+    """The number of texts of each predicted class, if the number is missing because they are too few."""
+    chance: Tensor | None = None
+    """The expected values of a random explanation: (N,), or () beside `value`."""
+    caveat: Caveat | None = None
+
+    @property
+    def key(self) -> MeasureKey:
+        return MeasureKey.parse(self.measure)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; tensors by their values, and NaN counts as equal to NaN."""
+        if not isinstance(other, Finding):
+            return NotImplemented
+        return all(_is_same(getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
+
+    def __post_init__(self) -> None:
+        if [self.values is not None, self.value is not None, bool(self.absent)].count(True) != 1:
+            raise ValueError(f"{self.measure}: pass exactly one of values, value and absent")
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return bool(first is second or first == second)
+    return first.shape == second.shape and torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
+
+
+NO_LABELS = "the texts have no labels"
+ONLY_RANDOM = "the only explainer is the random baseline"
+
+
+def missing_findings(names: Iterable[str], reason: str) -> Iterator[Finding]:
+    return (Finding(name, absent=reason) for name in names)
+
+
+def explainer_or_none(case: AuditCase) -> str:
+    """The audited explanation that is part of the forward pass; '' if there is none."""
+    return next((name for name in MODEL_EXPLAINERS if name in case.explainers), "")
+
+
+def missing_capability_reason(case: AuditCase) -> str:
+    """Why the attention is not audited; '' if it is."""
+    if explainer_or_none(case):
+        return ""
+    return (
+        "the attention is not among the audited explainers"
+        if "attention" in case.model.capabilities
+        else MISSING_CAPABILITY["attention"]
+    )
+
+
+NONE = "the selection is empty in every text"
+
+
+def selecting_explainers(case: AuditCase) -> list[str]:
+    """The explainers that select words."""
+    return [name for name, explainer in case.explainers.items() if explainer.selects_words]
+
+
+def texts_without_selection(case: AuditCase, name: str) -> Tensor:
+    """(N,) bool: texts with words and an empty selection; all False for explainers that do not select words."""
+    if name not in selecting_explainers(case):
+        return torch.zeros(len(case), dtype=torch.bool)
+    text = case.data.text
+    selected = (case.saliency(name) != 0).numpy() & text.words  # NaN outside the sample counts
+    return torch.from_numpy(text.counts(selected) == 0) & (case.words > 0)
+
+
+def drop_texts(case: AuditCase, finding: Finding, dropped: Tensor) -> Finding:
+    """The finding without the texts with an empty selection, `dropped` (N,)."""
+    count = int(dropped.sum())
+    if not count or finding.explainer is None:
+        return finding
+    words = case.words[torch.from_numpy(case.rows(finding.explainer))]
+    if count == int((words > 0).sum()):
+        return Finding(finding.measure, explainer=finding.explainer, settings=finding.settings, absent=NONE)
+    if finding.absent:
+        return finding
+    note = f"left out: {count:,} of {len(words):,} texts with an empty selection"
+    values = None if finding.values is None else finding.values.masked_fill(dropped, torch.nan)
+    return replace(finding, values=values, note=f"{finding.note}; {note}" if finding.note else note)
+
+
+def interlocking_not_applicable(model: Model) -> str:
+    """Why the protocol does not apply; '' if it does."""
+    if not selects(model):
+        return "the model is not a rationalizer"
+    return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"

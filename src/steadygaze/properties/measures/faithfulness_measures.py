@@ -1,0 +1,146 @@
+"""Faithfulness measures: erasure, infidelity, max-sensitivity and flip radius.
+
+Erasure: DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.  m(x)_j is the probability of the class j predicted on
+the full text x; r is the rationale.
+
+    comprehensiveness = m(x)_j − m(x ∖ r)_j        higher is better
+    sufficiency       = m(x)_j − m(r)_j            lower is better; both may be negative
+    AOPC              = mean over the rationale sizes of either
+    post-hoc accuracy = [ argmax m(r) = argmax m(x) ]      higher is better; Chen et al. 2018 (arXiv:1802.07814)
+    largest drop      = max(0, max over all r of either)   bounds comprehensiveness
+
+The largest drop is near 0 if the prediction hardly depends on the words: no explanation is then comprehensive.
+
+    full    m(x)                   (B,C)
+    erased  m(x ∖ r), by size      (B,K,C)         K = 1: a single rationale
+    kept    m(r), by size          (B,K,C)
+
+Infidelity and max-sensitivity, as in Captum and Quantus: Yeh et al., "On the (In)fidelity and Sensitivity of
+Explanations", NeurIPS 2019 (arXiv:1901.09392).
+
+    infidelity        mean over s of (β a_s − d_s)²,     β = Σ a_s d_s / Σ a_s²
+    max-sensitivity   max over s of ‖Φ(x + δ_s) − Φ(x)‖ / ‖Φ(x)‖
+
+    a_s  the sum of the weights of the words removed in draw s
+    d_s  the drop of the predicted probability without these words
+
+β rescales the weights to the scale of the prediction: Captum's `normalize=True`.
+
+    attributed  a (B,S)     lost  d (B,S)     distances  ‖Φ(x + δ_s) − Φ(x)‖ (B,S)     norm  ‖Φ(x)‖ (B,)
+
+Flip radius: Yin et al., ACL 2022 (arXiv:2104.08782).  R_q is the smallest ‖δ‖_F found to change the predicted class,
+with δ on the embeddings of the ⌈q·n⌉ top-weighted words only.
+
+    flip radius        ∫ R_q dq / (q_K − q_1)           lower is better: the label depends on these words
+
+SEAT (Hu et al. 2022) uses the same name for a measure that does not depend on the explanation:
+
+    seat sensitivity   mean over radii r of   ½ (1 − p_adv(label)) · r/2       p_adv: all words perturbed within r
+
+    radii  R (B,K), in mean norms of a word embedding    drawn  the same for randomly drawn words
+    sizes  q (K,)                                        probs  p_adv (B,R,C), one for each r
+
+Departs from the paper: Yin et al. released no code, so the sizes are ours; the area is divided by its width, which
+makes it a radius.  SEAT sums over a batch of 32; here each text has its own value.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from steadygaze.properties.measures.measure import ERASER, SEAT, SIGNED, SIZES, UNIT, Measure
+from steadygaze.results.comparison import Column
+
+
+def comprehensiveness(full: Tensor, erased: Tensor) -> Tensor:
+    """Drop of the predicted probability when the top-weighted words are erased.  (B,C), (B,K,C) -> (B,)"""
+    return aopc(probability_drops(full, erased))
+
+
+def sufficiency(full: Tensor, kept: Tensor) -> Tensor:
+    """Drop of the predicted probability when only the top-weighted words are left.  (B,C), (B,K,C) -> (B,)"""
+    return aopc(probability_drops(full, kept))
+
+
+def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
+    """How often the label stays the same when only the top-weighted words are left.  (B,C), (B,K,C) -> (B,)"""
+    return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
+
+
+def largest_drop(full: Tensor, erased: Tensor) -> Tensor:
+    """Largest drop of the predicted probability in any erasure; near 0: no words matter.  (B,C), (B,K,C) -> (B,)"""
+    return probability_drops(full, erased).amax(-1).clamp_min(0.0)
+
+
+def probability_drops(full: Tensor, changed: Tensor) -> Tensor:
+    """The probability drop of the class predicted on the full text, by size.  (B,C), (B,K,C) -> (B,K)"""
+    predicted = full.argmax(-1, keepdim=True)  # (B,1)
+    after = changed.gather(-1, predicted.unsqueeze(-1).expand(-1, changed.shape[1], -1)).squeeze(-1)
+    return full.gather(-1, predicted) - after
+
+
+def aopc(drops: Tensor) -> Tensor:
+    """The mean over sizes: the area over the perturbation curve.  (B,K) -> (B,)"""
+    return drops.mean(-1)
+
+
+def infidelity(attributed: Tensor, drops: Tensor) -> Tensor:
+    """Mean squared error between the summed weights of removed words and the drop of the prediction.  (B,S) -> (B,)"""
+    square = (attributed * attributed).mean(-1, keepdim=True)
+    # All weights 0: β is 0.
+    scale = (attributed * drops).mean(-1, keepdim=True) / torch.where(square > 0, square, 1.0)
+    return ((scale * attributed - drops) ** 2).mean(-1)
+
+
+def max_sensitivity(distances: Tensor, norm: Tensor) -> Tensor:
+    """Largest relative change of the explanation under small changes of the embeddings.  (B,S), (B,) -> (B,)"""
+    return distances.amax(-1) / norm.masked_fill(norm == 0, torch.nan)
+
+
+SHARES = (0.1, 0.2, 0.5)
+LARGEST = 8.0
+"""Largest radius searched, in mean embedding norms.  Texts whose label does not flip count as this."""
+RADII = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
+"""SEAT's radii, in the units of the embeddings."""
+
+
+def flip_radius(radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
+    """Smallest change of the top-weighted words' embeddings that flips the label, in mean embedding norms.  -> (B,)"""
+    at = torch.tensor(sizes, dtype=radii.dtype, device=radii.device)
+    return torch.trapezoid(radii, at) / (at[-1] - at[0])
+
+
+def flip_radius_above_random(radii: Tensor, random_radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
+    """Flip radius of the top-weighted words minus that of random words; below 0: better than random.  -> (B,)"""
+    return flip_radius(radii, sizes) - flip_radius(random_radii, sizes)
+
+
+def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RADII) -> Tensor:
+    """Error of the prediction under the worst small change of all words; it ignores the explanation.  -> (B,)"""
+    correct = probs.gather(-1, label.reshape(-1, 1, 1).expand(-1, len(radii), 1)).squeeze(-1)  # (B,R)
+    return ((1 - correct) * torch.tensor(radii, dtype=probs.dtype, device=probs.device) / 4).mean(-1)
+
+
+_ABOVE = "probability lost without the top-weighted words, minus random words"
+_YIN, _YEH = "Yin et al. 2022", "Yeh et al. 2019"
+MEASURES = (
+    Measure(
+        "comprehensiveness",
+        comprehensiveness,
+        SIGNED,
+        "higher",
+        ERASER,
+        identical=0,
+        probes=("", "above-random", *SIZES),
+        columns={8: Column("comprehensiveness/above-random", "compreh. above random", _ABOVE, "higher")},
+    ),
+    Measure("sufficiency", sufficiency, SIGNED, "lower", ERASER, identical=0, probes=("", *SIZES)),
+    Measure("largest-drop", largest_drop, UNIT, "neither", identical=0),
+    Measure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
+    Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
+    Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),
+    Measure("infidelity", infidelity, UNIT, "lower", _YEH, identical=0),
+    Measure("max-sensitivity", max_sensitivity, (0, math.inf), "lower", _YEH),
+    Measure("seat-sensitivity", seat_sensitivity, (0, sum(RADII) / len(RADII) / 4), "lower", SEAT),
+)

@@ -1,0 +1,191 @@
+"""Stability measures: the concentration of the attention, and its shift under a perturbation.
+
+    normalized_entropy   H(w) / ln n        1: uniform weights; 0: all weight on one word
+    distance_to_uniform  JSD(w, 1/n)        in nats
+    attention_collapse   1 if the weights of a whole set are uniform or depend on position only: `maths.collapse`
+    jensen_shannon       ½ KL(p‖m) + ½ KL(q‖m),  m = ½(p + q)      of two attentions, in nats
+    total_variation      ½ Σ_t |p_t − q_t|                         of two attentions
+    top_k_overlap        |top_k(p) ∩ top_k(q)| / k                 of two attentions
+    prediction_change    ½ Σ_c |p_c − q_c|                         of two predictions; with two classes, |Δp|
+    label_flip           1 if argmax_c p_c ≠ argmax_c q_c
+    words_substituted    Σ_t [ x_t ≠ x'_t ]
+    kendall              τ_b = (C − D) / √(n_x n_y)                of two attentions: agreement of the order
+    pearson              cov(x, y) / (σ_x σ_y)                     of two attentions: agreement of the values
+
+Both correlations are NaN for fewer than three words or constant values (Jain & Wallace 2019; Kitada & Iyatomi 2021).
+
+Departs from the papers: Jain & Wallace also report the share of texts with p < 0.05.  Published code sums ½|Δp| of one
+class over the batch (Wiegreffe & Pinter 2019; Hu et al. 2022), which is half of this value for two classes and grows
+with the batch.
+"""
+
+import math
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from steadygaze.core.maths.collapse import detect_collapse, distance_to_uniform, normalized_entropy
+from steadygaze.core.maths.distributions import jensen_shannon, kendall, pearson, top_k_overlap, total_variation
+from steadygaze.properties.measures.measure import (
+    ADEBAYO,
+    GRADIENTS,
+    JAIN,
+    LABEL_KEPT,
+    OTHER_MODELS,
+    PERTURBATIONS,
+    SEAT,
+    SIGNED,
+    SUBSTITUTIONS,
+    UNIT,
+    Measure,
+)
+from steadygaze.results.comparison import Column
+
+
+def attention_collapse(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
+    """1: the weights do not depend on the text, so they are stable but explain nothing.  (N,T) -> 0 or 1"""
+    if not (mask.sum(-1) > 1).any():
+        raise ValueError("attention collapse needs a text with at least two words")
+    return float(detect_collapse(weights, mask, ids=ids).collapsed)
+
+
+def prediction_change(p: Tensor, q: Tensor) -> Tensor:
+    """Change of the predicted probabilities: total variation.  (B,C), (B,C) -> (B,)"""
+    return total_variation(p, q, torch.ones_like(p, dtype=torch.bool))
+
+
+def label_flip(p: Tensor, q: Tensor) -> Tensor:
+    """Share of texts whose predicted class changes.  1 or 0 for a text.  (B,C), (B,C) -> (B,)"""
+    return (p.argmax(-1) != q.argmax(-1)).to(p.dtype)
+
+
+def words_substituted(before: Tensor, after: Tensor, mask: Tensor) -> Tensor:
+    """Number of substituted words.  (B,T) -> (B,)"""
+    return ((before != after) & mask).sum(-1).double()
+
+
+_NATS = (0.0, math.log(2))
+_shift = partial(Measure, identical=0, symmetric=True)
+_correlation = partial(_shift, bounds=SIGNED, identical=1)
+_jsd = partial(Column, direction="lower", stability=True)
+_FLIPS = "share of labels that change when three words are replaced"
+_ENTROPY = "1: uniform weights; 0: one word has all the weight"
+MEASURES = (
+    _shift(
+        "jensen-shannon",
+        jensen_shannon,
+        _NATS,
+        "neither",
+        "Lin 1991",
+        "Shift of the explanation: Jensen–Shannon divergence in nats.",
+        probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
+        columns={
+            3: _jsd("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise"),
+            4: _jsd("jensen-shannon/fgm-label", "JSD worst", "shift under FGM on the label"),
+            5: _jsd("jensen-shannon/1-synonym", "JSD 1 synonym", "shift when one word is replaced by a synonym"),
+            6: _jsd("jensen-shannon/3-synonyms", "JSD 3 synonyms", "shift when three words are replaced by synonyms"),
+            10: _jsd("jensen-shannon/seeds", "JSD seeds", "divergence between models that differ only in their seed"),
+        },
+    ),
+    _shift(
+        "jensen-shannon/adversarial",
+        jensen_shannon,
+        _NATS,
+        "lower",
+        JAIN,
+        "Largest divergence in nats of an attention that leaves the prediction unchanged.",
+    ),
+    _shift(
+        "jensen-shannon/randomized",
+        jensen_shannon,
+        _NATS,
+        "higher",
+        ADEBAYO,
+        "Divergence in nats from the explanation of a model with random parameters.",
+    ),
+    _shift(
+        "total-variation",
+        total_variation,
+        UNIT,
+        "neither",
+        description="Share of the weight that shifted to other words.",
+        probes=(),
+    ),
+    _shift(
+        "top-k-overlap",
+        top_k_overlap,
+        UNIT,
+        "neither",
+        SEAT,
+        "Share of the top-k words that stay in the top k.",
+        identical=1,
+        probes=(*PERTURBATIONS, *LABEL_KEPT, *OTHER_MODELS),
+    ),
+    _correlation(
+        "kendall",
+        kendall,
+        direction="higher",
+        citation=JAIN,
+        description="Kendall rank correlation of two explanations over the words.",
+        probes=(*PERTURBATIONS, *LABEL_KEPT, *GRADIENTS),
+    ),
+    _correlation(
+        "kendall/randomized",
+        kendall,
+        direction="lower",
+        citation=ADEBAYO,
+        description="Rank correlation with the explanation of a model with random parameters.",
+    ),
+    _correlation(
+        "pearson",
+        pearson,
+        direction="higher",
+        citation="Kitada & Iyatomi 2021",
+        description="Pearson correlation of two explanations over the words.",
+        probes=GRADIENTS,
+    ),
+    _shift(
+        "prediction-change",
+        prediction_change,
+        UNIT,
+        "neither",
+        JAIN,
+        probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
+    ),
+    _shift(
+        "prediction-change/permuted",
+        prediction_change,
+        UNIT,
+        "higher",
+        JAIN,
+        "Change of the prediction when the weights are permuted; 0 if the model does not use them.",
+    ),
+    _shift(
+        "label-flip",
+        label_flip,
+        UNIT,
+        "neither",
+        proportion=True,
+        probes=(*PERTURBATIONS, *OTHER_MODELS),
+        columns={7: Column("label-flip/3-synonyms", "flips", _FLIPS, "lower")},
+    ),
+    _shift("words-substituted", words_substituted, (0, math.inf), "neither", probes=SUBSTITUTIONS),
+    Measure(
+        "normalized-entropy",
+        normalized_entropy,
+        UNIT,
+        "neither",
+        description="1: all words have the same weight; 0: one word has all the weight.",
+        columns={9: Column("normalized-entropy", "normalized-entropy", _ENTROPY, "neither")},
+    ),
+    Measure(
+        "distance-to-uniform",
+        distance_to_uniform,
+        _NATS,
+        "neither",
+        "Lin 1991",
+        "Divergence of the weights from uniform weights, in nats.",
+    ),
+    Measure("collapsed", attention_collapse, UNIT, "lower", per_example=False),
+)

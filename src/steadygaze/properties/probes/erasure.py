@@ -1,0 +1,110 @@
+"""Erase the top-weighted words, or all others, and predict again.
+
+DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4: for a text of n words, ⌈q·n⌉ words for each share q.  Ties are
+broken at random, by the text's own key: the words of a selected sentence all have the same weight.
+
+    removal    delete   the words are removed and the text becomes shorter
+               pad      their ids become padding; the positions stay
+               zero     their embeddings become 0; the positions stay
+
+Each distinct remaining text is predicted once, in batches of similar length (bench/audit.py).  The memory is what
+`max_tokens` allows, plus about 60 bytes × 2K for each token of the batch.
+
+The subword tokens of a word form one unit: their weights are summed and they are erased together.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from steadygaze.core.maths.distributions import top_k
+from steadygaze.core.random_key import RandomKey
+from steadygaze.core.types import Batch, Removal
+from steadygaze.explainers.class_probability import logits_without
+from steadygaze.models.inference import BATCH, Model
+from steadygaze.perturbations.word_removal import pair_key, remove_words, take_rows, text_key, units_of
+
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Shares of the words: ERASER's."""
+ROUNDING = 1e-9
+"""Tolerance of ⌈q·n⌉: 0.07 · 100 is 7.000000000000001 in double precision."""
+TIE_BREAK = RandomKey(0).child(5)
+REMOVED = -1
+"""Id of a removed token: it differs from a padding token of the text."""
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """Settings of the erasure."""
+
+    shares: tuple[float, ...] = SHARES
+    """Shares of a text's words, K of them."""
+    removal: Removal = "delete"
+    """`zero` needs a model with embeddings."""
+    max_tokens: int = 1 << 13
+    """Tokens in one forward pass, padding and questions included.  A longer text has a pass of its own."""
+
+    def __post_init__(self) -> None:
+        if not all(0 <= share <= 1 for share in self.shares):
+            raise ValueError(f"shares is {self.shares}; each share must be between 0 and 1")
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens is {self.max_tokens}; it must be at least 1")
+
+
+ERASER = Erasure()
+
+
+def erase_words(
+    model: Model, batch: Batch, clean: Tensor, saliency: Tensor, erasure: Erasure = ERASER
+) -> tuple[Tensor, Tensor]:
+    """Probabilities without the top-weighted words, and with these words alone; `clean`: those of the full texts.
+
+    (B,C), (B,T) -> (B,K,C), (B,K,C)
+    """
+    erased = rationale_masks(batch, saliency, erasure.shares)  # (B,2K,T)
+    probs = clean.to(erased.device, torch.float64).unsqueeze(1).repeat(1, erased.shape[1], 1)
+    rows, number = erased.any(-1).nonzero(as_tuple=True)  # (V,)
+    if len(rows):
+        removed = erased[rows, number]
+        first, kind = distinct_texts(remove_words(take_rows(batch, rows), removed, erasure.removal, padding=REMOVED))
+        distinct = probs.new_empty(len(first), probs.shape[-1])
+        limits = erasure.removal, erasure.max_tokens, BATCH
+        for group, logits in logits_without(model, batch, rows[first], removed[first], *limits):
+            distinct[group] = logits.double().softmax(-1)
+        probs[rows, number] = distinct[kind]
+    without_top, top_only = probs.chunk(2, 1)
+    return without_top, top_only
+
+
+def rationale_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -> Tensor:
+    """The erased tokens: for each share the top-weighted, then for each share all others.  (B,T) -> (B,2K,T) bool"""
+    units = units_of(batch, question=False)
+    counts = rationale_sizes(units.mask.sum(-1), shares)
+    words = units.mask.unsqueeze(1).expand(-1, len(shares), -1)  # (B,K,U)
+    weight = units.total(saliency).unsqueeze(1).expand_as(words)
+    order = (
+        TIE_BREAK.uniform(text_key(batch), words.shape[-1], dtype=torch.float64)
+        .argsort(-1)
+        .unsqueeze(1)
+        .expand_as(words)
+    )
+    selected = top_k(weight.gather(-1, order), words.gather(-1, order), counts)
+    top = torch.zeros_like(words).scatter(-1, order, selected)
+    masks = [units.tokens(words) for words in top.unbind(1)]
+    return torch.stack([*masks, *(batch.mask & ~tokens for tokens in masks)], 1)
+
+
+def rationale_sizes(words: Tensor, shares: tuple[float, ...]) -> Tensor:
+    """⌈q·n⌉.  (B,) -> (B,K)"""
+    sizes = torch.tensor(shares, dtype=torch.float64, device=words.device)
+    return (words.unsqueeze(-1) * sizes - ROUNDING).ceil().long()
+
+
+def distinct_texts(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The first row of each distinct text, and the index of each row's text.  V -> (D,), (V,)"""
+    key = pair_key(replace(batch, ids=batch.ids * 2 + batch.mask))  # tells a special token from a word with the same id
+    # The probability of a collision of the 64-bit keys among ten thousand texts is about 10^-11.
+    kinds, kind = torch.unique(key, return_inverse=True)
+    rows = torch.arange(len(key), device=key.device)
+    return torch.full_like(kinds, len(key)).scatter_reduce(0, kind, rows, "amin"), kind

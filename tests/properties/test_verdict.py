@@ -1,0 +1,322 @@
+"""Verdicts from rows made by hand: what makes a yes, what a no, and what is too little for either."""
+
+from dataclasses import replace
+
+import pytest
+
+import steadygaze as sg
+from steadygaze.properties.measures import MEASURES
+from steadygaze.properties.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
+from steadygaze.results.formatting import scale
+from steadygaze.results.row import Row, Verdict
+
+NUMBERS = [
+    pytest.param(rule, name, id=f"{rule.key}: {name}")
+    for rule in VERDICT_RULES
+    for name in rule.thresholds
+    if name != COLLAPSED
+]
+KEYS = [rule.key for rule in VERDICT_RULES]
+STABILITY_TITLE, SHORTCUT = "stability", "shortcut-leakage"
+
+
+def row(name: str, value: float, n: int = 100, near: float | None = 0.0, note: str = "") -> Row:
+    """A mean with an interval of so much to either side, or none."""
+    interval = None if near is None else (value - near, value + near)
+    return Row(name, value, n, interval, {"explainer": "attention"}, note)
+
+
+def collapsed(value: float, note: str = "") -> Row:
+    return row(COLLAPSED, value, 100, None, note)
+
+
+def rule_of(key: str) -> VerdictRule:
+    return next(rule for rule in VERDICT_RULES if rule.key == key)
+
+
+def of(key: str, *rows: Row) -> Verdict:
+    return next(verdict for verdict in verdicts(rows, "attention") if verdict.key == key)
+
+
+def good(rule: VerdictRule) -> dict[str, Row]:
+    """Every number as good as it need be."""
+    return {name: row(name, b.good, near=None if name == COLLAPSED else 0.0) for name, b in rule.thresholds.items()}
+
+
+# --- yes, no and in between
+
+
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_where_every_number_is_good_the_answer_is_yes(rule):
+    rows = good(rule)
+    verdict = of(rule.key, *rows.values())
+    assert verdict.answer == "yes"
+    assert set(verdict.rows) == {row.signature for row in rows.values()}
+    assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in rule.thresholds.items()}
+    assert verdict.title == rule.title
+
+
+@pytest.mark.parametrize(("rule", "name"), NUMBERS)
+def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(rule, name):
+    """Beyond doubt: the whole interval is.  One that reaches over an edge by a hair is in between."""
+    bound = rule.thresholds[name]
+    middle, hair = (bound.good + bound.bad) / 2, abs(bound.good - bound.bad) / 100
+    worse = hair if bound.bad > bound.good else -hair
+
+    def answer(row: Row) -> str:
+        return of(rule.key, *(good(rule) | {name: row}).values()).answer
+
+    assert answer(row(name, bound.bad)) == "no"
+    assert answer(row(name, bound.bad + 2 * worse, near=hair)) == "no"
+    assert answer(row(name, bound.bad, near=hair)) == "undecided"
+    assert answer(row(name, middle)) == "undecided"
+    assert answer(row(name, bound.good, near=hair)) == "undecided"
+    assert answer(row(name, bound.good - 2 * worse, near=hair)) == "yes"
+    assert answer(row(name, float("nan"), near=0.0)) == "undecided"
+
+
+def test_failed_measures_come_first():
+    rows = good(rule_of(STABILITY_TITLE)) | {
+        "jensen-shannon/1-synonym": row("jensen-shannon/1-synonym", 0.4),
+        "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
+    }
+    first, second, *rest = of(STABILITY_TITLE, *rows.values()).why.split("; ")
+    assert first == f"Substituting one word by a synonym shifts the attention by 0.400 ({scale('jensen-shannon')})"
+    assert second == "small noise shifts the attention by 0.010"
+    assert len(rest) == 3
+
+
+@pytest.mark.parametrize(
+    ("explainer", "noun"), [("attention", "attention"), ("rationale", "selection"), ("lime", "weight")]
+)
+def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
+    results = [
+        replace(row, settings={"explainer": explainer})
+        for key in (STABILITY_TITLE, SHORTCUT)
+        for row in good(rule_of(key)).values()
+    ]
+    still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(results, explainer))
+    assert still.startswith(
+        f"Small noise shifts the {noun} by 0.005 (0: the same words, 0.69: entirely different words); "
+    )
+    assert f"the positions of the {noun} reveal the predicted label" in shortcut
+    assert f"more of the {noun} than under uniform weights" in shortcut
+
+
+def test_numbers_of_another_explanation_do_not_count():
+    rows = [replace(row, settings={"explainer": "gradient"}) for row in good(rule_of(STABILITY_TITLE)).values()]
+    assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not measured"}
+    assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
+
+
+# --- a model that is close to constant
+
+ERASED, PERMUTED, DROP = "comprehensiveness/above-random", "prediction-change/permuted", "largest-drop"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "drop", "expected"),
+    [
+        (ERASED, 0.004, row(DROP, 0.06, near=0.02), "undecided"),
+        (ERASED, 0.004, row(DROP, 0.06, near=0.05), "no"),  # erasures may lower the probability by 0.1
+        (ERASED, 0.004, row(DROP, 0.60, near=0.05), "no"),
+        (ERASED, 0.004, row(DROP, 0.01, n=FEWEST - 1), "no"),
+        (ERASED, 0.060, row(DROP, 0.06, near=0.02), "yes"),
+        (PERMUTED, 0.001, row(DROP, 0.02, near=0.01), "undecided"),
+        (PERMUTED, 0.001, row(DROP, 0.06, near=0.01), "no"),
+        ("kendall/randomized", 0.900, row(DROP, 0.02, near=0.01), "no"),  # needs no change of the prediction
+    ],
+)
+def test_a_test_that_no_explanation_can_pass_decides_nothing(name, value, drop, expected):
+    rows = good(rule_of("faithfulness")) | {name: row(name, value), DROP: drop}
+    verdict = of("faithfulness", *rows.values())
+    assert verdict.answer == expected
+    assert ("too little for any explanation to pass" in verdict.why) == (expected == "undecided")
+    assert ("steadygaze evaluate" in verdict.advice) == (expected == "undecided")
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0.01, "undecided"), (0.4, "yes")])
+def test_the_same_explanation_is_undecided_if_the_model_is_close_to_constant(size, expected):
+    """It names the only word that matters, of a model whose probabilities span 0.02 or 0.8."""
+
+    def predict(texts: list[str]) -> list[list[float]]:
+        up = [size * (("good" in text) - ("bad" in text)) for text in texts]
+        return [[0.5 - change, 0.5 + change] for change in up]
+
+    texts = [f"a {word} film of {noun}" for word in ("good", "bad") for noun in ("sea", "war", "law", "sun", "sky")]
+    report = sg.audit(predict, texts, classes=["no", "yes"], explainers=["lime"])
+    faithfulness = next(verdict for verdict in report.verdicts if verdict.key == "faithfulness")
+    assert faithfulness.answer == expected
+    assert ("lowers the probability by at most 0.010 as a mean over texts" in faithfulness.why) == (size == 0.01)
+
+
+# --- too little for a yes, or for a no
+
+
+@pytest.mark.parametrize(("rule", "name"), NUMBERS)
+@pytest.mark.parametrize("n", [1, FEWEST - 1])
+def test_a_few_texts_are_beyond_no_doubt(rule, name, n):
+    """However good or bad: one text never is."""
+    for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
+        assert of(rule.key, row(name, value, n)).answer == "undecided"
+        rows = good(rule) | {name: row(name, value, n)}
+        assert of(rule.key, *rows.values()).answer == "undecided"
+    assert of(rule.key, row(name, rule.thresholds[name].bad, FEWEST)).answer == "no"
+
+
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_one_text_is_never_beyond_doubt(rule):
+    for which in ("good", "bad"):
+        rows = [row(name, getattr(bound, which), 1) for name, bound in rule.thresholds.items() if name != COLLAPSED]
+        assert of(rule.key, *rows).answer == "undecided"
+
+
+@pytest.mark.parametrize(("rule", "name"), NUMBERS)
+def test_a_number_without_an_interval_is_beyond_no_doubt(rule, name):
+    for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
+        assert of(rule.key, *(good(rule) | {name: row(name, value, near=None)}).values()).answer == "undecided"
+
+
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(rule):
+    left = {name: row for name, row in good(rule).items() if name not in rule.required}
+    informative = [name for name in left if name != COLLAPSED]
+    assert of(rule.key, *left.values()).answer == ("undecided" if informative else "not measured")
+    for name in informative:
+        bad = row(name, rule.thresholds[name].bad)
+        assert of(rule.key, *(left | {name: bad}).values()).answer == "no"
+
+
+def test_missing_measures_of_a_yes_are_named_with_the_reason():
+    """No word had a synonym: numbers of the vectors are good, or undecided, and not enough; a no needs no more."""
+    why = "not applicable, because no word has a synonym"
+    missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, why)
+    good, doubtful, bad = (row("jensen-shannon/noise", value) for value in (0.0, 0.01, 0.02))
+    for noise in (good, doubtful):
+        label = "shift when one word is substituted by a synonym (jensen-shannon/1-synonym)"
+        needs = f"; a yes also needs the {label}, which is"
+        assert of(STABILITY_TITLE, noise, missing).why.endswith(f"{needs} {why}.")
+        assert of(STABILITY_TITLE, noise).why.endswith(f"{needs} missing.")
+    assert "a yes also needs" not in of(STABILITY_TITLE, bad, missing).why
+    assert "a yes also needs" not in of(STABILITY_TITLE, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
+
+
+def test_without_measures_the_reason_is_that_of_the_required_measures():
+    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STABILITY_TITLE).thresholds]
+    assert of(STABILITY_TITLE, *rows).why == "No jensen-shannon/1-synonym."
+
+
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_one_of_what_a_question_needs_is_enough_for_a_yes(rule):
+    assert rule.required
+    for name in rule.required:
+        assert of(rule.key, good(rule)[name]).answer == "yes"
+
+
+def test_what_was_needed_and_could_not_be_measured_is_not_there():
+    missing = row("position-leak/shuffled", float("nan"), 0, None, "fewer than two classes are predicted")
+    verdict = of(SHORTCUT, collapsed(0), missing, row("default-mass/above-share", 0.0))
+    assert verdict.answer == "undecided"
+    assert missing.signature not in verdict.rows
+
+
+def test_a_black_box_without_synonyms_never_holds_still_for_sure():
+    """It shows neither weights nor vectors: with any other numbers, no word was substituted."""
+    numbers = [
+        name for name in rule_of(STABILITY_TITLE).thresholds if not name.endswith(("synonym", "synonyms", COLLAPSED))
+    ]
+    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STABILITY_TITLE).required]
+    for some in ([], numbers[:1], numbers):
+        rows = [collapsed(0), *(row(name, 0.0) for name in some)]
+        for several in (rows, [*rows, *absent]):
+            assert of(STABILITY_TITLE, *several).answer == ("undecided" if some else "not measured")
+
+
+# --- guards can fail a verdict, never pass it
+
+
+@pytest.mark.parametrize("key", [STABILITY_TITLE, SHORTCUT])
+def test_the_absence_of_a_collapse_answers_nothing_and_is_not_reported(key):
+    assert of(key, collapsed(0)).answer == "not measured"
+    name = rule_of(key).required[0]
+    alone, beside = of(key, good(rule_of(key))[name]), of(key, good(rule_of(key))[name], collapsed(0))
+    assert (alone.answer, alone.why) == (beside.answer, beside.why)
+
+
+@pytest.mark.parametrize("key", [STABILITY_TITLE, SHORTCUT])
+def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(key):
+    rows = good(rule_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
+    verdict = of(key, *rows.values())
+    assert verdict.answer == "no"
+    assert verdict.why.lower().startswith(rule_of(key).thresholds[COLLAPSED].sentence.format(noun="attention"))
+    assert of(key, collapsed(1)).answer == "no"
+    assert of(key, replace(collapsed(1), n=2)).answer == "no"
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key not in (STABILITY_TITLE, SHORTCUT)])
+def test_a_collapse_does_not_change_other_verdicts(key):
+    assert of(key, collapsed(1)).answer == "not measured"
+
+
+# --- the sentence
+
+
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_why_is_always_a_sentence(rule):
+    """Whatever is there: nothing, one number, all of them; good, bad, not defined or not measured."""
+    ways = [
+        lambda name, bound: row(name, bound.good),
+        lambda name, bound: row(name, bound.bad),
+        lambda name, bound: row(name, float("nan")),
+        lambda name, bound: row(name, float("nan"), 0, None),
+        lambda name, bound: row(name, float("nan"), 0, None, "the model has no attention weights"),
+    ]
+    bounds = rule.thresholds.items()
+    sets = [[], *([way(*item)] for way in ways for item in bounds), *([way(*item) for item in bounds] for way in ways)]
+    for rows in sets:
+        for verdict in verdicts(rows, "attention"):
+            assert len(verdict.why) > 10
+            assert verdict.why.endswith(".")
+            assert not verdict.why.endswith("..")
+            assert verdict.why[0].isupper()
+            assert "{" not in verdict.why
+            assert (verdict.answer == "not measured") == (not verdict.rows)
+
+
+def test_a_verdict_without_measures_has_the_reason():
+    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in rule_of("plausibility").thresholds]
+    assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
+    assert of("plausibility").why == "No deciding measure is available."
+
+
+# --- the bounds themselves
+
+
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_every_number_is_in_the_catalog_and_points_the_way_it_points_there(rule):
+    for name, bound in rule.thresholds.items():
+        measure = MEASURES.get(name) or MEASURES[name.partition("/")[0]]
+        assert measure.direction in ("neither", "higher" if bound.good > bound.bad else "lower"), name
+        low, high = measure.bounds
+        assert low <= min(bound.good, bound.bad) < max(bound.good, bound.bad) <= high, name
+    assert set(rule.required) <= set(rule.thresholds) - {COLLAPSED}
+
+
+def test_the_worst_case_the_shuffled_leak_and_the_collapse_belong_to_their_verdicts():
+    assert "jensen-shannon/pgd-attention" in rule_of(STABILITY_TITLE).thresholds
+    assert rule_of(SHORTCUT).required == ("position-leak/shuffled",)
+    assert {rule.key for rule in VERDICT_RULES if COLLAPSED in rule.thresholds} == {STABILITY_TITLE, SHORTCUT}
+    assert len(set(KEYS)) == len({rule.title for rule in VERDICT_RULES}) == len(VERDICT_RULES)
+
+
+def test_one_bound_by_hand():
+    """Less is better: yes up to .1, no from .3 on.  More is better: yes from .3 on, no up to .1."""
+    less, more = Threshold(0.1, 0.3, "{value}"), Threshold(0.3, 0.1, "{value}")
+    for low, high, answer_if_lower, answer_if_higher in [
+        (0.0, 0.1, "yes", "no"),
+        (0.0, 0.2, "undecided", "undecided"),
+        (0.2, 0.4, "undecided", "undecided"),
+        (0.3, 0.4, "no", "yes"),
+    ]:
+        number = Row("number", (low + high) / 2, FEWEST, (low, high))
+        assert (less.decide(number), more.decide(number)) == (answer_if_lower, answer_if_higher)

@@ -1,0 +1,432 @@
+"""Advice for undecided verdicts, with numbers worked by hand."""
+
+import math
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import steadygaze as sg
+from estimator.tiny import LABELS, TEXTS, tiny
+from steadygaze.auditing import audit_report
+from steadygaze.cli import COMMANDS
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.learned import METHODS
+from steadygaze.properties.commands import AuditCommands, complete_commands, rerun_command
+from steadygaze.properties.protocols.shortcut_leakage import ONE_CLASS
+from steadygaze.properties.protocols.stability import NO_SYNONYMS
+from steadygaze.properties.verdict_rules import (
+    FEW_TEXTS_OF_A_CLASS,
+    NO_SYNONYM_TABLE,
+    VERDICT_RULES,
+    AdviceContext,
+    advise,
+    advise_after_no,
+    deciding_texts,
+    verdicts,
+)
+from steadygaze.report.audit_page import render
+from steadygaze.report.terminal_tables import text
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row, Verdict
+from steadygaze.techniques import TECHNIQUES
+
+LIMITS = {"jensen-shannon/noise": (0.005, 0.02), "comprehensiveness/above-random": (0.05, 0.02)}
+SHIFT, ERASURE = LIMITS
+
+
+def row(name: str, value: float, low: float, high: float, n: int = 100) -> Row:
+    return Row(name, value, n, (low, high), {"explainer": "attention"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "low", "high", "expected"),
+    [
+        (SHIFT, 0.004, 0.003, 0.006, 400),  # 0.001 inside the threshold, the interval reaches 0.002 up
+        (SHIFT, 0.030, 0.010, 0.040, 400),  # 0.010 beyond the threshold of no, 0.020 down
+        (SHIFT, 0.010, 0.009, 0.011, math.inf),
+        (ERASURE, 0.060, 0.030, 0.070, 900),  # higher is better: 0.01 inside, 0.03 down
+        (ERASURE, 0.010, 0.005, 0.040, 900),  # 0.01 beyond the threshold of no, 0.03 up
+        (ERASURE, 0.030, 0.000, 0.060, math.inf),
+    ],
+)
+def test_the_number_of_texts_by_hand(name, value, low, high, expected):
+    assert deciding_texts(row(name, value, low, high), *LIMITS[name]) == pytest.approx(expected)
+
+
+SETTINGS = {
+    "model": "./my model",
+    "data": "./held-out.csv",
+    "text": ("message",),
+    "label": "outcome",
+    "classes": ("upset", "happy"),
+    "limit": 30,
+    "explainers": ("attention",),
+}
+COLUMNS = "--text message --label outcome --classes upset,happy"
+AUDIT = f"steadygaze audit './my model' --data ./held-out.csv --limit {{}} {COLUMNS}"
+HUB = AdviceContext(trained=False, commands=AuditCommands(SETTINGS))
+"""A model that steadygaze has not trained, audited by the command."""
+
+
+def test_the_advice_names_texts_and_options():
+    good, bad = row(SHIFT, 0.004, 0.003, 0.006), row(SHIFT, 0.030, 0.010, 0.040)
+    between = row(ERASURE, 0.030, 0.000, 0.060)
+    command = "Audit about 400 texts instead of 100: `steadygaze audit MODEL --data DATA {}`.".format
+    assert advise([good], LIMITS, 100) == command("--limit 400")
+    sampling = AdviceContext(sample=100, sampled=frozenset({SHIFT}))
+    assert advise([good], LIMITS, 500, sampling) == command("--sample 400")
+    assert advise([good], LIMITS, 150, sampling) == command("--limit 400 --sample 400")
+    assert advise([between, bad], LIMITS, 100).startswith("Audit about 400 texts"), "a no needs only one measure"
+    unlikely = advise([good, between], LIMITS, 100)
+    assert "more texts are unlikely to decide it" in unlikely.lower()
+    assert "0.05 and 0.02" in unlikely
+    assert "0.030; for a yes, audit another explainer of this model: `steadygaze audit" in unlikely
+    assert advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7) == (
+        "Audit more texts: a verdict needs at least 8: `steadygaze audit MODEL --data DATA --limit 8`."
+    )
+    assert advise([], LIMITS, 100) == ""
+
+
+def test_texts_of_a_retraining_are_not_audited_texts():
+    shift, leak = row(SHIFT, 0.004, 0.003, 0.006, 40), Row("position-leak/shuffled", math.nan, 0, None, {}, ONE_CLASS)
+    retrained = row("prediction-change/uniform", 0.1, 0.0, 0.2, 1500)
+    context = replace(HUB, available=300, predicted=(22, 18))
+    stability = verdicts([shift, leak, retrained], "attention", context)[0]
+    assert f"audit about 160 texts instead of 40: `{AUDIT.format(160)}" in stability.advice.lower()
+
+
+def test_advice_that_the_data_cannot_meet_is_not_given():
+    good = row(SHIFT, 0.004, 0.003, 0.006)  # decides with 400 texts
+    near = "Audit about 400 texts instead of 100; the data have 200: label more texts"
+    assert advise([good], LIMITS, 100, AdviceContext(200)) == f"{near}, or hold out more with train --test-share."
+    assert advise([good], LIMITS, 100, replace(HUB, available=200)) == f"{near}."
+    few = "These data are too few to decide it: it needs about 400 texts, and the data have 100."
+    assert advise([good], LIMITS, 100, AdviceContext(100)) == few
+    tiny = advise([row(SHIFT, 0.004, 0.003, 0.006, 7)], LIMITS, 7, AdviceContext(7))
+    assert tiny == "These data are too few: a verdict needs at least 8, and the data have 7."
+
+
+def test_commands_have_the_model_the_data_and_the_columns_of_the_user():
+    good = row(SHIFT, 0.004, 0.003, 0.006)
+    advice = advise(
+        [good], LIMITS, 100, replace(HUB, available=1000), "not applicable, because there is no synonym table"
+    )
+    table, more = advice.split("; audit about 400 texts instead of 100: ")
+    assert more == f"`{AUDIT.format(400)} --explainer attention`."
+    with_table = AUDIT.format(30).replace(" --classes", " --synonyms synonyms.jsonl --classes")
+    assert table.endswith(f"then pass it: `{with_table} --explainer attention`")
+    other = advise_after_no("kendall/randomized", "attention", HUB)
+    assert other == f"Audit another explainer of this model: `{AUDIT.format(30)} --explainer integrated-gradients`."
+    trained = advise_after_no(SHIFT, "attention", replace(HUB, trained=True))
+    assert "`steadygaze train TRAINING_DATA --text message --label outcome --technique word-at --out DIR`" in trained
+    corpus = AuditCommands({"model": "./m", "data": "planted-reviews"})
+    assert "train planted-reviews --technique word-at" in advise_after_no(
+        SHIFT, "attention", AdviceContext(commands=corpus)
+    )
+
+
+LONG = "--set synonyms={0} --set swaps=4 --set target_temperature=0.5 --set teacher=word-at --set teachers=2 "
+STUDENT = f"--technique consensus --synonym-groups {{0}} {LONG}--set teacher_epochs=0.5 --set teacher_rate=4"
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "options"),
+    [
+        ({}, "t.jsonl", "--technique word-at --synonym-groups t.jsonl"),
+        ({"encoder": "bilstm", "technique": "vanilla"}, "t.jsonl", "--technique word-at --synonym-groups t.jsonl"),
+        ({"encoder": "cnn"}, "t.jsonl", "--encoder cnn --technique word-at --synonym-groups t.jsonl"),
+        ({"technique": "vanilla"}, None, "--technique word-at"),
+        ({"technique": "vanilla", "has_groups": True}, None, "--technique word-at"),
+        ({"technique": "word-at"}, None, "--technique word-at --synonym-groups TABLE"),
+        ({"technique": "consensus"}, "t.jsonl", "--technique word-at --synonym-groups t.jsonl"),
+        ({"technique": "word-at", "has_groups": True}, "t.jsonl", STUDENT.format("t.jsonl")),
+        ({"encoder": "transformer:x"}, None, f"--encoder transformer:x {STUDENT.format('TABLE')}"),
+    ],
+)
+def test_unstable_attention_gets_the_training_that_the_results_recommend(model, table, options):
+    commands = AuditCommands({"model": "./m", "data": "./d.csv", "synonyms": table})
+    advice = advise_after_no(SHIFT, "attention", AdviceContext(commands=commands, **model))
+    assert advice == (
+        f"Train a classifier with stable attention: `steadygaze train TRAINING_DATA {options} --out DIR`."
+    )
+
+
+def test_a_student_with_synonym_groups_is_not_advised_to_train_it_again():
+    context = AdviceContext(encoder="transformer:x", technique="consensus", has_groups=True)
+    assert advise_after_no(SHIFT, "attention", context).startswith("Audit another explainer of this model: ")
+
+
+LEAK, GAP = "position-leak/shuffled", "leakage-gap"
+
+
+@pytest.mark.parametrize(
+    ("measure", "explainer", "technique"),
+    [(LEAK, "attention", "random-pretraining"), (GAP, "rationale", "fresh"), (LEAK, "rationale", "a2r")],
+)
+def test_a_technique_that_did_not_suffice_is_not_advised_again(measure, explainer, technique):
+    first = advise_after_no(measure, explainer, AdviceContext(technique="vanilla"))
+    assert f"--technique {technique}" in first
+    second = advise_after_no(measure, explainer, AdviceContext(technique=technique))
+    assert "steadygaze train" not in second
+    assert second.startswith(f"The technique {technique} did not suffice: audit another explainer of this model: `")
+
+
+def test_a_mitigation_that_did_not_suffice_or_does_not_exist_is_not_advised():
+    assert "--mitigation random-pretraining" in advise_after_no(GAP, "l2x", AdviceContext(mitigation="none"))
+    for explainer, mitigation in (("l2x", "random-pretraining"), ("ail", "none"), ("ail", "")):
+        advice = advise_after_no(GAP, explainer, AdviceContext(mitigation=mitigation))
+        assert advice.startswith("Audit another explainer of this model: "), explainer
+
+
+@pytest.mark.parametrize(("measure", "explainer"), [(LEAK, "attention"), (GAP, "l2x")])
+def test_advice_of_random_pretraining_states_the_number_of_texts_of_the_results(measure, explainer):
+    assert "which may not help with fewer than about 4,000 training texts: `" in advise_after_no(measure, explainer)
+    results = (Path(__file__).parents[2] / "docs/results/shortcuts.md").read_text(encoding="utf-8")
+    assert "Random pretraining worked with 4,010 training texts or more" in results
+
+
+@pytest.mark.parametrize("page", ["results/synonym-groups", "results/stability", "how-to/train-stable-classifier"])
+def test_the_pages_recommend_word_at_with_groups_before_the_long_student(page):
+    """As the advice does; a new recommendation must change both."""
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    start = text.find("**Recommendation.**") if "results" in page else text.find("1. With a table")
+    paragraph = text[start:].partition("\n\n")[0]
+    assert 0 < paragraph.find("`word-at`") < paragraph.find("long student")
+    assert "transformer" in paragraph
+
+
+def test_options_of_training_are_advised_only_for_models_of_train():
+    drop, erased = row("largest-drop", 0.02, 0.01, 0.03), row(ERASURE, 0.003, 0.001, 0.005)
+    ours, theirs = (verdicts([erased, drop], "attention", context)[1].advice for context in (AdviceContext(), HUB))
+    assert "--balanced or with --vectors" in ours
+    evaluate = (
+        "`steadygaze evaluate './my model' --data ./held-out.csv --text message --label outcome --classes upset,happy`"
+    )
+    assert theirs == (
+        f"Compare the model with the most frequent label: {evaluate}; if it is not better, check the order of "
+        "--classes and the language of the texts."
+    )
+    for name in {name for rule in VERDICT_RULES for name in rule.thresholds}:
+        assert "steadygaze train" not in advise_after_no(name, "attention", HUB)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "available", "expected"),
+    [
+        ((), None, "Audit more texts: at least 20 texts of each of two predicted classes."),
+        ((90, 10), 1000, "Audit about 370 texts, for at least 20 texts of each of two predicted classes: `steadygaze"),
+        (
+            (90, 10),
+            150,
+            "These data are too few to decide it: it needs at least 20 texts of each of two predicted classes",
+        ),
+        ((30, 0), 80, "These data are too few to decide it"),
+        ((12, 0), 300, "These data are too few to decide it"),
+        ((100, 0, 0), 10_000, "Audit at least 2,000 texts, for"),  # 20 * 100, as if one text had another class
+        ((80, 10, 10), 150, "These data are too few to decide it"),
+    ],
+)
+def test_more_texts_of_a_class_are_advised_only_if_the_data_can_have_them(predicted, available, expected):
+    missing = f"not applicable, because {ONE_CLASS}"
+    assert advise([], LIMITS, 100, AdviceContext(available, predicted), missing).startswith(expected)
+
+
+def test_the_texts_of_a_class_are_those_that_the_measure_counts():
+    """60 texts, 40 and 20 by their predictions, but 44 and 16 once their words are shuffled: 20 · 60 / 16 = 75."""
+    context = AdviceContext(500, (40, 20), (44, 16), commands=AuditCommands({**SETTINGS, "limit": 60}))
+    missing = f"not applicable, because {ONE_CLASS}"
+    limit = int(re.search(r"--limit (\d+)", advise([], LIMITS, 60, context, missing))[1])
+    assert limit == 120, "the lower end of the interval of 16 / 60 is 0.171"
+    assert "--limit 80 " in advise([], LIMITS, 60, replace(context, available=80), missing), "all texts there are"
+    assert advise([], LIMITS, 60, replace(context, available=70), missing).startswith("These data are too few")
+
+
+def rerun(advice: str) -> list[str]:
+    """The advised audits."""
+    return list(re.findall("`(steadygaze audit [^`]+)`", advice))
+
+
+def number_of(command: str, option: str, default: int) -> int:
+    match = re.search(rf"--{option} (\d+)", command)
+    return int(match[1]) if match else default
+
+
+def test_more_texts_of_a_class_as_advised_are_almost_always_enough():
+    """200 audits of models whose second class has 5 to 40 % of the shuffled texts."""
+    generator, enough = np.random.default_rng(0), []
+    while len(enough) < 200:
+        share, audited = generator.uniform(0.05, 0.4), int(generator.integers(20, 150))
+        second = int(generator.binomial(audited, share))
+        if not 0 < second < 20:
+            continue
+        commands = AuditCommands({**SETTINGS, "limit": audited})
+        context = AdviceContext(100_000, (audited, 0), (audited - second, second), commands=commands)
+        (command,) = rerun(advise([], LIMITS, audited, context, f"not applicable, because {ONE_CLASS}"))
+        limit = number_of(command, "limit", 0)
+        assert limit > audited
+        enough.append(generator.binomial(limit, share) >= 20)
+    assert np.mean(enough) >= 0.9
+
+
+@given(
+    measure=st.sampled_from(list(LIMITS)),
+    value=st.floats(0.0001, 0.2),
+    width=st.floats(0.0001, 0.1),
+    audited=st.integers(8, 2_000),
+    sample=st.integers(4, 500),
+    share=st.floats(0.05, 1),
+    more=st.floats(1, 100),
+    sampled=st.booleans(),
+)
+def test_an_advised_audit_is_never_the_one_that_was_run_and_reads_enough_texts(
+    measure, value, width, audited, sample, share, more, sampled
+):
+    settings = {**SETTINGS, "limit": audited, "sample": sample, "explainers": ()}
+    commands = AuditCommands(settings)
+    context = AdviceContext(
+        int(audited * more), (audited, 0), (), sample, frozenset({measure} if sampled else ()), commands=commands
+    )
+    read = context.read(measure, audited)
+    n = max(1, int(read * share))
+    undecided = row(measure, value, value - width, value + width, n)
+    good, bad = LIMITS[measure]
+    low, high = undecided.interval
+    if n >= 8 and (low >= max(good, bad) or high <= min(good, bad)):
+        return  # decided
+    advice = advise([undecided], LIMITS, audited, context)
+    assert advice
+    ran = f"`{' '.join(shlex.quote(word) for word in rerun_command(settings))}`"
+    assert ran not in advice
+    needed = max(8, deciding_texts(undecided, good, bad)) if n >= 8 else 8
+    for command in rerun(advice):
+        if "--explainer" in command:
+            continue  # the next step is another explainer, not more texts
+        limit, new_sample = number_of(command, "limit", audited), number_of(command, "sample", sample)
+        reads = min(limit, new_sample) if sampled else limit
+        assert reads > read
+        assert reads >= min(needed * read / n, context.available) - 1e-6
+        assert limit <= context.available
+
+
+def test_an_explainer_that_was_audited_is_not_advised():
+    def advised(*explainers):
+        settings = {**SETTINGS, "explainers": explainers}
+        return advise_after_no(ERASURE, explainers[0], replace(HUB, commands=AuditCommands(settings)))
+
+    assert "--explainer leave-one-out`" in advised("attention", "integrated-gradients")
+    assert "--explainer kernel-shap`" in advised("leave-one-out", "lime")
+    assert "Compare the explainers of this audit" in advised("leave-one-out", "lime", "kernel-shap")
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [(NO_SYNONYMS, "Build a synonym table, here of English words: `steadygaze"), (ONE_CLASS, "Audit")],
+)
+def test_the_reasons_of_the_protocols_have_an_advice(reason, advice):
+    assert advise([], LIMITS, 100, missing=f"not applicable, because {reason}").startswith(advice)
+    assert any(reason.startswith(key) for key in (NO_SYNONYM_TABLE, FEW_TEXTS_OF_A_CLASS))
+
+
+def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():
+    missing = Row(
+        "jensen-shannon/1-synonym", math.nan, 0, None, {}, "not applicable, because there is no synonym table"
+    )
+    rows = [row(SHIFT, 0.001, 0.0, 0.002), missing]
+    stability = verdicts(rows, "attention")[0]
+    assert stability.answer == "undecided"
+    assert stability.advice.startswith("Build a synonym table")
+    report = Report("Explanation audit", tuple(rows), (stability,))
+    assert f"Advice: b{stability.advice[1:]}" in text(report)
+    page = render(report)
+    assert "<strong>Advice:</strong> Build a synonym table" in page
+    command = (
+        '<code class="inline">steadygaze synonyms build wordnet <span class="option">--out synonyms.jsonl</span></code>'
+    )
+    assert page.count(command) == 2
+    assert Report.from_dict(report.to_dict()).verdicts[0].advice == stability.advice
+
+
+def test_a_yes_has_no_advice_and_a_no_has_one_with_a_command():
+    synonym = row("jensen-shannon/1-synonym", 0.001, 0.0, 0.002)
+    good, bad = (verdicts([row(SHIFT, value, value, value), synonym], "attention")[0] for value in (0.001, 0.030))
+    assert (good.answer, good.advice) == ("yes", "")
+    assert bad.answer == "no"
+    assert bad.advice.startswith(
+        "Train a classifier with stable attention: `steadygaze train TRAINING_DATA --technique word-at --synonym-groups"
+    )
+
+
+NO = [
+    pytest.param(name, explainer, id=f"{name} of {explainer}")
+    for name in {name: None for rule in VERDICT_RULES for name in rule.thresholds}
+    for explainer in ("attention", "rationale", "integrated-gradients", "l2x")
+]
+
+
+@pytest.mark.parametrize(("name", "explainer"), NO)
+def test_every_no_has_one_line_of_advice_with_a_command_of_this_program(name, explainer):
+    sentence = advise_after_no(name, explainer)
+    assert "\n" not in sentence
+    _, command, option = re.fullmatch(
+        r"(.*): `steadygaze (\S+) .*--(?:explainer|technique) ([a-z0-9-]+).*`\.", sentence
+    ).groups()
+    assert command in COMMANDS
+    assert option in (*EXPLAINERS, *TECHNIQUES, *METHODS)
+    assert option != explainer or command == "fit-explainer"
+
+
+def test_of_commands_that_differ_in_the_number_of_texts_the_one_with_most_is_listed():
+    advice = [f"`steadygaze audit m --limit {n}`" for n in (50, 400, 55)]
+    advice.insert(1, "`steadygaze audit m`, `steadygaze audit m --limit 9 --k 5`, `steadygaze train m --out DIR`")
+    report = Report("x", (), tuple(Verdict("x", "no", "", (), "x", {}, text) for text in advice))
+    assert complete_commands(report, {"model": "m", "data": "d"}) == [
+        "steadygaze audit m --limit 400",
+        "steadygaze audit m",
+        "steadygaze audit m --limit 9 --k 5",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The black box predicts the same label")
+@pytest.mark.usefixtures("fewer_protocols")
+def test_the_advice_of_an_audit_knows_how_the_model_was_trained(monkeypatch):
+    seen = []
+    monkeypatch.setattr(audit_report, "verdicts", lambda rows, main, context: seen.append(context) or ())
+    groups = {"good": ["great"], "bad": ["poor"]}
+    model = tiny("average", synonym_groups=groups).fit(TEXTS, LABELS)
+    sg.audit(model, TEXTS[:4], LABELS[:4], sample=1)
+    sg.audit(lambda texts: [[0.4, 0.6] for _ in texts], TEXTS[:4], LABELS[:4], classes=["neg", "pos"], sample=1)
+    settings = {"epochs": 1, "pretraining_epochs": 1}
+    fitted = sg.fit_explainer(model, TEXTS, k=1, mitigation="random-pretraining", settings=settings)
+    sg.audit(model, TEXTS[:4], LABELS[:4], explainers=[fitted], sample=1)
+    assert [(c.trained, c.encoder, c.technique, c.has_groups, c.mitigation) for c in seen] == [
+        (True, "average", "vanilla", True, ""),
+        (False, "", "", False, ""),
+        (True, "average", "vanilla", True, "random-pretraining"),
+    ]
+
+
+def test_a_model_that_has_not_learned_is_trained_before_anything_else():
+    rows = [row("collapsed", 1.0, 1.0, 1.0), row(SHIFT, 0.03, 0.03, 0.03), row(ERASURE, 0.03, 0.0, 0.06)]
+    unlearned = AdviceContext(has_learned=False, commands=AuditCommands(SETTINGS))
+    advice = {
+        verdict.advice for verdict in verdicts(rows, "attention", unlearned) if verdict.answer in ("no", "undecided")
+    }
+    assert len(advice) == 1
+    assert advice.pop().startswith("First train a model that predicts better than a guess: ")
+    hub = verdicts(rows, "attention", replace(HUB, has_learned=False))[0].advice
+    assert hub.startswith("Compare the model with the most frequent label: `steadygaze evaluate './my model' ")
+
+
+def test_a_model_of_pairs_is_not_taken_for_a_constant_one():
+    """Words of the first text alone are erased; the prediction may depend on the second."""
+    drop, erased = row("largest-drop", 0.02, 0.01, 0.03), row(ERASURE, 0.003, 0.001, 0.005)
+    verdict = verdicts([erased, drop], "attention", AdviceContext(has_pairs=True))[1]
+    assert (verdict.answer, verdict.advice) == ("undecided", "")
+    assert "because erasing words of the first text, whichever, lowers" in verdict.why

@@ -26,7 +26,7 @@ import technique_cards
 from markdown_text import paragraphs, table, with_links
 from steadygaze.cli import COMMANDS
 from steadygaze.core.settings import field_names
-from steadygaze.properties.measures import MEASURES
+from steadygaze.properties import all_measures
 from steadygaze.techniques import TECHNIQUES
 from technique_results import rows_of
 
@@ -71,7 +71,7 @@ def test_every_command_and_option_has_a_place() -> None:
 
 def test_every_measure_has_a_card() -> None:
     text = "\n".join(metric_pages.pages(ROOT).values())
-    for name in MEASURES:
+    for name in all_measures():
         assert f"\n## {name} {{ #" in text
     assert "| bounds | 0 to ln 2 |" in text
 

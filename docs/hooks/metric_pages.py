@@ -1,25 +1,17 @@
 """Metric cards, from the registry of measures."""
 
 import math
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
 
 from markdown_text import code, paragraphs, table
-from steadygaze.properties.measures import (
-    correctness_measures,
-    faithfulness_measures,
-    plausibility_measures,
-    shortcut_measures,
-    stability_measures,
-)
-from steadygaze.properties.measures.measure import PROBES, Measure
+from steadygaze.properties import PROPERTIES, conditions
+from steadygaze.properties import measures as packages
+from steadygaze.properties.measures.measure import Measure
+from steadygaze.properties.property import Property
 
-TOPICS = {
-    "Correctness": correctness_measures,
-    "Stability": stability_measures,
-    "Faithfulness": faithfulness_measures,
-    "Shortcuts and leakage": shortcut_measures,
-    "Plausibility": plausibility_measures,
-}
 DIRECTION = {
     "higher": "higher is better",
     "lower": "lower is better",
@@ -28,11 +20,21 @@ DIRECTION = {
 
 
 def pages(_: Path) -> dict[str, str]:
-    return {"metrics/index.md": _index(), **{_path(topic): _page(topic) for topic in TOPICS}}
+    return {"metrics/index.md": _index(), **{_path(item): _page(item) for item in _described()}}
 
 
-def _path(topic: str) -> str:
-    return f"metrics/{topic.lower().replace(' ', '-')}.md"
+def _described() -> list[Property]:
+    return [item for item in PROPERTIES.values() if item.measures]
+
+
+def _modules() -> list[Any]:
+    """The modules that describe measures."""
+    names = [module.name for module in iter_modules(packages.__path__, f"{packages.__name__}.")]
+    return [module for module in map(import_module, names) if hasattr(module, "MEASURES")]
+
+
+def _path(item: Property) -> str:
+    return f"metrics/{item.name}.md"
 
 
 def _index() -> str:
@@ -42,26 +44,27 @@ def _index() -> str:
         "`jensen-shannon` under the probe `noise`. Every number has a 95 % interval. The "
         "[verdicts](../how-to/read-a-report.md) follow from the intervals.\n",
     ]
-    for topic, module in TOPICS.items():
-        link = _path(topic).removeprefix("metrics/")
-        rows = [
-            (f"[`{m.name}`]({link}#{_anchor(m.name)})", m.sentence, DIRECTION[m.direction]) for m in module.MEASURES
-        ]
-        parts += [f"## {topic}\n", table(("measure", "meaning", "direction"), rows)]
-    parts += ["## Probes and comparisons\n", table(("probe", "meaning"), [(code(n), t) for n, t in PROBES.items()])]
+    for item in _described():
+        link = _path(item).removeprefix("metrics/")
+        rows = [(f"[`{m.name}`]({link}#{_anchor(m.name)})", m.sentence, DIRECTION[m.direction]) for m in item.measures]
+        parts += [f"## {item.title}\n", table(("measure", "meaning", "direction"), rows)]
+    parts += [
+        "## Probes and comparisons\n",
+        table(("probe", "meaning"), [(code(n), t) for n, t in conditions().items()]),
+    ]
     return "\n".join(parts)
 
 
-def _page(topic: str) -> str:
-    module = TOPICS[topic]
+def _page(item: Property) -> str:
+    definitions = [paragraphs(str(module.__doc__)) for module in _modules() if item.measures == module.MEASURES]
     return "\n".join(
         [
-            f"# {topic}\n",
+            f"# {item.title}\n",
             "The card of each measure gives its function, bounds, direction and source.\n",
-            *map(_card, module.MEASURES),
+            *map(_card, item.measures),
             "## Definitions\n",
             "The docstring of the module, with the equations:\n",
-            paragraphs(str(module.__doc__)),
+            *definitions,
         ]
     )
 

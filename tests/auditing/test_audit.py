@@ -13,11 +13,11 @@ import torch
 from adapters.folders import TEXTS, save
 from properties.oracles import CLASSES, oracle_adapter, world
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.auditing.audit import audit, protocols_of, run_audit
+from steadygaze.auditing.audit import audit, checks_of, run_audit
 from steadygaze.auditing.prepare_case import AuditRequest, fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.properties.measures import MEASURES, NAMES, probe_names
+from steadygaze.properties import all_measures, row_names, rows_under
 from steadygaze.properties.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.properties.protocols.wiegreffe_pinter import TRAINED
 from steadygaze.results.audit_config import ProbeConfig, Runtime
@@ -66,7 +66,7 @@ def assert_same(report: Report, other: Report, *, rounding: float = ROUNDING) ->
 
 def test_every_number_is_in_the_catalog_and_within_its_bounds(honest_report):
     for row in honest_report.rows:
-        low, high = MEASURES[row.measure.partition("/")[0]].bounds
+        low, high = all_measures()[row.measure.partition("/")[0]].bounds
         assert row.n == 0 or low - ROUNDING <= row.value <= high + ROUNDING or "/above-" in row.measure, row
 
 
@@ -99,7 +99,7 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
     rows = run_audit(request).report().rows
     named = [(row.measure, row.settings.get("explainer")) for row in rows]
     assert len(set(named)) == len(named)
-    assert {measure for measure, _ in named} == set(NAMES) - set(probe_names("others"))
+    assert {measure for measure, _ in named} == set(row_names()) - set(rows_under("others"))
     assert all(row.n or row.note.startswith("not applicable, because ") for row in rows)
 
 
@@ -121,7 +121,7 @@ def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
     own = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG)).report()
     for report in (outside, own):
         without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]
-        assert sorted(without) == sorted(probe_names("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
+        assert sorted(without) == sorted(rows_under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
     assert own.verdicts[0].answer != "yes"
 
 
@@ -328,4 +328,4 @@ def test_chosen_measures_leave_out_other_protocols(here) -> None:
 
 @pytest.mark.parametrize("measures", [(), ("macro-f1", "reliance/first")])
 def test_measures_of_other_protocols_need_the_whole_audit(measures: tuple[str, ...]) -> None:
-    assert protocols_of(measures) is None
+    assert checks_of(measures) is None

@@ -14,6 +14,7 @@ import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from report.browser import plain_text
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.auditing.audit import FAITHFULNESS
 from steadygaze.auditing.prepare_case import prepare
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon, normalize, top_k
@@ -24,10 +25,9 @@ from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
 from steadygaze.models.inference import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
+from steadygaze.properties import row_names, rows_under
 from steadygaze.properties.audit_case import AuditCase, Finding
-from steadygaze.properties.measures import NAMES, measure_names, probe_names
 from steadygaze.properties.probes.text_perturbations import embedding_noise, fgm_on_label, gradient, pgd_on_attention
-from steadygaze.properties.protocols import FAITHFULNESS
 from steadygaze.properties.protocols.faithfulness import UNREAD
 from steadygaze.properties.protocols.flip_radius import flip_radius
 from steadygaze.properties.protocols.interlocking import (
@@ -45,16 +45,14 @@ from steadygaze.results.report import Report
 
 WORDS = ["good"] * 12 + ["bad"] * 12
 RATIONALES = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
-TRAININGS = probe_names("uniform", "above-uniform", "trained-adversary", "default-tokens", "biased", "skewed")
+TRAININGS = rows_under("uniform", "above-uniform", "trained-adversary", "default-tokens", "biased", "skewed")
 EXTENSION_POINTS = ["prediction-change/permuted", "jensen-shannon/adversarial"]
-GRADIENTS = probe_names("gradient", "gradient-through-attention")
+GRADIENTS = rows_under("gradient", "gradient-through-attention")
 SLOPELESS = [f"{measure}/fgm-label" for measure in ("jensen-shannon", "top-k-overlap", "kendall")]
 OTHERS = [
-    *probe_names(
-        "seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept"))
-    )
+    *rows_under("seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept")))
 ]
-READ = measure_names("independent-reader-accuracy", "leakage-gap", "arbitrary-selection")
+READ = row_names("independent-reader-accuracy", "leakage-gap", "arbitrary-selection")
 YEH = ["infidelity", "max-sensitivity"]
 LONG = ["flip-radius", "flip-radius/above-random", "seat-sensitivity", *YEH, "position-leak", "position-leak/shuffled"]
 TECHNIQUES = ["a2r", "rnp tokens", "a2r attention"]
@@ -71,7 +69,7 @@ def test_only_measures_that_need_extension_points_training_more_texts_or_gradien
     """A generator that reads what the predictor reads, as `a2r attention` has it, moves with the label's slope."""
     slopeless = SLOPELESS if fitted(order).stored_.model.selection_config.separate_encoders else []
     assert bool(slopeless) == (order != "a2r attention")
-    results = {name: audited(order).find(name) for name in NAMES if name not in OTHERS}
+    results = {name: audited(order).find(name) for name in row_names() if name not in OTHERS}
     missing = {name for name, row in results.items() if row is None or not row.n}
     page_words = {name for name in missing if "/other" not in name}
     assert page_words <= {*TRAININGS, *EXTENSION_POINTS, *GRADIENTS, *slopeless, *LONG, *READ}, page_words

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+import steadygaze.properties.measures as room
 from contract.slow import RADII, SHARES, SIZE, SLOW, SLOW_SETS
 from steadygaze.core.maths import distributions
-from steadygaze.properties import measures as room
-from steadygaze.properties.measures import MEASURES
+from steadygaze.properties import all_measures
 from steadygaze.properties.measures.faithfulness_measures import LARGEST
 
 B, T, C, K = 40, 12, 3, 4
@@ -25,6 +25,7 @@ IDS = {"before", "after", "ids"}
 PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "selected", "rationales", "first", "blank", "mask"} | IDS
 OF_RUNS = ("iou-f1", "selected-spans")
 """Measures about runs of words, which the order of the tokens matters to."""
+MEASURES = all_measures()
 PER_EXAMPLE = [name for name, measure in MEASURES.items() if measure.per_example]
 OF_A_SET = [name for name, measure in MEASURES.items() if not measure.per_example]
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-6}  # a quotient of counts is float32

@@ -1,6 +1,6 @@
 """The audit audited: models built to be faithful pass, models built not to be are caught, by what should catch them.
 
-The thresholds are those of properties/verdict_rules.py; nothing here may be tuned to these models.
+The thresholds are those of the properties; nothing here may be tuned to these models.
 """
 
 import json
@@ -14,7 +14,7 @@ import pytest
 from properties.oracles import oracle_adapter, world
 from steadygaze.auditing.audit import run_audit
 from steadygaze.auditing.prepare_case import AuditRequest
-from steadygaze.properties.verdict_rules import VERDICT_RULES
+from steadygaze.properties import PROPERTIES
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.report import Report
 
@@ -69,7 +69,11 @@ def test_models_with_known_properties_get_the_expected_verdicts(name):
 @pytest.mark.parametrize("name", fast_and_slow(GUILTY))
 def test_the_measure_made_for_a_flaw_fails_its_thresholds(name):
     row = report(name, 0).find(GUILTY[name])
-    bounds = [rule.thresholds[row.measure] for rule in VERDICT_RULES if row.measure in rule.thresholds]
+    bounds = [
+        item.rule.thresholds[row.measure]
+        for item in PROPERTIES.values()
+        if item.rule and row.measure in item.rule.thresholds
+    ]
     assert bounds
     assert all(bound.decide(row) == "no" for bound in bounds)
 

@@ -5,18 +5,20 @@ from dataclasses import replace
 import pytest
 
 import steadygaze as sg
-from steadygaze.properties.measures import MEASURES
-from steadygaze.properties.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
-from steadygaze.results.formatting import scale
+from steadygaze.properties import PROPERTIES, measure_of
+from steadygaze.properties.property import COLLAPSED, FEWEST, Property, Threshold
+from steadygaze.properties.verdict_rules import verdicts
+from steadygaze.results.formatting import SHIFT_SCALE
 from steadygaze.results.row import Row, Verdict
 
+RATED = [item for item in PROPERTIES.values() if item.rule]
 NUMBERS = [
-    pytest.param(rule, name, id=f"{rule.key}: {name}")
-    for rule in VERDICT_RULES
-    for name in rule.thresholds
+    pytest.param(item, name, id=f"{item.name}: {name}")
+    for item in RATED
+    for name in item.rule.thresholds
     if name != COLLAPSED
 ]
-KEYS = [rule.key for rule in VERDICT_RULES]
+KEYS = [item.name for item in RATED]
 STABILITY_TITLE, SHORTCUT = "stability", "shortcut-leakage"
 
 
@@ -30,41 +32,43 @@ def collapsed(value: float, note: str = "") -> Row:
     return row(COLLAPSED, value, 100, None, note)
 
 
-def rule_of(key: str) -> VerdictRule:
-    return next(rule for rule in VERDICT_RULES if rule.key == key)
+def rule_of(key: str) -> Property:
+    return next(item for item in RATED if item.name == key)
 
 
 def of(key: str, *rows: Row) -> Verdict:
     return next(verdict for verdict in verdicts(rows, "attention") if verdict.key == key)
 
 
-def good(rule: VerdictRule) -> dict[str, Row]:
+def good(item: Property) -> dict[str, Row]:
     """Every number as good as it need be."""
-    return {name: row(name, b.good, near=None if name == COLLAPSED else 0.0) for name, b in rule.thresholds.items()}
+    return {
+        name: row(name, b.good, near=None if name == COLLAPSED else 0.0) for name, b in item.rule.thresholds.items()
+    }
 
 
 # --- yes, no and in between
 
 
-@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_where_every_number_is_good_the_answer_is_yes(rule):
-    rows = good(rule)
-    verdict = of(rule.key, *rows.values())
+@pytest.mark.parametrize("item", RATED, ids=KEYS)
+def test_where_every_number_is_good_the_answer_is_yes(item):
+    rows = good(item)
+    verdict = of(item.name, *rows.values())
     assert verdict.answer == "yes"
     assert set(verdict.rows) == {row.signature for row in rows.values()}
-    assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in rule.thresholds.items()}
-    assert verdict.title == rule.title
+    assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in item.rule.thresholds.items()}
+    assert verdict.title == item.title
 
 
-@pytest.mark.parametrize(("rule", "name"), NUMBERS)
-def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(rule, name):
+@pytest.mark.parametrize(("item", "name"), NUMBERS)
+def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(item, name):
     """Beyond doubt: the whole interval is.  One that reaches over an edge by a hair is in between."""
-    bound = rule.thresholds[name]
+    bound = item.rule.thresholds[name]
     middle, hair = (bound.good + bound.bad) / 2, abs(bound.good - bound.bad) / 100
     worse = hair if bound.bad > bound.good else -hair
 
     def answer(row: Row) -> str:
-        return of(rule.key, *(good(rule) | {name: row}).values()).answer
+        return of(item.name, *(good(item) | {name: row}).values()).answer
 
     assert answer(row(name, bound.bad)) == "no"
     assert answer(row(name, bound.bad + 2 * worse, near=hair)) == "no"
@@ -81,7 +85,7 @@ def test_failed_measures_come_first():
         "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
     }
     first, second, *rest = of(STABILITY_TITLE, *rows.values()).why.split("; ")
-    assert first == f"Substituting one word by a synonym shifts the attention by 0.400 ({scale('jensen-shannon')})"
+    assert first == f"Substituting one word by a synonym shifts the attention by 0.400 ({SHIFT_SCALE})"
     assert second == "small noise shifts the attention by 0.010"
     assert len(rest) == 3
 
@@ -153,38 +157,40 @@ def test_the_same_explanation_is_undecided_if_the_model_is_close_to_constant(siz
 # --- too little for a yes, or for a no
 
 
-@pytest.mark.parametrize(("rule", "name"), NUMBERS)
+@pytest.mark.parametrize(("item", "name"), NUMBERS)
 @pytest.mark.parametrize("n", [1, FEWEST - 1])
-def test_a_few_texts_are_beyond_no_doubt(rule, name, n):
+def test_a_few_texts_are_beyond_no_doubt(item, name, n):
     """However good or bad: one text never is."""
-    for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
-        assert of(rule.key, row(name, value, n)).answer == "undecided"
-        rows = good(rule) | {name: row(name, value, n)}
-        assert of(rule.key, *rows.values()).answer == "undecided"
-    assert of(rule.key, row(name, rule.thresholds[name].bad, FEWEST)).answer == "no"
+    for value in (item.rule.thresholds[name].good, item.rule.thresholds[name].bad):
+        assert of(item.name, row(name, value, n)).answer == "undecided"
+        rows = good(item) | {name: row(name, value, n)}
+        assert of(item.name, *rows.values()).answer == "undecided"
+    assert of(item.name, row(name, item.rule.thresholds[name].bad, FEWEST)).answer == "no"
 
 
-@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_one_text_is_never_beyond_doubt(rule):
+@pytest.mark.parametrize("item", RATED, ids=KEYS)
+def test_one_text_is_never_beyond_doubt(item):
     for which in ("good", "bad"):
-        rows = [row(name, getattr(bound, which), 1) for name, bound in rule.thresholds.items() if name != COLLAPSED]
-        assert of(rule.key, *rows).answer == "undecided"
+        rows = [
+            row(name, getattr(bound, which), 1) for name, bound in item.rule.thresholds.items() if name != COLLAPSED
+        ]
+        assert of(item.name, *rows).answer == "undecided"
 
 
-@pytest.mark.parametrize(("rule", "name"), NUMBERS)
-def test_a_number_without_an_interval_is_beyond_no_doubt(rule, name):
-    for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
-        assert of(rule.key, *(good(rule) | {name: row(name, value, near=None)}).values()).answer == "undecided"
+@pytest.mark.parametrize(("item", "name"), NUMBERS)
+def test_a_number_without_an_interval_is_beyond_no_doubt(item, name):
+    for value in (item.rule.thresholds[name].good, item.rule.thresholds[name].bad):
+        assert of(item.name, *(good(item) | {name: row(name, value, near=None)}).values()).answer == "undecided"
 
 
-@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(rule):
-    left = {name: row for name, row in good(rule).items() if name not in rule.required}
+@pytest.mark.parametrize("item", RATED, ids=KEYS)
+def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(item):
+    left = {name: row for name, row in good(item).items() if name not in item.rule.required}
     informative = [name for name in left if name != COLLAPSED]
-    assert of(rule.key, *left.values()).answer == ("undecided" if informative else "not measured")
+    assert of(item.name, *left.values()).answer == ("undecided" if informative else "not measured")
     for name in informative:
-        bad = row(name, rule.thresholds[name].bad)
-        assert of(rule.key, *(left | {name: bad}).values()).answer == "no"
+        bad = row(name, item.rule.thresholds[name].bad)
+        assert of(item.name, *(left | {name: bad}).values()).answer == "no"
 
 
 def test_missing_measures_of_a_yes_are_named_with_the_reason():
@@ -202,15 +208,15 @@ def test_missing_measures_of_a_yes_are_named_with_the_reason():
 
 
 def test_without_measures_the_reason_is_that_of_the_required_measures():
-    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STABILITY_TITLE).thresholds]
+    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STABILITY_TITLE).rule.thresholds]
     assert of(STABILITY_TITLE, *rows).why == "No jensen-shannon/1-synonym."
 
 
-@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_one_of_what_a_question_needs_is_enough_for_a_yes(rule):
-    assert rule.required
-    for name in rule.required:
-        assert of(rule.key, good(rule)[name]).answer == "yes"
+@pytest.mark.parametrize("item", RATED, ids=KEYS)
+def test_one_of_what_a_question_needs_is_enough_for_a_yes(item):
+    assert item.rule.required
+    for name in item.rule.required:
+        assert of(item.name, good(item)[name]).answer == "yes"
 
 
 def test_what_was_needed_and_could_not_be_measured_is_not_there():
@@ -223,9 +229,13 @@ def test_what_was_needed_and_could_not_be_measured_is_not_there():
 def test_a_black_box_without_synonyms_never_holds_still_for_sure():
     """It shows neither weights nor vectors: with any other numbers, no word was substituted."""
     numbers = [
-        name for name in rule_of(STABILITY_TITLE).thresholds if not name.endswith(("synonym", "synonyms", COLLAPSED))
+        name
+        for name in rule_of(STABILITY_TITLE).rule.thresholds
+        if not name.endswith(("synonym", "synonyms", COLLAPSED))
     ]
-    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STABILITY_TITLE).required]
+    absent = [
+        row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STABILITY_TITLE).rule.required
+    ]
     for some in ([], numbers[:1], numbers):
         rows = [collapsed(0), *(row(name, 0.0) for name in some)]
         for several in (rows, [*rows, *absent]):
@@ -238,7 +248,7 @@ def test_a_black_box_without_synonyms_never_holds_still_for_sure():
 @pytest.mark.parametrize("key", [STABILITY_TITLE, SHORTCUT])
 def test_the_absence_of_a_collapse_answers_nothing_and_is_not_reported(key):
     assert of(key, collapsed(0)).answer == "not measured"
-    name = rule_of(key).required[0]
+    name = rule_of(key).rule.required[0]
     alone, beside = of(key, good(rule_of(key))[name]), of(key, good(rule_of(key))[name], collapsed(0))
     assert (alone.answer, alone.why) == (beside.answer, beside.why)
 
@@ -248,7 +258,7 @@ def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(
     rows = good(rule_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
     verdict = of(key, *rows.values())
     assert verdict.answer == "no"
-    assert verdict.why.lower().startswith(rule_of(key).thresholds[COLLAPSED].sentence.format(noun="attention"))
+    assert verdict.why.lower().startswith(rule_of(key).rule.thresholds[COLLAPSED].sentence.format(noun="attention"))
     assert of(key, collapsed(1)).answer == "no"
     assert of(key, replace(collapsed(1), n=2)).answer == "no"
 
@@ -261,8 +271,8 @@ def test_a_collapse_does_not_change_other_verdicts(key):
 # --- the sentence
 
 
-@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_why_is_always_a_sentence(rule):
+@pytest.mark.parametrize("item", RATED, ids=KEYS)
+def test_why_is_always_a_sentence(item):
     """Whatever is there: nothing, one number, all of them; good, bad, not defined or not measured."""
     ways = [
         lambda name, bound: row(name, bound.good),
@@ -271,7 +281,7 @@ def test_why_is_always_a_sentence(rule):
         lambda name, bound: row(name, float("nan"), 0, None),
         lambda name, bound: row(name, float("nan"), 0, None, "the model has no attention weights"),
     ]
-    bounds = rule.thresholds.items()
+    bounds = item.rule.thresholds.items()
     sets = [[], *([way(*item)] for way in ways for item in bounds), *([way(*item) for item in bounds] for way in ways)]
     for rows in sets:
         for verdict in verdicts(rows, "attention"):
@@ -284,7 +294,9 @@ def test_why_is_always_a_sentence(rule):
 
 
 def test_a_verdict_without_measures_has_the_reason():
-    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in rule_of("plausibility").thresholds]
+    rows = [
+        row(name, float("nan"), 0, None, "nobody marked a word") for name in rule_of("plausibility").rule.thresholds
+    ]
     assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
     assert of("plausibility").why == "No deciding measure is available."
 
@@ -292,21 +304,21 @@ def test_a_verdict_without_measures_has_the_reason():
 # --- the bounds themselves
 
 
-@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_every_number_is_in_the_catalog_and_points_the_way_it_points_there(rule):
-    for name, bound in rule.thresholds.items():
-        measure = MEASURES.get(name) or MEASURES[name.partition("/")[0]]
+@pytest.mark.parametrize("item", RATED, ids=KEYS)
+def test_every_number_is_in_the_catalog_and_points_the_way_it_points_there(item):
+    for name, bound in item.rule.thresholds.items():
+        measure = measure_of(name)
         assert measure.direction in ("neither", "higher" if bound.good > bound.bad else "lower"), name
         low, high = measure.bounds
         assert low <= min(bound.good, bound.bad) < max(bound.good, bound.bad) <= high, name
-    assert set(rule.required) <= set(rule.thresholds) - {COLLAPSED}
+    assert set(item.rule.required) <= set(item.rule.thresholds) - {COLLAPSED}
 
 
 def test_the_worst_case_the_shuffled_leak_and_the_collapse_belong_to_their_verdicts():
-    assert "jensen-shannon/pgd-attention" in rule_of(STABILITY_TITLE).thresholds
-    assert rule_of(SHORTCUT).required == ("position-leak/shuffled",)
-    assert {rule.key for rule in VERDICT_RULES if COLLAPSED in rule.thresholds} == {STABILITY_TITLE, SHORTCUT}
-    assert len(set(KEYS)) == len({rule.title for rule in VERDICT_RULES}) == len(VERDICT_RULES)
+    assert "jensen-shannon/pgd-attention" in rule_of(STABILITY_TITLE).rule.thresholds
+    assert rule_of(SHORTCUT).rule.required == ("position-leak/shuffled",)
+    assert {item.name for item in RATED if COLLAPSED in item.rule.thresholds} == {STABILITY_TITLE, SHORTCUT}
+    assert len(set(KEYS)) == len({item.title for item in RATED}) == len(RATED)
 
 
 def test_one_bound_by_hand():

@@ -17,13 +17,11 @@ from steadygaze.auditing import audit_report
 from steadygaze.cli import COMMANDS
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
+from steadygaze.properties import PROPERTIES
 from steadygaze.properties.commands import AuditCommands, complete_commands, rerun_command
-from steadygaze.properties.protocols.shortcut_leakage import ONE_CLASS
-from steadygaze.properties.protocols.stability import NO_SYNONYMS
+from steadygaze.properties.protocols.shortcut_leakage import FEW_TEXTS_OF_A_CLASS, ONE_CLASS
+from steadygaze.properties.protocols.stability import NO_SYNONYM_TABLE, NO_SYNONYMS
 from steadygaze.properties.verdict_rules import (
-    FEW_TEXTS_OF_A_CLASS,
-    NO_SYNONYM_TABLE,
-    VERDICT_RULES,
     AdviceContext,
     advise,
     advise_after_no,
@@ -212,7 +210,7 @@ def test_options_of_training_are_advised_only_for_models_of_train():
         f"Compare the model with the most frequent label: {evaluate}; if it is not better, check the order of "
         "--classes and the language of the texts."
     )
-    for name in {name for rule in VERDICT_RULES for name in rule.thresholds}:
+    for name in {name for item in PROPERTIES.values() if item.rule for name in item.rule.thresholds}:
         assert "steadygaze train" not in advise_after_no(name, "attention", HUB)
 
 
@@ -364,7 +362,7 @@ def test_a_yes_has_no_advice_and_a_no_has_one_with_a_command():
 
 NO = [
     pytest.param(name, explainer, id=f"{name} of {explainer}")
-    for name in {name: None for rule in VERDICT_RULES for name in rule.thresholds}
+    for name in {name: None for item in PROPERTIES.values() if item.rule for name in item.rule.thresholds}
     for explainer in ("attention", "rationale", "integrated-gradients", "l2x")
 ]
 

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from steadygaze.properties.measures import FACTS
-from steadygaze.properties.measures.measure import PROBES
+from steadygaze.properties import conditions, facts, property_facts
 from steadygaze.results.evaluation import Evaluation, ReliabilityBin, WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.report import Report
@@ -19,7 +18,7 @@ KNOWN = {"corpus": "planted-reviews", "split": "test", "data": "3f6c1a9be0d2", "
 STABILITY_TITLE, FAITHFULNESS_TITLE = "Stability", "Faithfulness"
 SEEDS, SHORTCUT = "Seed consistency", "No shortcut leakage"
 PLAUSIBILITY_TITLE = "Plausibility"
-ABOUT = {name: PROBES[name] for name in ("noise", "3-synonyms", "above-random")}
+ABOUT = {name: conditions()[name] for name in ("noise", "3-synonyms", "above-random")}
 LIMITS = {
     "collapsed": (0.0, 1.0),
     "jensen-shannon/noise": (0.005, 0.02),
@@ -29,7 +28,7 @@ LIMITS = {
     "position-leak": (0.05, 0.1),
 }
 MEANINGS = {
-    name: FACTS[name]
+    name: facts()[name]
     for name in (
         "accuracy",
         "collapsed",
@@ -221,6 +220,7 @@ def full_report(**changes) -> Report:
         },
         "notes": ("Four texts were longer than the model reads.",),
         "measures": MEANINGS,
+        "properties": property_facts(),
         "probes": ABOUT,
         "sections": {
             "accuracy": "Correctness",

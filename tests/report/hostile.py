@@ -7,7 +7,7 @@ from report.audited import explanation
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.report import Report
-from steadygaze.results.row import Fact, Row, Shift, Verdict
+from steadygaze.results.row import Fact, PropertyFact, Row, Shift, Verdict
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 IMAGE = "<img src=http://192.0.2.1/x onerror=\"document.title='ran'\">"
@@ -33,7 +33,12 @@ def hostile(bad: str) -> Report:
         rows,
         (
             Verdict(
-                f"Question {bad}?", "no", f"Because {bad}.", (rows[0].signature,), thresholds={f"m{bad}": (0.1, 0.2)}
+                f"Question {bad}?",
+                "no",
+                f"Because {bad}.",
+                (rows[0].signature,),
+                f"key{bad}",
+                {f"m{bad}": (0.1, 0.2)},
             ),
         ),
         (Shift(f"probe{bad}", 0.1, e, worse),),
@@ -50,4 +55,15 @@ def hostile(bad: str) -> Report:
         {f"package{bad}": f"1.0{bad}"},
         evaluation=Evaluation(f"model{bad}", (f"t{bad}", f"p{bad}"), rows[:1], ((0, 2), (0, 1)), errors),
         explanations=Explanations([marked]),
+        properties=(
+            PropertyFact(
+                f"key{bad}",
+                f"Question {bad}",
+                f"Is it {bad}?",
+                f"Short {bad}?",
+                {f"m{bad}": f"Label {bad}"},
+                {"no": f"It means {bad}."},
+                f"noun {bad}",
+            ),
+        ),
     )

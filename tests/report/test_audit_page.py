@@ -28,7 +28,8 @@ from report.audited import (
 )
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
-from steadygaze.report.audit_page import OTHER, QUESTIONS, SHORT_QUESTIONS, _section
+from steadygaze.properties import PROPERTIES
+from steadygaze.report.audit_page import OTHER, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
@@ -112,8 +113,8 @@ def test_every_answer_leads_to_its_card(html):
     links = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
     cards = re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+) <span', html)
     assert [place for place, _ in links] == [place for place, _ in cards]
-    assert [question for _, question in links] == [SHORT_QUESTIONS[verdict.key] for verdict in VERDICTS]
-    assert [question for _, question in cards] == [QUESTIONS[verdict.key] for verdict in VERDICTS]
+    assert [question for _, question in links] == [PROPERTIES[verdict.key].short_question for verdict in VERDICTS]
+    assert [question for _, question in cards] == [PROPERTIES[verdict.key].question for verdict in VERDICTS]
     cards = html[html.index('id="verdicts"') :]
     assert all(f'href="#term-{verdict.key}">{verdict.title}</a></span></h3>' in cards for verdict in VERDICTS)
 

@@ -14,7 +14,7 @@ from report.browser import plain_text
 from steadygaze.core.errors import UserError
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.formatting import SCALES
+from steadygaze.results.formatting import SHIFT_SCALE
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
 
@@ -203,7 +203,7 @@ def test_the_range_of_a_shift_is_described_in_one_way():
     page, lines = full_report().to_html(), printed(full_report())
     described = re.findall(r"0: [^()<>]*?0\.69: [^()<>,;]+", " ".join([*plain_text(page).split(), *lines]))
     assert len(described) > 3
-    assert set(described) == {SCALES["jensen-shannon"]}
+    assert set(described) == {SHIFT_SCALE}
 
 
 def test_technical_names_have_a_legend():

@@ -47,7 +47,7 @@ def test_data_files_and_names_count(tmp_path: Path):
 
 def test_it_is_of_this_installation_and_covers_what_trains_and_measures():
     assert len(code_version()) == 16
-    assert {"training", "audit", "techniques"} < set(PACKAGES)
+    assert {"training", "properties", "auditing", "techniques"} < set(PACKAGES)
     assert not {"cli", "report", "images"} & set(PACKAGES)
 
 

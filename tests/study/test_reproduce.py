@@ -15,7 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import CORPORA, divided
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
-from steadygaze.properties.measures import NAMES
+from steadygaze.properties import row_names
 from steadygaze.results.reproduction import Reproduction
 from steadygaze.results.row import ValueKey
 from steadygaze.study import published_tables as tables
@@ -86,7 +86,7 @@ def test_every_label_stands_for_a_known_name(name: str) -> None:
         assert corpus in CORPORA
         assert encoder in ENCODERS or encoder.startswith(TRANSFORMER)
         assert table.counterpart(entry, "techniques").name in TECHNIQUES
-        assert table.counterpart(entry, "measures").name in NAMES
+        assert table.counterpart(entry, "measures").name in row_names()
     assert bool(used) != bool(table.command), "cells or a command, not both"
     slow = any(table.counterpart(entry, "measures").name == "seat-sensitivity" for entry in used)
     assert table.thorough == slow == any(block.config(ReproduceOptions()).thorough for block in blocks(table))

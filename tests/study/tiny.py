@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steadygaze.data.planted.lexicon import SYNONYMS as PLANTED
-from steadygaze.properties.protocols import PROTOCOLS
+from steadygaze.properties import PROPERTIES
 from steadygaze.properties.protocols.faithfulness import erasure, gradient_agreement
 from steadygaze.properties.protocols.plausibility import correctness
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
@@ -46,10 +46,8 @@ def run(out: Path, config: CompareConfig | None = None, **machine: object) -> Co
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code with fewer protocols, without what only its own page shows."""
     few = (correctness, stability, erasure, gradient_agreement, shortcut_leakage)
-    few_protocols = {
-        heading: tuple(protocol for protocol in several if protocol in few) for heading, several in PROTOCOLS.items()
-    }
-    patch.setattr("steadygaze.auditing.audit.PROTOCOLS", few_protocols)
+    few_checks = {name: [check for check in item.checks if check.run in few] for name, item in PROPERTIES.items()}
+    patch.setattr("steadygaze.auditing.audit.all_checks", lambda: few_checks)
     patch.setattr("steadygaze.auditing.audit_report.plot_points", lambda *_: {})
     patch.setattr("steadygaze.auditing.audit_report.largest_shifts", lambda *_: ())
     whole_set = sys.modules[correctness.__module__]  # the package has a function of that name

@@ -28,6 +28,7 @@ from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import list_labels, read_inputs
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES, selects
+from steadygaze.properties import PROPERTIES, rows_under
 from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
@@ -36,20 +37,8 @@ from steadygaze.properties.audit_case import (
     missing_findings,
     texts_without_selection,
 )
-from steadygaze.properties.measures import probe_names
 from steadygaze.properties.measures.measure import LABEL_KEPT, SUBSTITUTIONS
-from steadygaze.properties.protocols import (
-    ALWAYS,
-    COUNTING,
-    FAITHFULNESS,
-    PROTOCOLS,
-    SEEDS,
-    SELECTABLE,
-    SHORTCUT,
-    STABILITY,
-    THOROUGH,
-    Protocol,
-)
+from steadygaze.properties.property import Check
 from steadygaze.properties.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
 from steadygaze.properties.protocols.interlocking import (
     INTERLOCKING_MEASURES,
@@ -67,7 +56,8 @@ from steadygaze.results.report import Report, now
 from steadygaze.results.row import MeasureKey
 from steadygaze.training.progress import TrainingDiverged
 
-SYNONYM_MEASURES = probe_names(*SUBSTITUTIONS, *LABEL_KEPT)
+STABILITY, FAITHFULNESS, SEEDS, SHORTCUT = "stability", "faithfulness", "seed-consistency", "shortcut-leakage"
+"""Properties whose checks the audit completes: rows that need synonyms, other seeds or a retraining."""
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
 
 
@@ -218,23 +208,24 @@ def run_audit(request: AuditRequest) -> AuditFindings:
         request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
     explainers, unsupported = choose_explainers(request.adapter, request.explainers)
     prepared = prepare_all(request, explainers)
-    chosen = protocols_of(request.measures)
+    chosen = checks_of(request.measures)
+    checks = chosen or all_checks()
     if chosen is not None:
         prepared = replace(prepared, case=replace(prepared.case, chosen_probes=_probes_of(request.measures)))
-    prepared = replace(prepared, case=_with_progress(prepared.case, request.draw, chosen or PROTOCOLS))
-    findings: dict[str, list[Finding]] = {heading: [] for heading in PROTOCOLS}
+    prepared = replace(prepared, case=_with_progress(prepared.case, request.draw, checks))
+    findings: dict[str, list[Finding]] = {name: [] for name in PROPERTIES}
     try:
-        for heading, protocols in (chosen or PROTOCOLS).items():
-            for finding in _run(prepared.case, protocols):
-                findings[heading].append(finding)
+        for name, of_property in checks.items():
+            for finding in _run(prepared.case, of_property):
+                findings[name].append(finding)
     except KeyboardInterrupt as interruption:
         raise AuditInterrupted(AuditFindings(prepared, findings, request, incomplete=INTERRUPTED)) from interruption
     if chosen is not None:
         return AuditFindings(prepared, findings, request, incomplete=CHOSEN_MEASURES)
     if reason := training_difference(request.adapter, request.others):
         findings[SEEDS] = list(not_comparable(findings[SEEDS], reason))
-    for heading, missing in _missing(prepared.case, request.adapter).items():
-        findings[heading] += missing
+    for name, missing in _missing(prepared.case, request.adapter).items():
+        findings[name] += missing
     findings[FAITHFULNESS] += [
         Finding("comprehensiveness", explainer=name, absent=reason) for name, reason in unsupported.items()
     ]
@@ -246,13 +237,23 @@ def run_audit(request: AuditRequest) -> AuditFindings:
         raise AuditInterrupted(replace(audited, incomplete=INTERRUPTED)) from interruption
 
 
-def protocols_of(measures: Collection[str]) -> Mapping[str, tuple[Protocol, ...]] | None:
-    """The protocols that these measures need; None (all): no measures, or a measure of another protocol."""
-    known = {name for names in (ALWAYS | SELECTABLE).values() for name in names}
+Checks = Mapping[str, Sequence[Check]]
+"""Property -> its checks."""
+
+
+def all_checks() -> Checks:
+    return {name: item.checks for name, item in PROPERTIES.items()}
+
+
+def checks_of(measures: Collection[str]) -> Checks | None:
+    """The checks that these measures need; None (all): no measures, or a measure of a check that names no rows."""
+    known = {row for checks in all_checks().values() for check in checks for row in check.rows}
     if not measures or set(measures) - known:
         return None
-    wanted = [*ALWAYS, *(protocol for protocol, names in SELECTABLE.items() if set(names) & set(measures))]
-    return {heading: tuple(p for p in group if p in wanted) for heading, group in PROTOCOLS.items()}
+    return {
+        name: [check for check in checks if check.always or set(check.rows) & set(measures)]
+        for name, checks in all_checks().items()
+    }
 
 
 def _with_training_texts(request: AuditRequest, classifier: TextClassifier) -> AuditRequest:
@@ -277,23 +278,23 @@ class AuditInterrupted(KeyboardInterrupt):
         self.findings = findings
 
 
-def _with_progress(case: AuditCase, draw: TextDraw | None, protocols: Mapping[str, tuple[Protocol, ...]]) -> AuditCase:
+def _with_progress(case: AuditCase, draw: TextDraw | None, checks: Checks) -> AuditCase:
     """The case, and those of other seeds, with the progress of the whole audit."""
-    chosen = [protocol for group in protocols.values() for protocol in group]
+    chosen = [check.run for group in checks.values() for check in group]
     on_progress = AuditProgress(case, case.runtime, draw=draw, protocols=chosen).on_progress
     others = tuple(replace(other, runtime=replace(other.runtime, on_progress=on_progress)) for other in case.others)
     return replace(case, runtime=replace(case.runtime, on_progress=on_progress), others=others)
 
 
-def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
+def _run(case: AuditCase, checks: Sequence[Check]) -> Iterator[Finding]:
     unselected = cache(partial(texts_without_selection, case))
-    for protocol in protocols:
-        if protocol in THOROUGH and not case.config.thorough:
-            yield from missing_findings(THOROUGH[protocol], NOT_THOROUGH)
-        elif protocol in COUNTING:
-            yield from protocol(case)
+    for check in checks:
+        if check.thorough and not case.config.thorough:
+            yield from missing_findings(check.rows, NOT_THOROUGH)
+        elif check.counts_empty:
+            yield from check.run(case)
         else:
-            for finding in protocol(case):
+            for finding in check.run(case):
                 yield drop_texts(case, finding, unselected(finding.explainer or ""))
 
 
@@ -304,7 +305,9 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
         return SELECTS if selects(case.model) else NOT_OURS if not adapter.is_classifier else no_training_texts
 
     return {
-        STABILITY: [*missing_findings(() if case.substitutions else SYNONYM_MEASURES, NO_SYNONYMS)],
+        STABILITY: [
+            *missing_findings(() if case.substitutions else rows_under(*SUBSTITUTIONS, *LABEL_KEPT), NO_SYNONYMS)
+        ],
         FAITHFULNESS: [*missing_findings(TRAINED, reason(UNTRAINED))],
         SHORTCUT: [
             *missing_findings(DEFAULT_TOKEN_MEASURES, reason(NO_TRAINING_TEXTS)),
@@ -339,12 +342,12 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[A
         notes = [f"{ICONS[x.answer]} {x.note[:1].upper()}{x.note[1:]}." for x in new[SHORTCUT] if x.answer]
     replaced = {finding.measure for findings in new.values() for finding in findings}
     updated = {
-        heading: [*(old for old in audited.findings_by_heading[heading] if old.measure not in replaced), *findings]
-        for heading, findings in new.items()
+        name: [*(old for old in audited.findings_by_property[name] if old.measure not in replaced), *findings]
+        for name, findings in new.items()
     }
     return replace(
         audited,
-        findings_by_heading={**audited.findings_by_heading, **updated},
+        findings_by_property={**audited.findings_by_property, **updated},
         notes=(*audited.notes, *notes),
     )
 
@@ -364,7 +367,7 @@ def _interlocking(
     codes, names = case.data.label, classifier.stored_.description.classes
     labels = [None] * len(texts) if codes is None else [names[code] for code in codes]
     examples = [Example(item.text, label, sentences=item.sentences) for item, label in zip(texts, labels, strict=True)]
-    shortcut = audited.findings_by_heading[SHORTCUT]
+    shortcut = audited.findings_by_property[SHORTCUT]
     first = next((finding.values for finding in shortcut if finding.measure == FIRST_RATIONALE), None)
     epochs, on_progress = case.config.skewed_epochs, case.runtime.on_progress
     return interlocking(classifier, train, examples, epochs, first, on_progress, validation)

@@ -13,9 +13,10 @@ from time import monotonic
 
 from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
+from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import READING, AuditCase, other_explainers
 from steadygaze.properties.probes.erasure import SHARES
-from steadygaze.properties.protocols import PROTOCOLS, Protocol
+from steadygaze.properties.property import Protocol
 from steadygaze.properties.protocols.faithfulness import (
     GRADIENTS,
     RANDOM_COPIES,
@@ -34,18 +35,21 @@ SHORT, FEWER = 60.0, 4
 """Seconds below which no estimate is announced; the divisor of the texts in its advice."""
 ANNOUNCED = 0.05
 """Share of the passes after which the estimate is announced; the first batch is slower than the others."""
-ALL = tuple(protocol for group in PROTOCOLS.values() for protocol in group)
 PROBE_PASSES = {"fgm-label": 1 + BACKWARD, "pgd-attention": 3 + 11 * (1 + BACKWARD)}
 """Passes that find the perturbation."""
 
 
+def all_protocols() -> list[Protocol]:
+    return [check.run for item in PROPERTIES.values() for check in item.checks]
+
+
 def planned_passes(
-    case: AuditCase, texts: int | None = None, protocols: Collection[Protocol] = ALL
+    case: AuditCase, texts: int | None = None, protocols: Collection[Protocol] | None = None
 ) -> dict[str, float]:
-    """Task -> forward passes of a text; `texts`: for an audit of another number of texts."""
+    """Task -> forward passes of a text; `texts`: for an audit of another number of texts.  None: all protocols."""
     total = len(case) if texts is None else texts
     passes: defaultdict[str, float] = defaultdict(float, {READING: float(total)})
-    for task, number in _planned(case, total, protocols):
+    for task, number in _planned(case, total, all_protocols() if protocols is None else protocols):
         passes[task] += number
     return dict(passes)
 
@@ -90,8 +94,8 @@ class AuditProgress:
     """Task -> the share of its texts that is done."""
     draw: TextDraw | None = None
     """How the texts were drawn."""
-    protocols: Collection[Protocol] = ALL
-    """Those that run."""
+    protocols: Collection[Protocol] | None = None
+    """Those that run; None: all."""
 
     def __post_init__(self) -> None:
         self.planned = planned_passes(self.case, protocols=self.protocols)

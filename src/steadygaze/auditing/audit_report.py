@@ -20,6 +20,7 @@ from steadygaze.core.maths.macro_f1 import confusion_counts
 from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.token_alignment import coverage
+from steadygaze.properties import PROPERTIES, conditions, facts, measure_of, property_facts
 from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
@@ -29,12 +30,10 @@ from steadygaze.properties.audit_case import (
     texts_without_selection,
 )
 from steadygaze.properties.commands import AuditCommands
-from steadygaze.properties.measures import FACTS, measure_of
-from steadygaze.properties.measures.measure import PROBES
+from steadygaze.properties.property import COLLAPSED
 from steadygaze.properties.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.properties.verdict_rules import (
     ABSENT,
-    COLLAPSED,
     SHUFFLED_LEAK,
     AdviceContext,
     interrupted_verdicts,
@@ -68,7 +67,7 @@ Points = Sequence[Mapping[str, Any]]
 @dataclass(frozen=True)
 class AuditFindings:
     prepared: PreparedCase
-    findings_by_heading: Mapping[str, Sequence[Finding]]
+    findings_by_property: Mapping[str, Sequence[Finding]]
     request: AuditRequest
     notes: tuple[str, ...] = ()
     incomplete: str = ""
@@ -76,7 +75,7 @@ class AuditFindings:
 
     @property
     def findings(self) -> list[Finding]:
-        return [finding for group in self.findings_by_heading.values() for finding in group]
+        return [finding for group in self.findings_by_property.values() for finding in group]
 
     @property
     def explainer(self) -> str:
@@ -105,8 +104,12 @@ def build_report(audited: AuditFindings) -> Report:
         _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
         for finding in findings
     )
-    sections = {finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group}
-    facts = {
+    sections = {
+        finding.measure: PROPERTIES[name].title
+        for name, group in audited.findings_by_property.items()
+        for finding in group
+    }
+    audit_facts = {
         "model": f"{adapter.name}, {adapter.kind}",
         **adapter.facts,
         **(tokens.facts if adapter.fingerprint else {}),
@@ -122,7 +125,8 @@ def build_report(audited: AuditFindings) -> Report:
     }
     health = _health(audited, rows)
     answers = verdicts(rows, main, replace(_advice_context(audited), has_learned=health.has_learned))
-    report = Report(TITLE, rows, answers, facts=facts, measures=FACTS, probes=PROBES, sections=sections)
+    report = Report(TITLE, rows, answers, facts=audit_facts, measures=facts(), properties=property_facts())
+    report = replace(report, probes=conditions(), sections=sections)
     report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)

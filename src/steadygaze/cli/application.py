@@ -71,7 +71,7 @@ Imports = Annotated[
     training_option(
         "--import",
         metavar="MODULE",
-        help="Import a Python module, which registers techniques or explainers of your own; repeatable.",
+        help="Import a Python module, which registers techniques, explainers or properties of your own; repeatable.",
         callback=import_modules,
     ),
 ]

@@ -29,8 +29,8 @@ from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import resolve
+from steadygaze.properties import check_policy
 from steadygaze.properties.commands import complete_commands, rerun_command
-from steadygaze.properties.verdict_rules import check_policy
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.evaluation import exchanged_classes, written_labels

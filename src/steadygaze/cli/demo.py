@@ -31,7 +31,7 @@ from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.estimator.train_config import consecutive_seeds
 from steadygaze.models.inference import check_device
-from steadygaze.properties.verdict_rules import VERDICT_RULES
+from steadygaze.properties import PROPERTIES
 from steadygaze.results.formatting import number
 from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now
@@ -200,7 +200,8 @@ def _verdicts(reports: Mapping[str, Report]) -> Table:
 
 def stability_summary(name: str, report: Report) -> str:
     """Perturbations under which the attention is stable, by the thresholds of the verdict."""
-    (rule,) = (rule for rule in VERDICT_RULES if rule.key == "stability")
+    rule = PROPERTIES["stability"].rule
+    assert rule is not None
     answers: dict[str, list[str]] = {"yes": [], "no": [], "undecided": []}
     for measure, perturbation in PERTURBATIONS.items():
         if (row := report.find(measure)) is not None and row.n:

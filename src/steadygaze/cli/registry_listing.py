@@ -14,8 +14,7 @@ from steadygaze.explainers.learned.fit_config import COSTS
 from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
-from steadygaze.properties.measures import MEASURES, NAMES, measure_of
-from steadygaze.properties.measures.measure import PROBES
+from steadygaze.properties import all_measures, conditions, measure_of, row_names
 from steadygaze.results.row import MeasureKey
 from steadygaze.study.published_tables import published_tables
 from steadygaze.techniques import TECHNIQUES
@@ -32,7 +31,7 @@ def list_registry(registry: str) -> list[dict[str, Any]]:
         },
         "techniques": {name: technique.__doc__ for name, technique in TECHNIQUES.items()},
         "explainers": {name: explainer.__doc__ for name, explainer in EXPLAINERS.items()},
-        "measures": {name: _describe_measure(name) for name in NAMES},
+        "measures": {name: _describe_measure(name) for name in row_names()},
         "tables": {name: table.title for name, table in published_tables().items()},
     }
     if registry not in registries:
@@ -48,7 +47,7 @@ def list_registry(registry: str) -> list[dict[str, Any]]:
 
 def short_measures() -> list[dict[str, Any]]:
     """Return one row per measure, without its perturbations."""
-    return [_row(name, measure.sentence, []) for name, measure in MEASURES.items()]
+    return [_row(name, measure.sentence, []) for name, measure in all_measures().items()]
 
 
 def _row(name: str, about: str | None, settings: list[dict[str, Any]]) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def _first(cls: Any) -> str:
 def _describe_measure(name: str) -> str:
     """Describe a measure and its perturbation."""
     probe, about = MeasureKey.parse(name).probe, measure_of(name).sentence
-    return about if name in MEASURES or not probe else f"{about}  {PROBES[probe]}"
+    return about if name in all_measures() or not probe else f"{about}  {conditions().get(probe, '')}".rstrip()
 
 
 def _fields(cls: Any) -> list[dict[str, Any]]:

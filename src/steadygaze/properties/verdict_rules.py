@@ -26,27 +26,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steadygaze.core.errors import unknown
 from steadygaze.explainers.learned import METHODS
 from steadygaze.models.encoders import TRANSFORMER
+from steadygaze.properties import PROPERTIES, measure_of
 from steadygaze.properties.commands import AuditCommands
-from steadygaze.properties.measures import check_name
 from steadygaze.properties.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
+from steadygaze.properties.property import COLLAPSED, FEW_TEXTS, FEWEST, Advice, AdviceKind, Property, Rule
+from steadygaze.properties.protocols.shortcut_leakage import FEW_TEXTS_OF_A_CLASS
+from steadygaze.properties.protocols.stability import NO_SYNONYM_TABLE
 from steadygaze.results.formatting import (
     explainer_name,
-    measure_noun,
     number,
-    plain_label,
-    scale,
     short_number,
 )
 from steadygaze.results.intervals import wilson_interval
-from steadygaze.results.leakage_warnings import GAP, MARGIN, MITIGATION, WITH_EXEMPT_TEXTS
-from steadygaze.results.policy import Policy
+from steadygaze.results.leakage_warnings import MITIGATION
 from steadygaze.results.row import Answer, Row, Verdict
 
-FEWEST = 8
-"""Minimum number of texts for a verdict."""
 MOST = 100_000
 """Numbers of texts above this one are not advised."""
 WITHIN_REACH = 3
@@ -55,12 +51,7 @@ UNSEEN = 1
 """A class that the model predicts for none of the audited texts counts as if it predicted it once."""
 Limits = Mapping[str, tuple[float, float]]
 """Measure -> thresholds of yes and of no."""
-SAME_TEXTS = "which one step of FGM shifts by"
-"""In the note of PGD, if it ran on fewer texts than FGM."""
-NO_SYNONYM_TABLE = "there is no synonym table"
 SHUFFLED_LEAK = "position-leak/shuffled"
-FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
-"""Reasons why a measure is missing; the protocols begin their sentences with them."""
 BUILD_TABLE = "`steadygaze synonyms build wordnet --out synonyms.jsonl`"
 OTHER_EXPLAINERS = {
     "integrated-gradients": "leave-one-out",
@@ -70,8 +61,6 @@ OTHER_EXPLAINERS = {
 }
 """Explainer -> the one to audit next, which a black box has as well; all others: integrated-gradients."""
 RATIONALE, ATTENTION = "rationale", "attention"
-FEW_TEXTS = "which may not help with fewer than about 4,000 training texts"
-"""Of random pretraining, as docs/results/shortcuts.md says; attention was measured on IMDB alone, which has more."""
 LONG_STUDENT = (
     "swaps=4", "target_temperature=0.5", "teacher=word-at", "teachers=2", "teacher_epochs=0.5", "teacher_rate=4",
 )  # fmt: skip
@@ -127,11 +116,11 @@ def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNO
     >>> advise_after_no("kendall/randomized", "attention")
     'Audit another explainer of this model: `steadygaze audit MODEL --data DATA --explainer integrated-gradients`.'
     """
-    commands = context.commands
-    if measure == GAP and explainer in METHODS and not _has_mitigation(explainer, context):
+    commands, advice = context.commands, advice_of(measure)
+    if advice.kind == AdviceKind.MITIGATION and explainer in METHODS and not _has_mitigation(explainer, context):
         fit = commands.fit_explainer("--explainer", explainer, "--mitigation", MITIGATION, "--out", "DIR")
         return f"Fit the explainer again with a mitigation, {FEW_TEXTS}: {fit}."
-    goal, *options = _technique(measure, explainer, context)
+    goal, *options = _technique(advice, explainer, context)
     if options and not _has_technique(options, context):
         return f"Train a classifier with {goal}: {commands.train(*options, '--out', 'DIR')}."
     used = f"The technique {context.technique} did not suffice: audit" if options else "Audit"
@@ -159,17 +148,21 @@ def _has_technique(options: Sequence[str], context: AdviceContext) -> bool:
     return list(options) == ["--technique", context.technique]
 
 
-def _technique(measure: str, explainer: str, context: AdviceContext) -> tuple[str, ...]:
+def advice_of(measure: str) -> Advice:
+    """The advice of the threshold of this row."""
+    rules = [item.rule for item in PROPERTIES.values() if item.rule]
+    return next((rule.thresholds[measure].advice for rule in rules if measure in rule.thresholds), Advice())
+
+
+def _technique(advice: Advice, explainer: str, context: AdviceContext) -> tuple[str, ...]:
     """The goal and the options of `train` against this problem; no options if another explainer is better advice."""
     if explainer == RATIONALE:
-        return "another rationalizer", "--technique", "fresh" if measure == GAP else "a2r"
+        return "another rationalizer", "--technique", "fresh" if advice.kind == AdviceKind.MITIGATION else "a2r"
     if explainer != ATTENTION or not context.trained:
         return ("",)
-    if measure.startswith("jensen-shannon/"):
+    if advice.kind == AdviceKind.STABLE_ATTENTION:
         return "stable attention", *_stable_attention(context)
-    if measure in (SHUFFLED_LEAK, "default-mass/above-share"):
-        return f"a technique against shortcuts, {FEW_TEXTS}", "--technique", "random-pretraining"
-    return ("",)
+    return (advice.goal, *advice.options) if advice.kind == AdviceKind.TRAIN else ("",)
 
 
 def _stable_attention(context: AdviceContext) -> tuple[str, ...]:
@@ -312,7 +305,7 @@ def _at_least_fewest(row: Row, audited: int, context: AdviceContext) -> str:
 
 def _other_than_more_texts(row: Row, limits: Limits, context: AdviceContext) -> str:
     """Advice for a score that no number of texts decides: what may lead to a yes."""
-    (good, bad), label = limits[row.measure], plain_label(row.measure)
+    (good, bad), label = limits[row.measure], measure_of(row.measure).label(row.measure)
     other = advise_after_no(row.measure, explainer_name(row), context).removesuffix(".")
     return (
         f"more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
@@ -334,183 +327,44 @@ def _rounded_up(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-COLLAPSED = "collapsed"
 ABSENT = "not applicable, because "
 """Notes of measures without a value begin with it."""
 INTERRUPTED = "The audit was interrupted."
 LARGEST_DROP = "largest-drop"
 """The measure that bounds the scores of faithfulness."""
-REACH = 2
-"""Multiple of the threshold of yes that the largest drop must reach for a no."""
 OUT_OF_REACH = (
     "this decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most {drop} as "
     "a mean over texts: too little for any explanation to pass"
 )
 
 
-@dataclass(frozen=True)
-class Threshold:
-    """The thresholds of yes and of no.  Higher values are better if `good` is above `bad`."""
-
-    good: float
-    bad: float
-    sentence: str
-    """Sentence with {value}, or with {size} and {more} (or less) or {better} (or worse).
-
-    {noun}: attention, selection, weight.
-    """
-    needs_drop: bool = False
-    """Whether a no needs a model whose prediction depends on the words."""
-    note: str = ""
-    """A part of the row's note with these words ends the sentence."""
-
-    def decide(self, row: Row) -> Answer:
-        if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
-            return "undecided"
-        low, high = row.interval or (row.value, row.value)
-        if self.good > self.bad:
-            return "yes" if low >= self.good else "no" if high <= self.bad else "undecided"
-        return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
-
-    def is_out_of_reach(self, largest_drop: Row | None) -> bool:
-        """Whether no explanation of this model reaches the threshold of yes."""
-        if not self.needs_drop or largest_drop is None or largest_drop.interval is None or largest_drop.n < FEWEST:
-            return False
-        return largest_drop.interval[1] < REACH * self.good
-
-    def describe(self, row: Row) -> str:
-        more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
-        value, size = (
-            "less than 0.001" if 0 < score < 0.001 else number(score) for score in (row.value, abs(row.value))
-        )
-        noun = measure_noun(explainer_name(row))
-        sentence = self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
-        notes = [part for part in row.note.split("; ") if self.note and self.note in part]
-        return f"{sentence} ({notes[0]})" if notes else sentence
-
-
-@dataclass(frozen=True)
-class VerdictRule:
-    title: str
-    thresholds: Mapping[str, Threshold]
-    """By the name of a row."""
-    required: tuple[str, ...]
-    """A yes needs at least one of these rows."""
-
-    @property
-    def key(self) -> str:
-        """The name in a policy: seed-consistency."""
-        return self.title.lower().removeprefix("no ").replace(" ", "-")
-
-
-LEAKAGE = Threshold(
-    MARGIN,
-    2 * MARGIN,
-    "a network trained on the selections recovers the label {size} {more} often than an independent reader",
-    note=WITH_EXEMPT_TEXTS,
-)
-VERDICT_RULES = (
-    VerdictRule(
-        "Stability",
-        {
-            COLLAPSED: Threshold(0, 1, "the {noun} does not depend on the text"),
-            "jensen-shannon/noise": Threshold(0.005, 0.02, "small noise shifts the {noun} by {value}"),
-            "jensen-shannon/fgm-label": Threshold(
-                0.02, 0.10, "one gradient step against the predicted label (FGM) shifts the {noun} by {value}"
-            ),
-            "jensen-shannon/pgd-attention": Threshold(
-                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value}", note=SAME_TEXTS
-            ),
-            "jensen-shannon/1-synonym": Threshold(
-                0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value}"
-            ),
-            "jensen-shannon/3-synonyms": Threshold(
-                0.05, 0.10, "substituting three words by synonyms shifts the {noun} by {value}"
-            ),
-        },
-        ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms"),
-    ),
-    VerdictRule(
-        "Faithfulness",
-        {
-            "comprehensiveness/above-random": Threshold(
-                0.05,
-                0.02,
-                "erasing the highlighted words lowers the probability by {size} {more} than random words",
-                needs_drop=True,
-            ),
-            "prediction-change/permuted": Threshold(
-                0.02, 0.01, "permuting the weights changes the prediction by {value}", needs_drop=True
-            ),
-            "kendall/randomized": Threshold(
-                0.3, 0.5, "the rank correlation with a model of random parameters is {value}"
-            ),
-            "leakage-gap": LEAKAGE,
-        },
-        ("comprehensiveness/above-random",),
-    ),
-    VerdictRule(
-        "Seed consistency",
-        {"jensen-shannon/seeds": Threshold(0.05, 0.15, "models trained with other seeds shift the {noun} by {value}")},
-        ("jensen-shannon/seeds",),
-    ),
-    VerdictRule(
-        "No shortcut leakage",
-        {
-            COLLAPSED: Threshold(0, 1, "the {noun} is uniform or depends on positions alone"),
-            "position-leak/shuffled": Threshold(
-                0.05,
-                0.10,
-                "with shuffled words, the positions of the {noun} reveal the predicted label {size} {better} than the "
-                "length",
-            ),
-            "leakage-gap": LEAKAGE,
-            "default-mass/above-share": Threshold(
-                0.10, 0.30, "tokens without content get {size} {more} of the {noun} than under uniform weights"
-            ),
-            "first-sentence-share/above-rationale": Threshold(
-                0.10,
-                0.30,
-                "the first sentence gets {size} {more} of the {noun} than its length or the human rationales explain",
-            ),
-        },
-        ("position-leak/shuffled",),
-    ),
-    VerdictRule(
-        "Plausibility",
-        {
-            "average-precision/above-random": Threshold(
-                0.10, 0.02, "it ranks the words of human rationales {size} {better} than a random order"
-            )
-        },
-        ("average-precision/above-random",),
-    ),
-)
-
-
 def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNOWN) -> tuple[Verdict, ...]:
     """`context`: for the advice."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
-    return tuple(_verdict(rule, by_name, explainer, context) for rule in VERDICT_RULES)
+    return tuple(
+        _verdict(item, item.rule, by_name, explainer, context) for item in PROPERTIES.values() if item.rule is not None
+    )
 
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:
     """No verdict: the measures of an interrupted audit do not suffice."""
-    return tuple(Verdict(rule.title, "not measured", INTERRUPTED, key=rule.key) for rule in VERDICT_RULES)
+    return tuple(
+        Verdict(item.title, "not measured", INTERRUPTED, key=item.name) for item in PROPERTIES.values() if item.rule
+    )
 
 
-def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context: AdviceContext) -> Verdict:
+def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str, context: AdviceContext) -> Verdict:
     answers = {
         name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
     }
-    limits = {name: (threshold.good, threshold.bad) for name, threshold in rule.thresholds.items()}
+    limits = rule.limits
     drop = rows.get(LARGEST_DROP)
     out_of_reach = [name for name in answers if answers[name] != "yes" and rule.thresholds[name].is_out_of_reach(drop)]
     answers |= dict.fromkeys(out_of_reach, "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         notes = [rows[name].note for name in (*rule.required, *rule.thresholds) if name in rows and rows[name].note]
         reason = _sentence([note.removeprefix(ABSENT) for note in (*notes, "no deciding measure is available")][:1])
-        return Verdict(rule.title, "not measured", reason, (), rule.key, limits)
+        return Verdict(item.title, "not measured", reason, (), item.name, limits)
     incomplete = answers.keys().isdisjoint(rule.required)
     answer: Answer = "no" if "no" in answers.values() else "undecided"
     if set(answers.values()) == {"yes"} and not incomplete:
@@ -520,7 +374,7 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
     listed = [name for name in order if name != COLLAPSED or answers[name] != "yes"]
     reasons = [rule.thresholds[name].describe(rows[name]) for name in listed]
     if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
-        reasons[listed.index(shift)] += f" ({scale(shift)})"  # the first shift explains the range of all
+        reasons[listed.index(shift)] += f" ({measure_of(shift).scale})"  # the first shift explains the range of all
     if drop is not None and out_of_reach:
         last = max(listed.index(name) for name in out_of_reach)
         erased = " of the first text" if context.has_pairs else ""
@@ -529,7 +383,7 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
     if answer == "undecided" and incomplete:
         name = rule.required[0]
         note = rows[name].note if name in rows else ""
-        label = plain_label(name)
+        label = measure_of(name).label(name)
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
@@ -542,22 +396,9 @@ def _verdict(rule: VerdictRule, rows: Mapping[str, Row], explainer: str, context
         advice = _after_unlearned_model(context)
     signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
     caveats = tuple(dict.fromkeys(caveat for name in answers if (caveat := rows[name].caveat)))
-    return Verdict(rule.title, answer, _sentence(reasons), signatures, rule.key, limits, advice, caveats)
+    return Verdict(item.title, answer, _sentence(reasons), signatures, item.name, limits, advice, caveats)
 
 
 def _sentence(parts: Sequence[str]) -> str:
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def check_policy(*parts: Policy) -> Policy | None:
-    """All requirements together; None if there are none.  Unknown names are refused before the audit."""
-    requirements = tuple(requirement for part in parts for requirement in part.requirements)
-    allowed = tuple(verdict for part in parts for verdict in part.verdicts)
-    for requirement in requirements:
-        check_name(requirement.measure)
-    names = [name for rule in VERDICT_RULES for name in (rule.key, rule.title)]
-    for verdict in allowed:
-        if verdict.name not in names:
-            raise unknown("verdict", verdict.name, names)
-    return Policy(requirements, allowed) if requirements or allowed else None

@@ -32,32 +32,14 @@ from steadygaze.results.formatting import (
     interval,
     measure_noun,
     number,
-    plain_label,
-    scale,
 )
 from steadygaze.results.highlight import legend
 from steadygaze.results.model_card import summary_paragraph
 from steadygaze.results.report import Report
-from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
+from steadygaze.results.row import MeasureKey, Row, Shift, Verdict
 
 COLLAPSED = "collapsed"
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
-QUESTIONS = {
-    "stability": "Does the explanation stay the same under small changes of the text?",
-    "faithfulness": "Do the highlighted words matter to the prediction?",
-    "seed-consistency": "Is the explanation the same after retraining with another seed?",
-    "shortcut-leakage": "Is there no shortcut leakage, such as through word positions or punctuation?",
-    "plausibility": "Does the explanation agree with human rationales?",
-}
-"""Key of a verdict -> the question that it answers."""
-SHORT_QUESTIONS = {
-    "stability": "Is it stable?",
-    "faithfulness": "Do the words matter?",
-    "seed-consistency": "Is it the same after retraining?",
-    "shortcut-leakage": "No shortcut leakage?",
-    "plausibility": "Do people agree?",
-}
-"""The same in the list at the top, where all answers fit on the first screen of a phone."""
 IN_HEADER = ("model", "explanation", "texts", "truncated texts", "unknown tokens")
 """Facts in the header of the page."""
 FACT_NAMES = {"trained on": "fingerprint of the training data", "data": "fingerprint of the audited data"}
@@ -65,75 +47,38 @@ FACT_NAMES = {"trained on": "fingerprint of the training data", "data": "fingerp
 NO_WORD_CHANGES = "No word changes: the perturbation changes word vectors, and the shading shows the new weights."
 WIDE = 40
 """Characters from which a fact takes a wide cell."""
-MEANS: Mapping[str, Mapping[Answer, str]] = {
-    "stability": {
-        "yes": "Small perturbations leave the highlighted words unchanged.",
-        "undecided": "Some small perturbations may shift the {noun} to other words{shifts}.",
-        "no": "A small perturbation shifts the {noun} to other words: do not rely on single words.",
-    },
-    "faithfulness": {
-        "yes": "The model uses the highlighted words: without them the prediction changes.",
-        "undecided": "These scores do not show how much the model uses the highlighted words.",
-        "no": "The highlighted words may not be the reason: in at least one test they made little difference.",
-    },
-    "seed-consistency": {
-        "yes": "A model retrained with another seed highlights the same words.",
-        "undecided": "A model retrained with another seed may highlight other words.",
-        "no": "A model retrained with another seed highlights other words: they depend on chance.",
-    },
-    "shortcut-leakage": {
-        "yes": "The positions of the {noun} do not reveal the predicted label, and little of it lies on uninformative "
-        "tokens.",
-        "undecided": "These scores do not show whether the positions of the {noun} reveal the predicted label.",
-        "no": "The positions of the {noun} reveal the predicted label, or much of it lies on uninformative tokens or "
-        "sentences.",
-    },
-    "plausibility": {
-        "yes": "It ranks the words of human rationales above the others.",
-        "undecided": "These scores do not show how far it agrees with human rationales.",
-        "no": "It ranks the words of human rationales hardly better than chance.",
-    },
-}
-"""Key of a verdict -> answer -> sentence, with a {noun}."""
-NO_SYNONYMS = "The measured perturbations shift the {noun} little; substitutions by synonyms were not measured."
-"""Stability, if all scores count as yes and those that a yes needs are missing."""
-SYNONYM_SHIFTS = ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms")
 
 
-def meaning(verdict: Verdict, collapsed: bool, noun: str, rows: Sequence[Row] = ()) -> str:
+def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: Sequence[Row] = ()) -> str:
     """Explain an answer.  `collapsed`: the explanation does not depend on the text.  `rows`: those of the verdict."""
     if collapsed and COLLAPSED in verdict.thresholds:
         return SILENT.format(noun=noun)
-    if verdict.key == "stability" and verdict.answer == "undecided" and _lacks_only_synonyms(verdict, rows):
-        return NO_SYNONYMS.format(noun=noun)
-    probes = [_probe_name(row.key.probe) for row in _large_shifts(verdict, rows)]  # short: all answers fit one screen
-    shifts = f" ({', '.join(probes)})" if probes else ""
-    return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun, shifts=shifts)
+    meanings = next((item.meanings for item in report.properties if item.name == verdict.key), {})
+    doubtful = [row for row in _rated(verdict, rows) if row.interval is None or not _is_yes(verdict, row)]
+    answer: str = verdict.answer
+    if answer == "undecided" and _rated(verdict, rows) and not doubtful:
+        answer = "incomplete" if "incomplete" in meanings else answer
+    names = [_condition_name(report, row.key.probe) for row in doubtful]  # short: all answers fit one screen
+    listed = f" ({', '.join(names)})" if names else ""
+    # A report may come from elsewhere: its text is no format string.
+    return meanings.get(answer, "").replace("{noun}", noun).replace("{conditions}", listed)
 
 
-def _lacks_only_synonyms(verdict: Verdict, rows: Sequence[Row]) -> bool:
-    """Whether every measured shift lies within the threshold of yes, with its whole interval."""
-    shifts = _shifts(verdict, rows)
-    has_synonyms = any(row.measure in SYNONYM_SHIFTS for row in shifts)
-    return bool(shifts) and not has_synonyms and not _large_shifts(verdict, rows)
-
-
-def _probe_name(probe: str) -> str:
-    """
-    >>> _probe_name("fgm-label"), _probe_name("3-synonyms")
-    ('FGM', '3 synonyms')
-    """
-    return {"fgm-label": "FGM", "pgd-attention": "PGD"}.get(probe, probe.replace("-", " "))
-
-
-def _shifts(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
+def _rated(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.measure != COLLAPSED and row.measure in verdict.thresholds]
 
 
-def _large_shifts(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
-    """The shifts that do not lie within the threshold of yes, with their whole interval."""
-    limits = verdict.thresholds
-    return [row for row in _shifts(verdict, rows) if row.interval is None or row.interval[1] > limits[row.measure][0]]
+def _is_yes(verdict: Verdict, row: Row) -> bool:
+    """Whether the whole interval lies within the threshold of yes."""
+    good, bad = verdict.thresholds[row.measure]
+    low, high = row.interval or (row.value, row.value)
+    return low >= good if good > bad else high <= good
+
+
+def _condition_name(report: Report, probe: str) -> str:
+    """The acronym that begins the description of a probe, or its name."""
+    acronym = re.match("[A-Z]{2,}(?=:)", report.probes.get(probe, ""))
+    return acronym.group() if acronym else probe.replace("-", " ")
 
 
 LONG = 80
@@ -274,15 +219,14 @@ def render(report: Report) -> str:
             paragraph=summary_paragraph(report),
             summary=_summary(report),
             cards=[_card(report, verdict, collapsed, noun) for verdict in report.verdicts],
-            questions=QUESTIONS,
-            short_questions=SHORT_QUESTIONS,
+            properties={item.name: item for item in report.properties},
             facts=_facts(report),
             fact_names=FACT_NAMES,
             same_words=_same_words,
             no_word_changes=NO_WORD_CHANGES,
             wide=WIDE,
-            plain_label=plain_label,
-            scale=scale,
+            plain_label=report.label,
+            scale=report.scale,
             noun=noun,
             health=Markup(report.health.banner),  # escaped
             aloud=axis_sentence,
@@ -379,7 +323,7 @@ def _card(
 ) -> tuple[Verdict, str, list[tuple[DecidingRow, Axis | None]]]:
     """A verdict, the meaning of its answer, and its rows."""
     axes = _axes(report, verdict)
-    return verdict, meaning(verdict, collapsed, noun, [item.row for item, _ in axes]), axes
+    return verdict, meaning(report, verdict, collapsed, noun, [item.row for item, _ in axes]), axes
 
 
 def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:
@@ -462,8 +406,9 @@ def _glossary(report: Report) -> dict[str, Terms]:
     rows = [row for row in report.rows if row.n]
     measures = {name: report.measures[name] for row in rows if (name := _term(report, row.measure))}
     probes = dict.fromkeys(row.key.probe for row in rows if row.key.probe in report.probes)
+    questions = {item.name: item.question for item in report.properties}
     parts = {
-        "Properties": [(v.title, _anchor(v.key), QUESTIONS[v.key]) for v in report.verdicts if v.key in QUESTIONS],
+        "Properties": [(v.title, _anchor(v.key), questions[v.key]) for v in report.verdicts if questions.get(v.key)],
         "Measures": [(name, _anchor(name), measure_sentence(fact)) for name, fact in sorted(measures.items())],
         "Perturbations and comparisons": [(name, _anchor(name), report.probes[name]) for name in probes],
     }

@@ -15,7 +15,7 @@ import numpy as np
 from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
 from steadygaze.report.page import ticks
-from steadygaze.results.formatting import BINS, bin_of, scale, short_number
+from steadygaze.results.formatting import BINS, SHIFT_SCALE, bin_of, short_number
 
 Points = list[dict[str, Any]]
 
@@ -32,7 +32,7 @@ SERIES = 6
 MIN_DISTINCT = 5
 """A group with fewer distinct values is drawn as points: its density would be misleading."""
 ROOT_TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
-NATS = f"nats ({scale('jensen-shannon')})"
+NATS = f"nats ({SHIFT_SCALE})"
 
 
 def draw(name: str, points: Points, of: str) -> str:

@@ -17,6 +17,7 @@ from steadygaze.results.formatting import (
     ARROWS,
     ICONS,
     PREDICTION,
+    SHIFT_SCALE,
     answer_text,
     audit_subject,
     count_text,
@@ -24,7 +25,6 @@ from steadygaze.results.formatting import (
     flag_text,
     interval,
     number,
-    scale,
 )
 from steadygaze.results.leakage_warnings import (
     ARBITRARY,
@@ -53,7 +53,7 @@ HUES: dict[Answer, str] = {"yes": "#1a7f50", "undecided": "#a86400", "no": "#c03
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 EXPLAINS = COLUMNS.index("explains")
 LEGEND = {
-    "jensen-shannon": f"jensen-shannon: shift ({scale('jensen-shannon')})",
+    "jensen-shannon": f"jensen-shannon: shift ({SHIFT_SCALE})",
     "fgm-label": "fgm-label, pgd-attention: under the worst small change that a gradient finds",
     "kendall": "kendall: similarity of two rankings of the words (1: the same, 0: none)",
 }

@@ -200,8 +200,6 @@ def write_card(folder: Path, report: Report) -> str:
     return f"written: {file}, the part about the audit"
 
 
-PROPERTIES = {"shortcut-leakage": "“no shortcut leakage”"}
-"""Key of a verdict -> its name in a sentence, where the title is not a noun."""
 SENTENCES: dict[Answer, str] = {
     "yes": "The answer is yes for {}.",
     "no": "The answer is no for {}.",
@@ -241,10 +239,11 @@ def _subject(report: Report) -> str:
 
 
 def _answers(report: Report) -> list[str]:
+    nouns = {item.name: item.noun for item in report.properties}
     named: dict[Answer, list[str]] = {}
     for verdict in report.verdicts:
         title = verdict.title[:1].lower() + verdict.title[1:]
-        named.setdefault(verdict.answer, []).append(PROPERTIES.get(verdict.key, title))
+        named.setdefault(verdict.answer, []).append(nouns.get(verdict.key) or title)
     names = {answer: listed(titles) for answer, titles in named.items()}
     if "undecided" in names:
         subject, verb = names["undecided"], "is" if len(named["undecided"]) == 1 else "are"

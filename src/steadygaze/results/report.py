@@ -27,7 +27,19 @@ from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
-from steadygaze.results.row import SCHEMA, Better, Fact, Gate, MeasureKey, Row, SavedResult, Shift, Verdict, json_values
+from steadygaze.results.row import (
+    SCHEMA,
+    Better,
+    Fact,
+    Gate,
+    MeasureKey,
+    PropertyFact,
+    Row,
+    SavedResult,
+    Shift,
+    Verdict,
+    json_values,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -89,6 +101,8 @@ class Report(SavedResult):
     """Explanations of the first 200 audited texts by the explainer that the verdicts rate."""
     health: Health = HEALTHY
     """Known-bad states of the model and of the explainers, also those that the audit found."""
+    properties: tuple[PropertyFact, ...] = ()
+    """The properties that the audit rates or measures."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -154,6 +168,37 @@ class Report(SavedResult):
             Sentence, range, better direction and citation; None: unknown measure.
         """
         return self.measures.get(measure) or self.measures.get(MeasureKey.parse(measure).measure)
+
+    def label(self, measure: str) -> str:
+        """The plain name of a row.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the row, such as "jensen-shannon/noise".
+
+        Returns
+        -------
+        str
+            The name itself, if there is no plain one.
+        """
+        return next((item.labels[measure] for item in self.properties if measure in item.labels), measure)
+
+    def scale(self, measure: str) -> str:
+        """How to read the number of a row.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the row, such as "jensen-shannon/noise".
+
+        Returns
+        -------
+        str
+            Such as "0: unrelated, 1: the same order of words"; empty if there is nothing to explain.
+        """
+        fact = self.meaning(measure)
+        return "" if fact is None else fact.scale
 
     def better(self, measure: str) -> Better:
         """The better direction of a measure, from the thresholds of a verdict or else from the measure.
@@ -232,6 +277,7 @@ class Report(SavedResult):
             ],
             "plots": json_values(self.plots),
             "measures": {name: json_values(asdict(fact)) for name, fact in self.measures.items()},
+            "properties": [json_values(asdict(item)) for item in self.properties],
             "probes": dict(self.probes),
             "sections": dict(self.sections),
             "notes": list(self.notes),

@@ -17,8 +17,8 @@ from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_i
 
 Answer = Literal["yes", "undecided", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
-SCHEMA = 3
-"""Schema of a report; incremented if its fields change.  2: evaluation with reliability, explanations.  3: health."""
+SCHEMA = 4
+"""Schema of a report; incremented if its fields change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,28 @@ class Fact:
     direction: Better = "neither"
     """Neither: the better direction depends on the perturbation, or there is none."""
     citation: str = ""
+    scale: str = ""
+    """How to read the number; empty: no explanation needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyFact:
+    """The description of a property, for reports."""
+
+    name: str
+    """As in a policy: seed-consistency."""
+    title: str
+    question: str = ""
+    short_question: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Name of a row -> its plain name."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Answer -> its meaning, with a {noun}.
+
+    `incomplete`: undecided only because a number is missing.  {conditions}: those under which no yes was reached.
+    """
+    noun: str = ""
+    """Its name in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,10 @@ from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer
+from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import AuditCase, Rows
 from steadygaze.properties.audit_case import saliency_divergence as distance
+from steadygaze.properties.property import Property
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, ValueKey
@@ -212,13 +214,16 @@ class ComparisonJob:
     """Techniques of the user, which a worker process has to register."""
     own_explainers: Mapping[str, type[Explainer]] = field(default_factory=dict)
     """The same for explainers."""
+    own_properties: Mapping[str, Property] = field(default_factory=dict)
+    """The same for properties."""
     stacks: bool = False
     """Train the models of a technique at the same time: cells run in one process, on a GPU."""
 
     def register(self) -> None:
-        """Register the techniques and explainers of the user in this process."""
+        """Register the techniques, explainers and properties of the user in this process."""
         TECHNIQUES.update(self.own_techniques)
         EXPLAINERS.update(self.own_explainers)
+        PROPERTIES.update(self.own_properties)
 
     def cells(self) -> list[Cell]:
         """A cell per technique and seed, and one per technique for the divergence between its seeds."""

@@ -3,9 +3,10 @@
 The digest covers the packages that train, explain and measure, and the modules of this package, which choose texts and
 measure models.  Docstrings, comment lines and blank lines do not count.  Finished cells therefore remain valid after an
 edit of those, and after a change to reports, commands or published numbers.
-A technique or an explainer of the user adds the digest of its file, without the modules that it imports.
+A technique, an explainer or a property of the user adds the digest of its file, without the modules that it imports.
 """
 
+import sys
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -13,6 +14,7 @@ from uuid import uuid4
 import steadygaze
 from steadygaze.core.source_digest import LENGTH, class_digest, source_digest
 from steadygaze.explainers import own_explainers
+from steadygaze.properties import own_properties
 from steadygaze.techniques import own_techniques
 
 PACKAGES = (
@@ -53,6 +55,17 @@ def explainer_source(name: str) -> dict[str, str]:
     """The same for an explainer."""
     own = own_explainers([name])
     return {"explainer_source": _file_digest(own[name])} if own else {}
+
+
+def property_sources() -> dict[str, list[str]]:
+    """The digests of the files of a user's properties."""
+    modules = {function.__module__ for item in own_properties().values() for function in item.own_functions}
+    return {"property_sources": sorted(map(_module_digest, modules))} if modules else {}
+
+
+def _module_digest(name: str) -> str:
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return source_digest(Path(path).parent, [Path(path)]) if path else uuid4().hex[:LENGTH]
 
 
 @cache

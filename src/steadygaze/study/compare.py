@@ -14,7 +14,7 @@ from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.explainers import own_explainers
 from steadygaze.models.inference import best_device
-from steadygaze.properties.measures import COLUMNS
+from steadygaze.properties import columns, own_properties
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study.cells import MODEL, VALUES, ComparisonJob, StudyCell, read
@@ -84,7 +84,8 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
     device = runtime.resolved_device
     folder.begin(identity(config, data, device), must_equal=must_equal)
     explainers = own_explainers({config.explains(name) for name in config.techniques})
-    return ComparisonJob(config, data, folder, device, own_techniques(config.techniques), explainers)
+    techniques = own_techniques(config.techniques)
+    return ComparisonJob(config, data, folder, device, techniques, explainers, own_properties())
 
 
 def uses_stacks(executor: Executor, device: str) -> bool:
@@ -131,7 +132,7 @@ def _comparison(job: ComparisonJob, cells: dict[str, list[StudyCell]], command: 
         for name, settings in used.items()
     }
     return Comparison(
-        COLUMNS,
+        columns(),
         with_settings(results, own),
         config.numbers,
         facts(config, data),

@@ -13,7 +13,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
 from steadygaze.explainers.resolve_explainer import default_explainer, unknown_explainer
 from steadygaze.models.classifier import Architecture
-from steadygaze.properties.measures import check_name
+from steadygaze.properties import check_name
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
 from steadygaze.techniques import TECHNIQUES, find_technique

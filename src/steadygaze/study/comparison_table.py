@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steadygaze.properties.measures import COLUMNS, measure_of
+from steadygaze.properties import columns, measure_of
 from steadygaze.properties.protocols.stability import ALONE
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.evaluation import is_at_chance
@@ -114,7 +114,7 @@ def technique_results(
     scores = {
         (technique, column.measure): _matrix(column, of_seeds, seed_divergence[technique])
         for technique, of_seeds in cells.items()
-        for column in COLUMNS
+        for column in columns()
     }
     values = {place: score for place, score in scores.items() if not isinstance(score, str)}
     intervals, differences = mean_intervals(values), tested_differences(_differences(values, next(iter(cells))))
@@ -123,7 +123,7 @@ def technique_results(
     for technique, of_seeds in cells.items():
         collapsed = tuple(map(_collapsed, of_seeds))
         entries = {}
-        for column in COLUMNS:
+        for column in columns():
             place, of_pairs = (technique, column.measure), column.key == BETWEEN
             row = _row(column.measure, of_seeds, scores[place], _bounded(column.measure, intervals.get(place)))
             per_seed = tuple(seed_means(values[place]).tolist()) if place in values and not of_pairs else ()

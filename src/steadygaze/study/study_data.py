@@ -24,7 +24,7 @@ from steadygaze.data.synonym_formats import table_files
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.inference import best_device
 from steadygaze.results.audit_config import ProbeConfig
-from steadygaze.study.code_version import code_version, explainer_source, technique_source
+from steadygaze.study.code_version import code_version, explainer_source, property_sources, technique_source
 from steadygaze.study.compare_config import CompareConfig
 from steadygaze.study.tune_config import TuneConfig
 
@@ -144,6 +144,7 @@ def cell_inputs(config: CompareConfig, material: StudyData, device: str, techniq
         "audit": {
             "explainer": config.explains(technique),
             **explainer_source(config.explains(technique)),
+            **property_sources(),
             **_audit_inputs(config),
         },
     }

@@ -24,6 +24,8 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.resumable_training import ModelTraining, train_many
 from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.properties import PROPERTIES
+from steadygaze.properties.property import Property
 from steadygaze.results.audit_config import Runtime
 from steadygaze.study.cell_record import Output, cell_folder
 from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
@@ -65,6 +67,8 @@ class TuneJob:
     device: str
     own_techniques: Mapping[str, type[Technique]] = field(default_factory=dict)
     """The technique, if it is the user's; a worker process has to register it."""
+    own_properties: Mapping[str, Property] = field(default_factory=dict)
+    """The properties of the user."""
 
     @property
     def teacher_cache(self) -> Path:
@@ -81,6 +85,7 @@ def run_trial(
 ) -> Output:
     """Train and measure; `earlier`: the trials of earlier rounds."""
     TECHNIQUES.update(job.own_techniques)
+    PROPERTIES.update(job.own_properties)
     on_progress("training", 0, 0)
     trial = _TrialTraining(job, number, values, earlier)
     result = TrialResult(number, values, job.config.seed_of(number), "pruned", trial.scores)

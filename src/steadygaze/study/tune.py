@@ -37,11 +37,12 @@ from steadygaze.data.label_checks import count_labels, near_duplicates
 from steadygaze.data.splits import hold_out
 from steadygaze.estimator.model_folder import load
 from steadygaze.models.inference import best_device
+from steadygaze.properties import own_properties
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.health import Health
 from steadygaze.results.tuning import Trial, Tuning
 from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, gpu_share, read_record
-from steadygaze.study.code_version import technique_source
+from steadygaze.study.code_version import property_sources, technique_source
 from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.engine import POLL, choose_executor, run_round
 from steadygaze.study.executor import InProcess
@@ -100,7 +101,8 @@ def load_job(config: TuneConfig, runtime: StudyRuntime) -> TuneJob:
         validation = validation[: config.limit]
     kept = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
     device = runtime.resolved_device
-    return TuneJob(config, kept, validation, runtime.out, device, own_techniques([config.technique]))
+    own = own_techniques([config.technique])
+    return TuneJob(config, kept, validation, runtime.out, device, own, own_properties())
 
 
 def _identity(job: TuneJob, spaces: Mapping[str, SearchSpace]) -> dict[str, Any]:
@@ -110,6 +112,7 @@ def _identity(job: TuneJob, spaces: Mapping[str, SearchSpace]) -> dict[str, Any]
         "data": {"corpus": job.corpus.name, "read": job.corpus.fingerprint},
         "technique": config.technique,
         **technique_source(config.technique),
+        **property_sources(),
         "settings": config.settings,
         "epochs": config.epochs,
         "batch_size": config.batch_size,

@@ -10,7 +10,7 @@ from steadygaze.data.splits import DataConfig
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, setting_defaults, train_config
 from steadygaze.models.classifier import Architecture
-from steadygaze.properties.measures import COLUMNS, check_name, measure_of
+from steadygaze.properties import check_name, columns, measure_of
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.techniques import find_technique
 from steadygaze.training.optimizers import Training
@@ -130,7 +130,7 @@ def objectives(config: TuneConfig) -> tuple[Objective, ...]:
 def _objective(name: str) -> Objective:
     """The direction is that of the column of a comparison, or else of the measure."""
     check_name(name)
-    directions = {column.measure: column.direction for column in COLUMNS}
+    directions = {column.measure: column.direction for column in columns()}
     direction = directions.get(name, measure_of(name).direction)
     if direction == "neither":
         known = ", ".join(column for column, better in directions.items() if better != "neither")

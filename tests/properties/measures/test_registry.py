@@ -8,11 +8,8 @@ from contract.tiny import cached_classifier, split
 from steadygaze.cli.registry_listing import list_registry
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.attention import Attention
+from steadygaze.properties import PROPERTIES, all_measures, check_name, conditions, measure_of, row_names
 from steadygaze.properties.audit_case import AuditCase
-from steadygaze.properties.measures import MEASURES, NAMES, check_name, measure_of
-from steadygaze.properties.measures.measure import PROBES
-from steadygaze.properties.protocols import PROTOCOLS
-from steadygaze.properties.verdict_rules import VERDICT_RULES
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
 
@@ -30,9 +27,9 @@ def case() -> AuditCase:
     )
 
 
-@pytest.mark.parametrize("heading", PROTOCOLS)
-def test_everything_a_protocol_finds_is_in_the_catalog_and_within_its_bounds(heading, case):
-    findings = [finding for protocol in PROTOCOLS[heading] for finding in protocol(case)]
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_everything_a_protocol_finds_is_in_the_catalog_and_within_its_bounds(name, case):
+    findings = [finding for check in PROPERTIES[name].checks for finding in check.run(case)]
     assert findings
     for finding in findings:
         low, high = measure_of(finding.measure).bounds
@@ -44,19 +41,20 @@ def test_everything_a_protocol_finds_is_in_the_catalog_and_within_its_bounds(hea
 
 
 def test_every_number_that_decides_a_question_is_in_the_catalog_and_points_the_same_way():
-    for rule in VERDICT_RULES:
-        for name, bound in rule.thresholds.items():
-            assert name in NAMES
+    for item in PROPERTIES.values():
+        for name, bound in item.rule.thresholds.items() if item.rule else ():
+            assert name in row_names()
             better = measure_of(name).direction
             assert better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
 
 
 def test_every_name_of_a_number_is_described_and_every_measure_but_one_has_a_name():
     """Total variation of predictions is called prediction-change; of attentions nothing reports it."""
-    assert all(measure_of(name).sentence for name in NAMES)
-    assert {name for name, measure in MEASURES.items() if not measure.keys} == {"total-variation"}
-    assert {MeasureKey.parse(name).probe for name in NAMES} == {"", *PROBES}
-    assert len(set(NAMES)) == len(NAMES)
+    names = row_names()
+    assert all(measure_of(name).sentence for name in names)
+    assert {name for name, measure in all_measures().items() if not measure.keys} == {"total-variation"}
+    assert {MeasureKey.parse(name).probe for name in names} == {"", *conditions()}
+    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "jensen-shannon/noise", "comprehensiveness", "sufficiency/5%"])
@@ -85,17 +83,17 @@ def test_a_name_that_no_audit_has_is_refused_with_those_that_would_be_right(name
 
 def test_every_name_is_listed_with_what_it_is():
     rows = {row["name"]: row["about"] for row in list_registry("measures")}
-    assert tuple(rows) == NAMES
+    assert list(rows) == row_names()
     assert rows["jensen-shannon/noise"] == (
         "Shift of the explanation: Jensen–Shannon divergence in nats.  Uniform noise on the embedding of every word."
     )
-    assert rows["kendall/randomized"] == MEASURES["kendall/randomized"].sentence
-    assert rows["accuracy"] == MEASURES["accuracy"].sentence
+    assert rows["kendall/randomized"] == all_measures()["kendall/randomized"].sentence
+    assert rows["accuracy"] == all_measures()["accuracy"].sentence
 
 
 def test_a_number_with_its_own_facts_is_not_described_by_its_probe():
     assert measure_of("average-precision/above-random").bounds == (-1, 1)
     assert measure_of("average-precision").bounds == (0, 1)
-    assert measure_of("jensen-shannon/noise") is MEASURES["jensen-shannon"]
+    assert measure_of("jensen-shannon/noise") == all_measures()["jensen-shannon"]
     with pytest.raises(KeyError):
         measure_of("nonsense/noise")

@@ -11,9 +11,9 @@ from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.gradient import Gradient
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.perturbations.word_removal import take_rows, text_key, units_of
+from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import AuditCase
 from steadygaze.properties.probes.text_perturbations import embedding_noise, perturbation_radius
-from steadygaze.properties.protocols import PROTOCOLS, THOROUGH
 from steadygaze.properties.protocols.faithfulness import (
     DRAWS,
     NO_VECTORS,
@@ -79,5 +79,5 @@ def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
 
 
 def test_they_are_measured_only_in_a_thorough_audit():
-    assert {infidelity, max_sensitivity} <= THOROUGH.keys()
-    assert {infidelity, max_sensitivity} <= {protocol for several in PROTOCOLS.values() for protocol in several}
+    thorough = {check.run for item in PROPERTIES.values() for check in item.checks if check.thorough}
+    assert {infidelity, max_sensitivity} <= thorough

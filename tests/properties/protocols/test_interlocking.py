@@ -11,8 +11,8 @@ from steadygaze.core.rounding import percent
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
+from steadygaze.properties import row_names
 from steadygaze.properties.audit_case import NO_LABELS, interlocking_not_applicable
-from steadygaze.properties.measures import NAMES
 from steadygaze.properties.protocols.interlocking import (
     ANSWERS,
     BIASED,
@@ -299,4 +299,4 @@ def test_known_rationales_determine_which_texts_count(monkeypatch):
     share = sum(again.predict(TEXTS) == LABELS) / 24
     assert f"its accuracy is {percent(share)} (" in skewed.note
     assert skewed.note.endswith("the share of the most frequent label 50 %")
-    assert set(INTERLOCKING_MEASURES) <= set(NAMES)
+    assert set(INTERLOCKING_MEASURES) <= set(row_names())

@@ -6,10 +6,10 @@ import torch
 import steadygaze as sg
 from opinions import CLASSES, QUICK, lexicon, texts
 from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.properties.measures import measure_names
+from steadygaze.properties import row_names
 from steadygaze.results.report import Report
 
-NAMES = measure_names("independent-reader-accuracy", "leakage-gap")
+NAMES = row_names("independent-reader-accuracy", "leakage-gap")
 
 
 @pytest.fixture(scope="module")

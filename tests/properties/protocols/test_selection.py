@@ -13,9 +13,8 @@ from properties.protocols.constant_models import ConstantExplainer, ConstantMode
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.explainers.rationale import RationaleExplainer
+from steadygaze.properties import conditions, row_names
 from steadygaze.properties.audit_case import AuditCase, Finding
-from steadygaze.properties.measures import NAMES
-from steadygaze.properties.measures.measure import PROBES
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES
 from steadygaze.properties.protocols.selection import (
     AGREEMENT,
@@ -100,10 +99,10 @@ def test_findings_without_rationales_or_sentences_give_the_reason():
 
 
 def test_every_name_is_found_or_missing():
-    own = {name for name in NAMES if name.endswith("/selected") or name.partition("/")[0] in {*SIZE, FIRST}}
+    own = {name for name in row_names() if name.endswith("/selected") or name.partition("/")[0] in {*SIZE, FIRST}}
     measures = {*findings_by(selection, case_of()), *findings_by(rationale_agreement, case_of())}
     assert own - measures == {f"{FIRST}/biased", f"{FIRST}/skewed"}
-    assert {"rationales", "biased", "skewed"} <= PROBES.keys()
+    assert {"rationales", "biased", "skewed"} <= conditions().keys()
 
 
 def rational(rows: list[list[int]]) -> AuditCase:

@@ -68,21 +68,21 @@ def set_scores(probs: Tensor, label: Tensor, seed: int = 0) -> dict[str, tuple[f
 _CALIBRATION = "mean difference between confidence and accuracy"
 MEASURES = (
     Measure(
+        "macro-f1",
+        macro_f1,
+        UNIT,
+        "higher",
+        per_example=False,
+        columns=(Column("macro-f1", "macro-F1", "mean F1 over classes", "higher"),),
+    ),
+    Measure(
         "accuracy",
         accuracy,
         UNIT,
         "higher",
         proportion=True,
         probes=("", "uniform", "above-uniform"),
-        columns={1: Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False)},
-    ),
-    Measure(
-        "macro-f1",
-        macro_f1,
-        UNIT,
-        "higher",
-        per_example=False,
-        columns={0: Column("macro-f1", "macro-F1", "mean F1 over classes", "higher")},
+        columns=(Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False),),
     ),
     Measure(
         "expected-calibration-error",
@@ -91,6 +91,6 @@ MEASURES = (
         "lower",
         "Guo et al. 2017",
         per_example=False,
-        columns={2: Column("expected-calibration-error", "calibration error", _CALIBRATION, "lower", brief=False)},
+        columns=(Column("expected-calibration-error", "calibration error", _CALIBRATION, "lower", brief=False),),
     ),
 )

@@ -49,7 +49,7 @@ import math
 import torch
 from torch import Tensor
 
-from steadygaze.properties.measures.measure import ERASER, SEAT, SIGNED, SIZES, UNIT, Measure
+from steadygaze.properties.measures.measure import ERASER, PROBABILITY_SCALE, SEAT, SIGNED, SIZES, UNIT, Measure
 from steadygaze.results.comparison import Column
 
 
@@ -133,10 +133,20 @@ MEASURES = (
         ERASER,
         identical=0,
         probes=("", "above-random", *SIZES),
-        columns={8: Column("comprehensiveness/above-random", "compreh. above random", _ABOVE, "higher")},
+        columns=(Column("comprehensiveness/above-random", "compreh. above random", _ABOVE, "higher"),),
+        labels={"above-random": "Probability lost without the highlighted words, more than without random words"},
+        scale=PROBABILITY_SCALE,
     ),
     Measure("sufficiency", sufficiency, SIGNED, "lower", ERASER, identical=0, probes=("", *SIZES)),
-    Measure("largest-drop", largest_drop, UNIT, "neither", identical=0),
+    Measure(
+        "largest-drop",
+        largest_drop,
+        UNIT,
+        "neither",
+        identical=0,
+        labels={"": "Probability lost in the erasure of words that lowers it most"},
+        scale=PROBABILITY_SCALE,
+    ),
     Measure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
     Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),

@@ -218,6 +218,7 @@ def first_sentence(selected: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     return (selected & first & mask).any(-1).double().masked_fill(~(has_first & has_other), torch.nan)
 
 
+_ORDER = "0: no better than a random order of the words; higher is better"
 _agreement = partial(Measure, bounds=UNIT, direction="higher", citation=ERASER, identical=1)
 _token = partial(_agreement, probes=("", "selected"))
 _micro = partial(_token, per_example=False)
@@ -242,7 +243,14 @@ MEASURES = (
     _micro("token-f1-micro", token_f1_micro),
     _agreement("iou-f1", iou_f1),
     _agreement("rationale-mass", rationale_mass, citation="—"),
-    _agreement("average-precision", average_precision, citation="—"),
-    _agreement("average-precision/above-random", average_precision_above_random, bounds=SIGNED, identical=None),
+    _agreement("average-precision", average_precision, citation="—", scale=_ORDER),
+    _agreement(
+        "average-precision/above-random",
+        average_precision_above_random,
+        bounds=SIGNED,
+        identical=None,
+        labels={"": "Agreement with human rationales, above a random order"},
+        scale=_ORDER,
+    ),
     _agreement("auprc", auprc),
 )

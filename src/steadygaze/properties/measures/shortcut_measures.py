@@ -53,7 +53,7 @@ from torch.nn.functional import pad
 
 from steadygaze.core.maths.distributions import mass, mass_share
 from steadygaze.core.maths.label_leakage import arbitrary_selection, independent_reader_accuracy, leakage_gap
-from steadygaze.properties.measures.measure import BAI, SIGNED, UNIT, YU, Measure
+from steadygaze.properties.measures.measure import BAI, SIGNED, UNIT, WEIGHT_SCALE, YU, Measure
 
 
 def class_gap(weights: Tensor, label: Tensor, mask: Tensor) -> float:
@@ -199,9 +199,36 @@ def first_sentence_pick(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
 
 
 MEASURES = (
-    Measure("position-leak", position_leak, SIGNED, "lower", BAI, per_example=False, probes=("", "shuffled")),
-    Measure("default-mass", default_mass, UNIT, "lower", BAI, identical=1, probes=("", "default-tokens")),
-    Measure("default-mass/above-share", default_mass_above_share, SIGNED, "lower", BAI),
+    Measure(
+        "position-leak",
+        position_leak,
+        SIGNED,
+        "lower",
+        BAI,
+        per_example=False,
+        probes=("", "shuffled"),
+        labels={"shuffled": "Predicted label revealed by the positions of the weight, with shuffled words"},
+        scale="0: no better than guessing, 1: every predicted label",
+    ),
+    Measure(
+        "default-mass",
+        default_mass,
+        UNIT,
+        "lower",
+        BAI,
+        identical=1,
+        probes=("", "default-tokens"),
+        scale=WEIGHT_SCALE,
+    ),
+    Measure(
+        "default-mass/above-share",
+        default_mass_above_share,
+        SIGNED,
+        "lower",
+        BAI,
+        labels={"": "Weight on punctuation and other tokens without content, above their share"},
+        scale=WEIGHT_SCALE,
+    ),
     Measure("class-gap", class_gap, UNIT, "lower", BAI, per_example=False, probes=("default-tokens",)),
     Measure(
         "independent-reader-accuracy",
@@ -222,6 +249,8 @@ MEASURES = (
         "How much more often a classifier trained on the selections predicts the same class.",
         identical=0,
         probes=("", "raw", "black-box"),
+        labels={"": "Label recovered from the selection alone, more often than by an independent reader"},
+        scale="0.1: ten percent of the texts",
     ),
     Measure(
         "arbitrary-selection",
@@ -233,7 +262,15 @@ MEASURES = (
         proportion=True,
         probes=("", "by-class"),
     ),
-    Measure("first-sentence-share", first_sentence_share, UNIT, "neither", YU, identical=1),
-    Measure("first-sentence-share/above-rationale", first_sentence_above_rationale, SIGNED, "lower", YU),
+    Measure("first-sentence-share", first_sentence_share, UNIT, "neither", YU, identical=1, scale=WEIGHT_SCALE),
+    Measure(
+        "first-sentence-share/above-rationale",
+        first_sentence_above_rationale,
+        SIGNED,
+        "lower",
+        YU,
+        labels={"": "Weight on the first sentence, above what its length or people explain"},
+        scale=WEIGHT_SCALE,
+    ),
     Measure("first-sentence-pick", first_sentence_pick, UNIT, "neither", YU, identical=1, proportion=True),
 )

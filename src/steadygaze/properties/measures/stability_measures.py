@@ -34,6 +34,7 @@ from steadygaze.properties.measures.measure import (
     LABEL_KEPT,
     OTHER_MODELS,
     PERTURBATIONS,
+    PROBABILITY_SCALE,
     SEAT,
     SIGNED,
     SUBSTITUTIONS,
@@ -41,6 +42,7 @@ from steadygaze.properties.measures.measure import (
     Measure,
 )
 from steadygaze.results.comparison import Column
+from steadygaze.results.formatting import SHIFT_SCALE
 
 
 def attention_collapse(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
@@ -69,6 +71,7 @@ _NATS = (0.0, math.log(2))
 _shift = partial(Measure, identical=0, symmetric=True)
 _correlation = partial(_shift, bounds=SIGNED, identical=1)
 _jsd = partial(Column, direction="lower", stability=True)
+_ORDER = "0: unrelated, 1: the same order of words"
 _FLIPS = "share of labels that change when three words are replaced"
 _ENTROPY = "1: uniform weights; 0: one word has all the weight"
 MEASURES = (
@@ -80,13 +83,22 @@ MEASURES = (
         "Lin 1991",
         "Shift of the explanation: Jensen–Shannon divergence in nats.",
         probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
-        columns={
-            3: _jsd("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise"),
-            4: _jsd("jensen-shannon/fgm-label", "JSD worst", "shift under FGM on the label"),
-            5: _jsd("jensen-shannon/1-synonym", "JSD 1 synonym", "shift when one word is replaced by a synonym"),
-            6: _jsd("jensen-shannon/3-synonyms", "JSD 3 synonyms", "shift when three words are replaced by synonyms"),
-            10: _jsd("jensen-shannon/seeds", "JSD seeds", "divergence between models that differ only in their seed"),
+        columns=(
+            _jsd("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise"),
+            _jsd("jensen-shannon/fgm-label", "JSD worst", "shift under FGM on the label"),
+            _jsd("jensen-shannon/1-synonym", "JSD 1 synonym", "shift when one word is replaced by a synonym"),
+            _jsd("jensen-shannon/3-synonyms", "JSD 3 synonyms", "shift when three words are replaced by synonyms"),
+            _jsd("jensen-shannon/seeds", "JSD seeds", "divergence between models that differ only in their seed"),
+        ),
+        labels={
+            "noise": "Shift under small random noise",
+            "fgm-label": "Shift under a small change of the input against the predicted label",
+            "pgd-attention": "Largest shift that a search for a small change of the input finds",
+            "1-synonym": "Shift when one word is substituted by a synonym",
+            "3-synonyms": "Shift when three words are substituted by synonyms",
+            "seeds": "Difference between models trained with other seeds",
         },
+        scale=SHIFT_SCALE,
     ),
     _shift(
         "jensen-shannon/adversarial",
@@ -95,6 +107,7 @@ MEASURES = (
         "lower",
         JAIN,
         "Largest divergence in nats of an attention that leaves the prediction unchanged.",
+        scale=SHIFT_SCALE,
     ),
     _shift(
         "jensen-shannon/randomized",
@@ -103,6 +116,7 @@ MEASURES = (
         "higher",
         ADEBAYO,
         "Divergence in nats from the explanation of a model with random parameters.",
+        scale=SHIFT_SCALE,
     ),
     _shift(
         "total-variation",
@@ -128,6 +142,7 @@ MEASURES = (
         direction="higher",
         citation=JAIN,
         description="Kendall rank correlation of two explanations over the words.",
+        scale=_ORDER,
         probes=(*PERTURBATIONS, *LABEL_KEPT, *GRADIENTS),
     ),
     _correlation(
@@ -136,6 +151,8 @@ MEASURES = (
         direction="lower",
         citation=ADEBAYO,
         description="Rank correlation with the explanation of a model with random parameters.",
+        labels={"": "Similarity to the explanation of a model with random parameters"},
+        scale=_ORDER,
     ),
     _correlation(
         "pearson",
@@ -152,6 +169,7 @@ MEASURES = (
         "neither",
         JAIN,
         probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
+        scale=PROBABILITY_SCALE,
     ),
     _shift(
         "prediction-change/permuted",
@@ -160,6 +178,8 @@ MEASURES = (
         "higher",
         JAIN,
         "Change of the prediction when the weights are permuted; 0 if the model does not use them.",
+        labels={"": "Change of the prediction when the weights are permuted"},
+        scale=PROBABILITY_SCALE,
     ),
     _shift(
         "label-flip",
@@ -168,7 +188,7 @@ MEASURES = (
         "neither",
         proportion=True,
         probes=(*PERTURBATIONS, *OTHER_MODELS),
-        columns={7: Column("label-flip/3-synonyms", "flips", _FLIPS, "lower")},
+        columns=(Column("label-flip/3-synonyms", "flips", _FLIPS, "lower"),),
     ),
     _shift("words-substituted", words_substituted, (0, math.inf), "neither", probes=SUBSTITUTIONS),
     Measure(
@@ -177,7 +197,7 @@ MEASURES = (
         UNIT,
         "neither",
         description="1: all words have the same weight; 0: one word has all the weight.",
-        columns={9: Column("normalized-entropy", "normalized-entropy", _ENTROPY, "neither")},
+        columns=(Column("normalized-entropy", "normalized-entropy", _ENTROPY, "neither"),),
     ),
     Measure(
         "distance-to-uniform",
@@ -187,5 +207,12 @@ MEASURES = (
         "Lin 1991",
         "Divergence of the weights from uniform weights, in nats.",
     ),
-    Measure("collapsed", attention_collapse, UNIT, "lower", per_example=False),
+    Measure(
+        "collapsed",
+        attention_collapse,
+        UNIT,
+        "lower",
+        per_example=False,
+        labels={"": "Weights that do not depend on the text"},
+    ),
 )

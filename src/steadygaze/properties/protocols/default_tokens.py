@@ -34,7 +34,6 @@ from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.properties.audit_case import Finding
-from steadygaze.properties.measures import probe_names
 from steadygaze.properties.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.results.intervals import bootstrap_statistic
 from steadygaze.training.device import accelerator
@@ -68,7 +67,7 @@ def default_token_positions(weights: Tensor, mask: Tensor, places: int = PLACES)
     return weights.gather(-1, order).masked_fill(~present, 0.0), present
 
 
-DEFAULT_TOKEN_MEASURES = probe_names("default-tokens")
+DEFAULT_TOKEN_MEASURES = ("default-mass/default-tokens", "class-gap/default-tokens")
 NO_TRAINING_TEXTS = "it retrains the model: pass the training texts and labels as train= (--train)"
 CONTEXT_FREE = "average"
 """The encoder whose hidden states do not depend on other words."""

@@ -60,7 +60,7 @@ from steadygaze.properties.audit_case import (
     random_weights,
     saliency_divergence,
 )
-from steadygaze.properties.measures import faithfulness_measures, measure_names, probe_names, stability_measures
+from steadygaze.properties.measures import faithfulness_measures, stability_measures
 from steadygaze.properties.probes.counterfactual_attention import (
     MAX_CHANGE,
     NUMBER,
@@ -78,7 +78,8 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
 }
 """Kinds of gradient, and the model capabilities they need."""
 ERASURES = ("comprehensiveness", "sufficiency", "largest-drop", "post-hoc-accuracy")
-SIZED = [name for name in measure_names("comprehensiveness") if name.endswith("%")]
+ERASURE_ROWS = tuple(str(key) for m in faithfulness_measures.MEASURES if m.name in ERASURES for key in m.keys)
+SIZED = [name for name in ERASURE_ROWS if name.startswith("comprehensiveness/") and name.endswith("%")]
 UNREAD = "the model reads only the selected words: the gradient of the others is 0"
 
 
@@ -89,7 +90,7 @@ def faithfulness(case: AuditCase) -> Iterator[Finding]:
 
 def erasure(case: AuditCase) -> Iterator[Finding]:
     if case.config.removal == "zero" and "embeddings" not in case.model.capabilities:
-        yield from missing_findings(measure_names(*ERASURES), MISSING_CAPABILITY["embeddings"])
+        yield from missing_findings(ERASURE_ROWS, MISSING_CAPABILITY["embeddings"])
     else:
         yield from _erasure(case)
 
@@ -156,7 +157,7 @@ def gradient_agreement(case: AuditCase) -> Iterator[Finding]:
             or selects
             or (MISSING_CAPABILITY[max(lacking)] if lacking else "")
         ):
-            yield from missing_findings(probe_names(kind), reason)
+            yield from missing_findings((f"pearson/{kind}", f"kendall/{kind}"), reason)
             continue
         detach = "extension_points" in requirements
         gradients = case.gradient(detach, case.all_rows)
@@ -245,6 +246,7 @@ def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: 
 
 
 RANDOMIZED = "randomized"
+RANDOMIZED_ROWS = ("jensen-shannon/randomized", "kendall/randomized")
 RANDOM_COPIES = 3
 """Copies with random parameters."""
 NO_PARAMETERS = "the model is a black box: its parameters cannot be randomized"
@@ -256,12 +258,13 @@ def attention_interventions(case: AuditCase) -> Iterator[Finding]:
         yield from _counterfactual(case, case.model)
     else:
         yield from missing_findings(
-            probe_names("permuted", "adversarial"), reason or MISSING_CAPABILITY["extension_points"]
+            ("prediction-change/permuted", "jensen-shannon/adversarial"),
+            reason or MISSING_CAPABILITY["extension_points"],
         )
     explainers = other_explainers(case)
     black_box = next(case.model.parameters(), None) is None
     if black_box or not explainers:
-        yield from missing_findings(probe_names(RANDOMIZED), NO_PARAMETERS if black_box else ONLY_RANDOM)
+        yield from missing_findings(RANDOMIZED_ROWS, NO_PARAMETERS if black_box else ONLY_RANDOM)
     else:
         yield from _randomized(case, explainers)
 

@@ -42,7 +42,6 @@ from steadygaze.properties.audit_case import (
     texts_without_selection,
 )
 from steadygaze.properties.measures import faithfulness_measures as measure
-from steadygaze.properties.measures import measure_names
 from steadygaze.properties.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.properties.probes.erasure import rationale_sizes
 from steadygaze.properties.probes.text_perturbations import observe
@@ -57,11 +56,12 @@ STEPS = 2
 SEAT_STEPS = 10
 TOKENS = 1 << 12
 """Tokens in one backward pass."""
+FLIP_ROWS = ("flip-radius", "flip-radius/above-random", "seat-sensitivity")
 
 
 def flip_radius(case: AuditCase) -> Iterator[Finding]:
     if "embeddings" not in case.model.capabilities:
-        yield from missing_findings(measure_names("flip-radius", "seat-sensitivity"), MISSING_CAPABILITY["embeddings"])
+        yield from missing_findings(FLIP_ROWS, MISSING_CAPABILITY["embeddings"])
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     settings: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}

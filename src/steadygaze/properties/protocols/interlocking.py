@@ -39,7 +39,7 @@ from steadygaze.models import inference
 from steadygaze.models.inference import selects
 from steadygaze.properties.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.properties.measures.plausibility_measures import first_sentence
-from steadygaze.properties.verdict_rules import FEWEST, Threshold
+from steadygaze.properties.property import FEWEST, Threshold
 from steadygaze.results.intervals import bootstrap_mean
 from steadygaze.results.row import Answer, mean_row
 from steadygaze.techniques.technique import Technique

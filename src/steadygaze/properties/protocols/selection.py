@@ -35,8 +35,9 @@ from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
 from steadygaze.models.inference import selects
 from steadygaze.properties.audit_case import AuditCase, Finding, Rows, missing_findings, selecting_explainers
-from steadygaze.properties.measures import measure_names, plausibility_measures
+from steadygaze.properties.measures import plausibility_measures, shortcut_measures
 from steadygaze.properties.measures import plausibility_measures as measure
+from steadygaze.properties.property import Advice, AdviceKind, Threshold
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES, pooled_agreement, random_agreement
 from steadygaze.results.formatting import number
 from steadygaze.results.leakage_warnings import (
@@ -44,6 +45,7 @@ from steadygaze.results.leakage_warnings import (
     CLASS_MEASURES,
     CLASS_PROBE,
     GAP,
+    MARGIN,
     RAW_GAP,
     READER,
     WITH_EXEMPT_TEXTS,
@@ -148,7 +150,15 @@ def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
     return None if case.first is None else case.gather_rows(case.first, rows, batch)
 
 
-NAMES = measure_names(READER, GAP, ARBITRARY)
+NAMES = [str(key) for m in shortcut_measures.MEASURES for key in m.keys if key.measure in (READER, GAP, ARBITRARY)]
+GAP_THRESHOLD = Threshold(
+    MARGIN,
+    2 * MARGIN,
+    "a network trained on the selections recovers the label {size} {more} often than an independent reader",
+    note=WITH_EXEMPT_TEXTS,
+    advice=Advice(AdviceKind.MITIGATION),
+)
+"""Thresholds of the leakage gap."""
 NO_READER = "no independent reader was trained for the selection"
 
 

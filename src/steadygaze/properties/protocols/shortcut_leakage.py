@@ -40,7 +40,6 @@ from steadygaze.properties.measures import shortcut_measures as measure
 from steadygaze.properties.probes.text_perturbations import shuffle_words
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES
 from steadygaze.properties.protocols.selection import first_sentence, knows_sentences, sentences
-from steadygaze.properties.verdict_rules import FEW_TEXTS_OF_A_CLASS
 
 DEFAULT = ("default-mass", "default-mass/above-share")
 FIRST = {
@@ -48,6 +47,8 @@ FIRST = {
     "first-sentence-pick": measure.first_sentence_pick,
 }
 ABOVE_RATIONALE = "first-sentence-share/above-rationale"
+FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
+"""Begins the reason for a missing position leak."""
 ONE_CLASS = f"{FEW_TEXTS_OF_A_CLASS} that are predicted for at least {shortcut_measures.FEWEST} distinct texts"
 NO_BLANKS = "the tokens without content are unknown"
 NO_SENTENCES = "the sentence boundaries are unknown"

@@ -48,15 +48,18 @@ from steadygaze.properties.audit_case import (
     saliency_divergence,
     shared_top_k,
 )
-from steadygaze.properties.measures import probe_names, stability_measures
+from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
-from steadygaze.properties.verdict_rules import NO_SYNONYM_TABLE, SAME_TEXTS
 from steadygaze.results.formatting import count_text, number
 from steadygaze.results.row import MeasureKey, ValueKey
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
 Scores = dict[ValueKey, Tensor]
+SAME_TEXTS = "which one step of FGM shifts by"
+"""In the note of PGD, if it ran on fewer texts than FGM."""
+NO_SYNONYM_TABLE = "there is no synonym table"
+"""Begins the reason for missing rows under synonyms."""
 TABLE = "pass a synonym table as synonyms= (--synonyms)"
 NO_SYNONYMS = f"{NO_SYNONYM_TABLE}: {TABLE}"
 UNCHANGED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
@@ -71,12 +74,16 @@ def stability(case: AuditCase) -> Iterator[Finding]:
     fgm_shifts: dict[str | None, Tensor] = {}
     for name, probe in case.probes.items():
         if lacking := probe.requires - case.model.capabilities:
-            yield from missing_findings(probe_names(name), MISSING_CAPABILITY[max(lacking)])
+            yield from missing_findings(_rows_under(name), MISSING_CAPABILITY[max(lacking)])
             continue
         for finding in _probe_findings(case, name, probe):
             if finding.measure == "jensen-shannon/fgm-label" and finding.values is not None:
                 fgm_shifts[finding.explainer] = finding.values
             yield _with_fgm(finding, fgm_shifts.get(finding.explainer))
+
+
+def _rows_under(probe: str) -> list[str]:
+    return [str(key) for measure in stability_measures.MEASURES for key in measure.keys if key.probe == probe]
 
 
 def _with_fgm(finding: Finding, fgm_shift: Tensor | None) -> Finding:

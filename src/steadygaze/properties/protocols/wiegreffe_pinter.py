@@ -31,12 +31,13 @@ from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models import inference
 from steadygaze.models.classifier import Architecture
 from steadygaze.properties.audit_case import NO_LABELS, Finding, missing_findings
-from steadygaze.properties.measures import probe_names, stability_measures
+from steadygaze.properties.measures import stability_measures
 from steadygaze.training.optimizers import Training
 
 DIFFERENCE = 1e-3
 """λ."""
-TRAINED = probe_names("uniform", "above-uniform", "trained-adversary")
+UNIFORM = ("accuracy/uniform", "accuracy/above-uniform")
+TRAINED = (*UNIFORM, "jensen-shannon/trained-adversary", "prediction-change/trained-adversary")
 UNTRAINED = "it trains two models: pass the training texts and labels as train= (--train)"
 NOT_OURS = "only a TextClassifier can be retrained"
 Split = tuple[Any, Any]
@@ -80,7 +81,7 @@ def same_labels(clf: TextClassifier, technique: str, **settings: Any) -> TextCla
 def _necessity(clf: TextClassifier, uniform: TextClassifier, test: Split) -> Iterator[Finding]:
     texts, labels = test
     if labels is None:
-        yield from missing_findings(probe_names("uniform", "above-uniform"), NO_LABELS)
+        yield from missing_findings(UNIFORM, NO_LABELS)
         return
     accuracy, baseline = (
         torch.from_numpy(model.predict_proba(texts).argmax(-1) == labels).double() for model in (clf, uniform)

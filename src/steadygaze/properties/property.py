@@ -1,0 +1,171 @@
+"""Property: a question about explanations, with all that the audit, its reports and its users need to know about it.
+
+    measures     the numbers: function, bounds, direction, citation, label, scale
+    checks       the protocols that compute them from an audited case
+    conditions   what the part of a row's name after the slash means
+    rule         how the verdict follows from the numbers; None: the property has no verdict
+    meanings     what each answer means, for readers
+
+`PROPERTIES` has all properties by name; audits, pages, terminals, cards, policies, `list measures`, comparisons and
+`tune` read nothing else.  A user adds one in a module of their own: `PROPERTIES["name"] = Property(...)`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from steadygaze.properties.audit_case import AuditCase, Finding
+from steadygaze.properties.measures.measure import Measure
+from steadygaze.results.formatting import explainer_name, measure_noun, number
+from steadygaze.results.row import Answer, PropertyFact, Row
+
+FEWEST = 8
+"""Minimum number of texts for a verdict."""
+COLLAPSED = "collapsed"
+FEW_TEXTS = "which may not help with fewer than about 4,000 training texts"
+"""Of random pretraining, as docs/results/shortcuts.md says; attention was measured on IMDB alone, which has more."""
+REACH = 2
+"""Multiple of the threshold of yes that the largest drop must reach for a no."""
+Protocol = Callable[[AuditCase], Iterator[Finding]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A protocol, and when it runs."""
+
+    run: Protocol
+    rows: tuple[str, ...] = ()
+    """Names of its rows, for audits of chosen measures.  Empty: such audits run all checks."""
+    always: bool = False
+    """Whether an audit of chosen measures runs it, whichever they are."""
+    thorough: bool = False
+    """Whether only a thorough audit runs it."""
+    counts_empty: bool = False
+    """Whether texts with an empty selection count."""
+
+
+class AdviceKind(StrEnum):
+    """What to try after a no."""
+
+    OTHER_EXPLAINER = "other-explainer"
+    """Audit another explainer of the model."""
+    TRAIN = "train"
+    """Train with the options of the advice."""
+    STABLE_ATTENTION = "stable-attention"
+    """Train a technique that steadies attention; its options depend on the model."""
+    MITIGATION = "mitigation"
+    """Fit a learned explainer again with a mitigation; train another rationalizer."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to try if a row leads to a no."""
+
+    kind: AdviceKind = AdviceKind.OTHER_EXPLAINER
+    goal: str = ""
+    """What the options of `train` are for: 'a technique against shortcuts'."""
+    options: tuple[str, ...] = ()
+    """Options of `train`."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The thresholds of yes and of no.  Higher values are better if `good` is above `bad`."""
+
+    good: float
+    bad: float
+    sentence: str
+    """Sentence with {value}, or with {size} and {more} (or less) or {better} (or worse).
+
+    {noun}: attention, selection, weight.
+    """
+    needs_drop: bool = False
+    """Whether a no needs a model whose prediction depends on the words."""
+    note: str = ""
+    """A part of the row's note with these words ends the sentence."""
+    advice: Advice = Advice()
+
+    def decide(self, row: Row) -> Answer:
+        if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
+            return "undecided"
+        low, high = row.interval or (row.value, row.value)
+        if self.good > self.bad:
+            return "yes" if low >= self.good else "no" if high <= self.bad else "undecided"
+        return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
+
+    def is_out_of_reach(self, largest_drop: Row | None) -> bool:
+        """Whether no explanation of this model reaches the threshold of yes."""
+        if not self.needs_drop or largest_drop is None or largest_drop.interval is None or largest_drop.n < FEWEST:
+            return False
+        return largest_drop.interval[1] < REACH * self.good
+
+    def describe(self, row: Row) -> str:
+        more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
+        value, size = (
+            "less than 0.001" if 0 < score < 0.001 else number(score) for score in (row.value, abs(row.value))
+        )
+        noun = measure_noun(explainer_name(row))
+        sentence = self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
+        notes = [part for part in row.note.split("; ") if self.note and self.note in part]
+        return f"{sentence} ({notes[0]})" if notes else sentence
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the verdict follows.  yes: all intervals lie within the thresholds of yes, and a required row has a value."""
+
+    thresholds: Mapping[str, Threshold]
+    """By the name of a row."""
+    required: tuple[str, ...]
+    """A yes needs at least one of these rows."""
+
+    @property
+    def limits(self) -> dict[str, tuple[float, float]]:
+        return {name: (threshold.good, threshold.bad) for name, threshold in self.thresholds.items()}
+
+
+@dataclass(frozen=True)
+class Property:
+    """A question about explanations, with its measures, checks and verdict."""
+
+    name: str
+    """As in a policy: seed-consistency."""
+    title: str
+    question: str = ""
+    """The question that its verdict answers."""
+    short_question: str = ""
+    measures: tuple[Measure, ...] = ()
+    checks: tuple[Check, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """Probe or comparison, after the slash of a row's name -> its description."""
+    rule: Rule | None = None
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Answer -> its meaning, with a {noun}; see `PropertyFact`."""
+    noun: str = ""
+    """Its name in a sentence, if the title is not a noun."""
+
+    @property
+    def fact(self) -> PropertyFact:
+        """What reports show about it."""
+        rows = [str(key) for measure in self.measures for key in measure.keys]
+        labels = {name: measure.label(name) for measure in self.measures for name in map(str, measure.keys)}
+        return PropertyFact(
+            self.name,
+            self.title,
+            self.question,
+            self.short_question,
+            {name: labels[name] for name in rows if labels[name] != name},
+            dict(self.meanings),
+            self.noun or self.title[:1].lower() + self.title[1:],
+        )
+
+    @property
+    def own_functions(self) -> list[Callable[..., object]]:
+        """The functions of its checks and measures that are not part of steadygaze."""
+        functions = [*(check.run for check in self.checks), *(measure.function for measure in self.measures)]
+        return [function for function in functions if not function.__module__.startswith("steadygaze.")]
+
+    def extended(self, *checks: Check, measures: tuple[Measure, ...] = (), **thresholds: Threshold) -> "Property":
+        """The property with more checks and measures, and thresholds by the names of rows (`**{"name/probe": …}`)."""
+        rule = self.rule and replace(self.rule, thresholds={**self.rule.thresholds, **thresholds})
+        return replace(self, checks=(*self.checks, *checks), measures=(*self.measures, *measures), rule=rule)

@@ -1,0 +1,32 @@
+"""Seed consistency: is the explanation the same after retraining with another seed?"""
+
+from steadygaze.properties.property import Advice, AdviceKind, Check, Property, Rule, Threshold
+from steadygaze.properties.protocols.stability import seed_consistency
+
+SEED_CONSISTENCY = Property(
+    "seed-consistency",
+    "Seed consistency",
+    "Is the explanation the same after retraining with another seed?",
+    "Is it the same after retraining?",
+    checks=(Check(seed_consistency),),
+    conditions={
+        "seeds": "Compared with models trained with other seeds.",
+        "others": "Compared with models trained with other settings.",
+    },
+    rule=Rule(
+        {
+            "jensen-shannon/seeds": Threshold(
+                0.05,
+                0.15,
+                "models trained with other seeds shift the {noun} by {value}",
+                advice=Advice(AdviceKind.STABLE_ATTENTION),
+            )
+        },
+        ("jensen-shannon/seeds",),
+    ),
+    meanings={
+        "yes": "A model retrained with another seed highlights the same words.",
+        "undecided": "A model retrained with another seed may highlight other words.",
+        "no": "A model retrained with another seed highlights other words: they depend on chance.",
+    },
+)

@@ -110,6 +110,7 @@ def test_workers_register_it_and_cells_depend_on_its_file():
     assert property_sources() == {}
 
 
+@pytest.mark.slow
 def test_compare_has_its_column(tmp_path):
     comparison = run(tmp_path / "study", config_with())
     (column,) = (column for column in comparison.columns if column.measure == NAME)
@@ -118,6 +119,7 @@ def test_compare_has_its_column(tmp_path):
     assert "first word" in comparison.to_html()
 
 
+@pytest.mark.slow
 def test_tune_optimizes_it(tmp_path, monkeypatch):
     monkeypatch.setitem(test_tune.TEXTS, "folder", test_tune.write_texts(tmp_path / "texts"))
     config = test_tune.search(objectives=(NAME,), trials=2, parallel=1, epochs=1)

@@ -157,7 +157,7 @@ def gradient_agreement(case: AuditCase) -> Iterator[Finding]:
             or selects
             or (MISSING_CAPABILITY[max(lacking)] if lacking else "")
         ):
-            yield from missing_findings((f"pearson/{kind}", f"kendall/{kind}"), reason)
+            yield from missing_findings((f"kendall/{kind}", f"pearson/{kind}"), reason)
             continue
         detach = "extension_points" in requirements
         gradients = case.gradient(detach, case.all_rows)
@@ -258,7 +258,7 @@ def attention_interventions(case: AuditCase) -> Iterator[Finding]:
         yield from _counterfactual(case, case.model)
     else:
         yield from missing_findings(
-            ("prediction-change/permuted", "jensen-shannon/adversarial"),
+            ("jensen-shannon/adversarial", "prediction-change/permuted"),
             reason or MISSING_CAPABILITY["extension_points"],
         )
     explainers = other_explainers(case)

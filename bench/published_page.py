@@ -43,6 +43,7 @@ COMMITS = {
     "kitada-figure4": ("f740e00", "9d8e81b", "3a7fb79"),
 }
 """Table -> commits of its runs; a later run replaces the blocks of an earlier one."""
+SWEEP = RECORDS / "partial" / "seat-sweep-f8f96777.jsonl.gz"
 TECHNIQUES = {
     "word-at": "Word AT",
     "word-iat": "Word iAT",
@@ -234,6 +235,7 @@ def seat() -> str:
     hate = {name: values("seat-table1", name, F1)["tweet_hate_bilstm"] for name in ("vanilla", "word-at")}
     return template("seat").format(
         **outside_numbers(),
+        **sweep_numbers(),
         models=len(cells),
         seat=by_encoder({name: f"{jsd['seat', name]:.2f}" for name in ("rnn", "bilstm", "minilm")}),
         paper_rnn=power(paper_ratio("seat", "rnn")),
@@ -280,6 +282,24 @@ def outside_numbers() -> dict[str, str]:
         "outside_comp": f"{run['comprehensiveness, ratio to vanilla']:.2f}",
         "outside_settings": str(code["settings"]),
         "outside_ratio": " to ".join(f"{number:.2f}" for number in code["JSD ratio"]),
+    }
+
+
+def sweep_numbers() -> dict[str, str]:
+    """The finished part of bench/seat_sweep.py: shift of `paper` under noise, entropy of `released` with λ2 = 1000."""
+    _, *models = read_records([SWEEP])
+    shifts: dict[str, list[float]] = {}
+    for model in models:
+        if model["data"] == "emotion-2":
+            shifts.setdefault(f"{model['row']} {model['settings']}", []).append(model[JSD])
+    plain = mean(shifts["vanilla {}"])
+    ratios = [mean(runs) / plain for name, runs in shifts.items() if name.startswith("seat-paper ")]
+    released = [model for model in models if model["row"] == "seat-released" and model["settings"]["overlap"] == 1000]
+    entropies = sorted({f"{model['normalized-entropy']:.3f}" for model in released})
+    return {
+        "sweep_settings": str(len(ratios)),
+        "sweep_ratios": f"{min(ratios):.2f} to {max(ratios):.2f}",
+        "sweep_entropy": " to ".join(dict.fromkeys([entropies[0], entropies[-1]])),
     }
 
 

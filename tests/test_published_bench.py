@@ -1,6 +1,9 @@
 """The pages of published tables: made from the records, whose means are those of their models."""
 
+import gzip
+import json
 import math
+from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
 from statistics import mean
@@ -79,6 +82,28 @@ def test_the_jackknife_leaves_out_the_pairs_of_a_model(page: Any) -> None:
     pseudo = page.jackknife_log([1.5, 2.0, 2.5])
     without = [3.0, 2.0, 1.0]
     assert list(pseudo) == pytest.approx([3 * math.log(2.0) - 2 * math.log(ratio) for ratio in without])
+
+
+def test_the_text_about_the_unfinished_sweep_has_its_numbers(page: Any) -> None:
+    """Means over three seeds, divided by the mean of the three vanilla models."""
+    with gzip.open(page.SWEEP, "rt", encoding="utf-8") as file:
+        _, *models = [json.loads(line) for line in file]
+    noise: dict[str, float] = defaultdict(float)
+    for model in models:
+        name = model["row"] if model["row"] == "vanilla" else str(model["settings"])
+        noise[name] += model["jensen-shannon/noise"] if model["data"] == "emotion-2" else 0
+    ratios = [total / noise["vanilla"] for name, total in noise.items() if "'paper'" in name]
+    entropies = {
+        round(model["normalized-entropy"], 3)
+        for model in models
+        if model["settings"].get("variant") == "released" and model["settings"]["overlap"] == 1000
+    }
+    sentence = (
+        f"In it, {len(ratios)} settings of `paper` shift {min(ratios):.2f} to {max(ratios):.2f} times as far as "
+        "vanilla under noise, and `released` with λ2 = 1000 has an entropy of {:.3f}.".format(*entropies)
+    )
+    assert (len(ratios), len(entropies)) == (72, 1)
+    assert sentence in (ROOT / "docs" / "results" / "seat.md").read_text(encoding="utf-8")
 
 
 def test_all_records_have_at_most_ten_megabytes() -> None:

@@ -2,7 +2,7 @@
 
 python bench/result_plots.py docs/figures/results
 
-stability-forest.svg     shift of attention of the main rows, ratio to vanilla: bench/records/stability-*.jsonl.gz
+stability-forest.svg     flips and lost top words of the main rows, ratio to vanilla: bench/records/stability-*.jsonl.gz
 stability-accuracy.svg   the same against macro-F1, with the cost of each technique
 synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl; the long
                          student: synonym_groups_long_student.jsonl
@@ -39,7 +39,10 @@ from synonym_plots import synonym_flips
 from text_size_plots import long_texts, small_data
 
 PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
-    "stability-forest": (stability_forest, "Forest plot of the shift of attention relative to vanilla, by technique."),
+    "stability-forest": (
+        stability_forest,
+        "Forest plot of label flips and lost top words relative to vanilla, by technique.",
+    ),
     "stability-accuracy": (stability_accuracy, "Shift of attention against macro-F1; larger points cost more."),
     "synonym-flips": (synonym_flips, "Label flips under three substitutions, by technique and synonym groups."),
     "leakage-fidelity": (leakage_fidelity, "Post-hoc accuracy against fidelity of selectors on three data sets."),

@@ -32,21 +32,23 @@ TECHNIQUES = {
 }
 """Row -> its name in the table, its cost in vanilla runs."""
 GROUPED = {
-    "word-at": ("`word-at` with synonym groups†", "2"),
-    "4-4-t2-e8-own-x0.5-s4": ("[long student]({link}#long-student)†", "4.9"),
-    "4-4-t2-e2": ("`consensus`, [two short teachers]({link}#cheaper-students), groups†", "3.6"),
+    "grouped-word-at": ("word-at", "`word-at` with synonym groups†", "2"),
+    "long-student": ("4-4-t2-e8-own-x0.5-s4", "[long student]({link}#long-student)†", "4.9"),
+    "two-teachers": ("4-4-t2-e2", "`consensus`, [two short teachers]({link}#cheaper-students), groups†", "3.6"),
 }
-"""Row of the study of synonym groups -> its name, its training time over vanilla's."""
+"""Row -> that of the study of synonym groups, its name, its training time over vanilla's."""
 BOTH_TABLES, OTHER_TABLE = ("cf3", "both"), ("wn3", "cf")
 """Probe and groups in that study: the counter-fitted table, or WordNet, which took no part in training."""
-FLIPS, LOST, SHIFT = "label-flip", "top-k-lost", "jensen-shannon"
+GROUPED_PROBES = {PROBES[0]: BOTH_TABLES, PROBES[2]: OTHER_TABLE}
+FLIPS, LOST, SHIFT, ORDER = "label-flip", "top-k-lost", "jensen-shannon", "kendall"
 HEADER = [
     *("technique", "cost", "label flips: table; held-out; WordNet", "top-7 words lost: table; held-out; WordNet"),
-    *("shift (JSD): table; held-out; WordNet", "shift of vanilla made as flat", "normalized entropy"),
-    *("macro-F1", "on hate speech: flips; lost; shift; macro-F1"),
+    *("Kendall's τ: table; held-out; WordNet", "shift (JSD): table; held-out; WordNet"),
+    *("shift of vanilla made as flat", "normalized entropy", "macro-F1"),
+    "on hate speech: flips<br>lost<br>shift<br>macro-F1",
 ]
 SHORT_ROWS = ("word-at-groups", "consensus-groups", "word-at", "synonym-augmentation")
-SHORT_COLUMNS = (0, 1, 2, 3, 4, 5, 8)
+SHORT_COLUMNS = (0, 1, 2, 3, 5, 6, 9)
 NOT_MEASURED = "not measured"
 
 
@@ -94,7 +96,11 @@ def differences(row: str, measure: str, settings: Sequence[str] = MAIN_SETTINGS)
 
 
 def predicted(row: str, measure: str, settings: Sequence[str] = MAIN_SETTINGS) -> tuple[float, float, float]:
-    """The ratio, and where that of another data set lies with 95 % probability."""
+    """The ratio, and where that of another data set lies with 95 % probability; also of the rows of GROUPED."""
+    if row in GROUPED:
+        kind, _, probe = measure.partition("/")
+        key, groups = GROUPED_PROBES[probe]
+        return prediction(*_grouped_values((GROUPED[row][0], groups), kind, key))[:3]
     estimate = compare_with_vanilla(prediction, rows(), row, measure, list(settings))
     if estimate is None:
         raise SystemExit(f"the records have no {measure} of {row}")
@@ -131,13 +137,12 @@ def prediction_table() -> str:
     lines = []
     for row, (name, _) in TECHNIQUES.items():
         lines.append([_plain(name), *(_predicted_cell(predicted(row, key)) for key in PREDICTED.values())])
-    for row, (name, _) in GROUPED.items():
-        cells = {}
-        for kind in (FLIPS, LOST, SHIFT):
-            for probe, (key, groups) in ((PROBES[0], BOTH_TABLES), (PROBES[2], OTHER_TABLE)):
-                estimate = prediction(*_grouped_values((row, groups), kind, key))
-                cells[f"{kind}/{probe}"] = _predicted_cell(estimate[:3])
-        lines.append([_plain(name), *(cells.get(key, NOT_MEASURED) for key in PREDICTED.values())])
+    for row, (_, name, _) in GROUPED.items():
+        cells = [
+            _predicted_cell(predicted(row, key)) if key.partition("/")[2] in GROUPED_PROBES else NOT_MEASURED
+            for key in PREDICTED.values()
+        ]
+        lines.append([_plain(name), *cells])
     return table(["technique", *PREDICTED], lines)
 
 
@@ -164,12 +169,16 @@ def _technique(row: str, link: str) -> list[str]:
         "; ".join(span(by_setting(row, f"{kind}/{probe}")) for probe in PROBES) for kind in (FLIPS, LOST, SHIFT)
     ]
     flat = [mean(tempered_log_ratio(rows(), row, s, f"{SHIFT}/{probe}") for s in MAIN_SETTINGS) for probe in PROBES]
-    hate = [change(*by_setting(row, f"{kind}/{PROBES[0]}", [HATE])) for kind in (FLIPS, LOST, SHIFT)]
+    measured.insert(2, "; ".join(difference_span(differences(row, f"{ORDER}/{probe}"), "+.2f") for probe in PROBES))
+    hate = [
+        "; ".join(change(*by_setting(row, f"{kind}/{probe}", [HATE])) for probe in PROBES)
+        for kind in (FLIPS, LOST, SHIFT)
+    ]
     return [
         *(name.format(link=link), cost, *measured, "; ".join(change(math.exp(log)) for log in flat)),
         difference_span(differences(row, "normalized-entropy"), "+.2f"),
         difference_span(differences(row, "macro-f1"), "+.3f"),
-        "; ".join([*hate, difference_span(differences(row, "macro-f1", [HATE]), "+.3f")]),
+        "<br>".join([*hate, difference_span(differences(row, "macro-f1", [HATE]), "+.3f")]),
     ]
 
 
@@ -188,13 +197,13 @@ def _grouped_values(row: tuple[str, str], kind: str, probe: str) -> tuple[dict[s
     )
 
 
-def _of_groups(technique: str, link: str) -> list[str]:
+def _of_groups(row: str, link: str) -> list[str]:
     """A row of the study of synonym groups: groups of both tables, and under WordNet those of the other table alone."""
-    study, (name, cost) = _grouped(), GROUPED[technique]
-    both = technique, BOTH_TABLES[1]
+    study, (technique, name, cost) = _grouped(), GROUPED[row]
 
-    def gains(measure: str) -> list[float]:
-        return [study.average(c, both, measure) - study.average(c, BASE, measure) for c in study.present(both)]
+    def gains(measure: str, groups: str = BOTH_TABLES[1]) -> list[float]:
+        of = technique, groups
+        return [study.average(c, of, measure) - study.average(c, BASE, measure) for c in study.present(of)]
 
     def ratios(kind: str, groups: str, probe: str) -> list[float]:
         ours, plain = _grouped_values((technique, groups), kind, probe)
@@ -202,6 +211,7 @@ def _of_groups(technique: str, link: str) -> list[str]:
 
     probes = (BOTH_TABLES, OTHER_TABLE)
     known = [[span(ratios(kind, groups, probe)) for probe, groups in probes] for kind in (FLIPS, LOST, SHIFT)]
+    known.insert(2, [difference_span(gains(f"{ORDER}/{probe}", groups), "+.2f") for probe, groups in probes])
     flat = [geometric_mean(control_ratios(study, (technique, groups), f"{SHIFT}/{probe}")) for probe, groups in probes]
     entropy, macro = difference_span(gains("normalized-entropy"), "+.2f"), difference_span(gains("macro-f1"), "+.3f")
     cells = [f"{table}; {NOT_MEASURED}; {wordnet}" for table, wordnet in (*known, map(change, flat))]

@@ -1,4 +1,4 @@
-"""Plots of docs/results/stability.md: shift of attention by technique, and against macro-F1."""
+"""Plots of docs/results/stability.md: flips and lost words by technique, and shift against macro-F1."""
 
 import re
 
@@ -29,9 +29,10 @@ COSTS = {
 """Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
 TEMPERED_ROWS = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
 FOREST = {
-    "three synonyms seen in training": "jensen-shannon/3-synonyms",
-    "three unseen synonyms": "jensen-shannon/3-held-out",
-    "PGD on the word vectors": "jensen-shannon/pgd-attention",
+    "label flips, table": "label-flip/3-synonyms",
+    "label flips, held-out": "label-flip/3-held-out",
+    "top-7 words lost, table": "top-k-lost/3-synonyms",
+    "top-7 words lost, held-out": "top-k-lost/3-held-out",
 }
 FOREST_ROWS = (
     "word-at-groups",
@@ -70,13 +71,13 @@ def stability_forest() -> Chart:
     frame = pd.DataFrame(lines)
     color = alt.Color("kind:N", scale=alt.Scale(domain=["technique", "control"], range=[COLORS[0], GRAY]), legend=None)
     base = alt.Chart(frame).encode(y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(frame["row"]))), color=color)
-    scale = alt.Scale(type="log", domain=[0.03, 2], nice=False)
-    axis = alt.Axis(values=[0.03, 0.1, 0.3, 1])
-    low = alt.X("low:Q", scale=scale, axis=axis, title="← more stable; ratio to vanilla")
+    scale = alt.Scale(type="log", domain=[0.25, 1.5], nice=False)
+    axis = alt.Axis(values=[0.3, 0.5, 1])
+    low = alt.X("low:Q", scale=scale, axis=axis, title="← fewer; ratio to vanilla")
     rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
     bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q", scale=scale))
-    return (rule + bars + points).properties(width=165, height=170).facet(panels(FOREST), columns=3)
+    return (rule + bars + points).properties(width=122, height=170).facet(panels(FOREST), columns=4)
 
 
 LABELED_LEFT = (

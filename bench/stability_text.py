@@ -13,6 +13,7 @@ The template, bench/stability_page.md, has expressions in braces.  A test fills 
     {predict consensus 3-synonyms}          −83 to −27 %    95 % prediction interval from these data sets
     {outside word-at-groups label-flip}     46 and 42 %     how much lower an outside reviewer measured it
     {outside_share word-at-groups label-flip}  69 to 76 %   that, relative to the mean of the three data sets here
+    {mean_less long-student label-flip/1-wordnet}  33 %     mean of the table of predictions
     {hate_outside below}                   12               cells whose prediction interval lies above hate
     {techniques LINK}                       the table of techniques; LINK: the page of synonym groups
 
@@ -173,6 +174,10 @@ def _predict(row: str, measure: str, where: str = "main") -> str:
     return f"{effects.change(low)} to {effects.change(high)} %"
 
 
+def _mean_less(row: str, measure: str) -> str:
+    return f"{_percent(1 - effects.predicted(row, _key(measure))[0])} %"
+
+
 def _over_data(row: str, measure: str) -> str:
     """The 95 % interval of a mean difference over data sets instead of seeds."""
     estimate = compare_with_vanilla(over_settings, _rows(), row, measure, list(SETTINGS))
@@ -233,10 +238,11 @@ def _correlation(row: str, measure: str) -> str:
     return f"{np.corrcoef(both)[0, 1]:.2f}"
 
 
-def _excluded_texts(setting: str, probe: str) -> str:
-    """Texts with too few words to substitute, of the first vanilla model."""
+def _excluded_texts(setting: str) -> str:
+    """Shares of texts with too few words to substitute (three synonyms; held-out), of the first vanilla model."""
     record = _rows()["vanilla"][f"{setting}-bilstm"][0]
-    return f"{record['skipped'][f'jensen-shannon/{probe}']:,}"
+    shares = [record["skipped"][f"jensen-shannon/{probe}"] / record["n"] for probe in ("3-synonyms", "3-held-out")]
+    return "; ".join(map(_percent, shares)) + " %"
 
 
 def _models(kind: str) -> str:
@@ -281,6 +287,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "change_span": _change_span,
     "difference_span": _difference_span,
     "predict": _predict,
+    "mean_less": _mean_less,
     "over_data": _over_data,
     "outside": _outside,
     "outside_share": _outside_share,

@@ -47,11 +47,11 @@ def test_the_fingerprint_depends_on_the_data(plots: Any) -> None:
 
 
 def test_the_numbers_of_a_plot_are_those_of_the_page(plots: Any) -> None:
-    """0.35 [0.31, 0.39]: consensus under three synonyms without hate, in the table of docs/results/stability.md."""
+    """0.64 [0.61, 0.67]: flips of consensus under three synonyms without hate, as in docs/results/stability.md."""
     sets = plots.stability_forest().to_dict()["datasets"].values()
     rows = [row for lines in sets for row in lines if row.get("row") == "consensus"]
-    result = next(row for row in rows if row["panel"].startswith("three synonyms"))
-    assert [f"{result[name]:.2f}" for name in ("value", "low", "high")] == ["0.35", "0.31", "0.39"]
+    result = next(row for row in rows if row["panel"] == "label flips, table")
+    assert [f"{result[name]:.2f}" for name in ("value", "low", "high")] == ["0.64", "0.61", "0.67"]
 
 
 @pytest.mark.parametrize("page", [p.stem for p in sorted(PAGES.glob("*.md")) if p.stem not in WITHOUT_PLOT])

@@ -493,6 +493,20 @@ def test_the_numbers_of_other_pages_are_those_of_the_records(bench: Any) -> None
             assert bench.text.fill(passage) in text, name
 
 
+def test_what_others_measured_lies_inside_the_prediction_intervals_except_flips_of_the_long_student(bench: Any) -> None:
+    outside = json.loads(bench.text.OUTSIDE.read_text(encoding="utf-8"))["reduction in percent"]
+    wrong = []
+    for row, kinds in outside.items():
+        for kind, numbers in kinds.items():
+            _, low, high = bench.effects.predicted(row, f"{kind}/3-synonyms")
+            wrong += [(row, kind) for number in numbers if not low <= 1 - number / 100 <= high]
+    assert wrong == [("long-student", "label-flip")] * 2
+    assert sum(len(numbers) for kinds in outside.values() for numbers in kinds.values()) == 8
+    page = (ROOT / "docs" / "results" / "stability.md").read_text(encoding="utf-8")
+    assert "Both flips of the long student lie outside its prediction interval (−82 to −65 %)" in page
+    assert "The other six numbers lie inside theirs." in page
+
+
 def test_what_others_measured_is_less_than_on_any_data_set_of_the_study(bench: Any) -> None:
     outside = json.loads(bench.text.OUTSIDE.read_text(encoding="utf-8"))["reduction in percent"]["word-at-groups"]
     for kind, numbers in outside.items():
@@ -582,6 +596,13 @@ def test_hate_outside_its_prediction_interval_is_counted(bench: Any, monkeypatch
     monkeypatch.setattr(bench.effects, "by_setting", lambda row, key, settings: [0.5])
     monkeypatch.setattr(bench.effects, "predicted", lambda row, key: (0.7, ends[row], 0.45 if row == "third" else 0.9))
     assert bench.effects.hate_outside_predictions() == (1, 1, 3)
+
+
+def test_hate_has_all_substitutes_in_the_table_of_techniques(bench: Any) -> None:
+    """Flips, lost words and shift, each with synonyms of the table, held-out pairs and WordNet."""
+    table = bench.effects.technique_table("x")
+    for row in ("−89; −45; −30<br>−53; −7; −6<br>−90; −50; +17", "−74; +7; +29<br>−21; +1; +7<br>−80; −21; +40"):
+        assert f"| {row}<br>" in table
 
 
 def test_rows_of_another_study_stand_beside_a_row_of_the_same_study(bench: Any) -> None:

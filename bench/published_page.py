@@ -31,7 +31,10 @@ from stability_table import (
     with_first_seeds,
 )
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
-from tables import minus_signs, read_records
+from steadygaze.study.comparison_table import bounded
+from steadygaze.study.published_tables import AXES, find_table
+from steadygaze.study.table_blocks import blocks as table_blocks
+from tables import minus_signs, read_records, t_interval
 
 RECORDS = Path(__file__).parent / "records"
 COMMITS = {
@@ -114,9 +117,23 @@ def records(table: str) -> tuple[Reproduction, tuple[CellScores, ...]]:
         facts={name: fact for reproduction, _ in runs for name, fact in reproduction.facts.items()},
         versions={**runs[0][0].versions, "code": codes},
     )
-    return merged, tuple(
-        cell for number, (_, cells) in enumerate(runs) for cell in cells if blocks[cell.block] == number
-    )
+    cells = tuple(cell for number, (_, cells) in enumerate(runs) for cell in cells if blocks[cell.block] == number)
+    return with_t_intervals(merged, cells), cells
+
+
+def with_t_intervals(reproduction: Reproduction, cells: Sequence[CellScores]) -> Reproduction:
+    """95 % t intervals over seeds, within the bounds of the measure: the records have no values of texts."""
+    table, found = find_table(reproduction.table), {value.labels: value for value in reproduction.values}
+    for block in table_blocks(table):
+        for entry in block.entries:
+            labels, scale = tuple(entry.label(axis) for axis in AXES), table.counterpart(entry, "measures").scale
+            value, model = found.get(labels), (block.folder, block.techniques[entry.label("techniques")].name)
+            if value is not None and value.value is not None:
+                scores = [cell.scores[value.measure] for cell in cells if (cell.block, cell.technique) == model]
+                middle, half = t_interval(list(jackknife(scores)) if value.measure == BETWEEN else scores)
+                low, high = bounded(value.measure, (middle - half, middle + half)) or (middle, middle)
+                found[labels] = replace(value, interval=(scale * low, scale * high))
+    return replace(reproduction, values=tuple(found.values()))
 
 
 def values(table: str, technique: str, measure: str, blocks: Sequence[str] = ()) -> Values:
@@ -143,14 +160,14 @@ def against_vanilla(
 def between_ratio(technique: str) -> Estimate:
     """Mean JSD between seeds in Figure 2 of SEAT, ratio to vanilla: geometric mean over the data sets."""
     ours, plain = (values("seat-figure2", name, BETWEEN) for name in (technique, "vanilla"))
-    return paired_logs({block: jackknife_log(ours[block]) - jackknife_log(plain[block]) for block in plain})
+    return paired_logs({block: jackknife(ours[block], np.log) - jackknife(plain[block], np.log) for block in plain})
 
 
-def jackknife_log(scores: Sequence[float]) -> Numbers:
-    """Pseudo-values of the logarithm of the mean over all pairs of models; `scores`: of each model with the others."""
+def jackknife(scores: Sequence[float], of: Callable[[Numbers], Numbers] = np.asarray) -> Numbers:
+    """Pseudo-values of a function of the mean over all pairs of models; `scores`: of each model with the others."""
     own, models = np.asarray(scores), len(scores)
     without = (models * own.mean() - 2 * own) / (models - 2)  # the mean over the pairs of the other models
-    pseudo: Numbers = models * np.log(own.mean()) - (models - 1) * np.log(without)
+    pseudo: Numbers = models * of(own.mean()) - (models - 1) * of(without)
     return pseudo
 
 

@@ -101,28 +101,22 @@ KITADA = {
 
 
 def published_epsilon() -> Chart:
-    lines = []
-    for value in published.records("kitada-figure4")[0].values:
-        data, _, technique, variant, _ = value.labels
-        if data == "SST" and value.value is not None and value.interval is not None:
-            size, (low, high) = float(variant.removeprefix("ε = ")), value.interval
-            numbers_of = {"value": value.value / 100, "low": low / 100, "high": high / 100}
-            lines.append({"panel": EPSILON_PANELS[0], "technique": technique, "epsilon": size, **rounded(numbers_of)})
-    for technique, variants in published.validation_scores().items():
-        for variant, scores in variants.items():
-            numbers_of = {"value": mean(scores), "low": min(scores), "high": max(scores)}
-            shared = {"panel": EPSILON_PANELS[1], "technique": technique, "epsilon": float(variant)}
-            lines.append({**shared, **rounded(numbers_of)})
+    tested, lines = published.curve_scores("sst2", lambda cell: cell.scores[published.F1]), []
+    for panel, curves in zip(EPSILON_PANELS, (tested, published.validation_scores()), strict=True):
+        for technique, variants in curves.items():
+            for variant, scores in variants.items():
+                numbers_of = {"value": mean(scores), "low": min(scores), "high": max(scores)}
+                lines.append({"panel": panel, "technique": technique, "epsilon": float(variant), **rounded(numbers_of)})
     base = alt.Chart(pd.DataFrame(lines)).encode(
         x=alt.X("epsilon:Q", title="size of the perturbation, ε", axis=alt.Axis(values=[0, 1, 5, 15, 30])),
         color=alt.Color("technique:N", scale=alt.Scale(domain=EPSILON, range=[GRAY, *COLORS]), **wide()),
     )
     scale = alt.Scale(domain=[0.3, 0.9])
-    curves = base.mark_line().encode(y=alt.Y("value:Q", title="macro-F1 (higher: better) →", scale=scale))
+    lines_of = base.mark_line().encode(y=alt.Y("value:Q", title="macro-F1 (higher: better) →", scale=scale))
     shape = alt.Shape("technique:N", scale=alt.Scale(domain=EPSILON), **wide())
     points = base.mark_point(filled=True, size=50, opacity=1).encode(y=alt.Y("value:Q", scale=scale), shape=shape)
     bars = base.mark_rule().encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    return (curves + bars + points).properties(width=280, height=260).facet(panels(EPSILON_PANELS), columns=2)
+    return (lines_of + bars + points).properties(width=280, height=260).facet(panels(EPSILON_PANELS), columns=2)
 
 
 EPSILON_PANELS = ("SST-2, test texts", "SNLI, validation texts")

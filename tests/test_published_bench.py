@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import pytest
 
 from steadygaze.results.reproduction import Reproduction
@@ -79,7 +80,7 @@ def test_a_later_run_replaces_the_models_of_an_earlier_one(page: Any) -> None:
 
 def test_the_jackknife_leaves_out_the_pairs_of_a_model(page: Any) -> None:
     """Pairs of three models: 1 (first and second), 2 (first and third), 3."""
-    pseudo = page.jackknife_log([1.5, 2.0, 2.5])
+    pseudo = page.jackknife([1.5, 2.0, 2.5], np.log)
     without = [3.0, 2.0, 1.0]
     assert list(pseudo) == pytest.approx([3 * math.log(2.0) - 2 * math.log(ratio) for ratio in without])
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_1samp
 
 from result_pages import RESULTS, ROOT, missing, text_of
 
@@ -63,6 +64,17 @@ def test_the_tables_of_the_page_are_those_of_the_records(records: list[dict[str,
         assert part in page
 
 
+def test_a_difference_has_a_star_if_it_is_significant_after_holm_s_correction(bench: None) -> None:
+    """p of 0.0006 and 0.03: after the correction 0.001 and 0.03; beside a third of 1, 0.06."""
+    from small_data import starred
+
+    clear, weak, none = [0.9, 1.0, 1.1], [0.6, 1.0, 1.4], [-1.0, 0.0, 1.0]
+    p = [float(ttest_1samp(numbers, 0).pvalue) for numbers in (clear, weak)]
+    assert p[1] < 0.05 < 2 * p[1]
+    assert [[cell.endswith("*") for cell in row] for row in starred([[clear, weak]])] == [[True, True]]
+    assert [cell.endswith("*") for (cell,) in starred([[clear], [weak], [none]])] == [True, False, False]
+
+
 def test_the_entropies_of_the_page_are_those_of_the_records(records: list[dict[str, Any]], bench: None) -> None:
     from small_data import entropies
 
@@ -92,7 +104,7 @@ def test_the_text_has_the_differences_of_the_records(scores: Scores) -> None:
         f"equal in one, and {default['yelp_polarity', 200][0]:.3f} higher on Yelp with 200 texts",
         f"On SST-2, macro-F1 with them is {sst} above that regression",
         f"lower the macro-F1 of our model by {span(loss)};",
-        f"({yelp:.3f} ± {half:.3f})",
+        f"({yelp:.3f} ± {half:.3f}, not significant)",
         f"is {span([plain[cell] for cell in SHORT])} lower than with C = 10 and balanced classes, "
         f"on Yelp {span([plain[cell] for cell in YELP])}",
         f"is within {max(abs(value) for value, _ in balanced.values()):.3f} in all nine cases",
@@ -125,7 +137,7 @@ def test_the_tables_of_other_corpora_are_those_of_the_records(bench: None) -> No
     }
     lower = [-losses[corpus][0] for corpus in ("ag_news", "newsgroups_sport")]
     assert [corpus for corpus, (value, half) in losses.items() if value + half < 0] == ["ag_news", "newsgroups_sport"]
-    assert not missing(["without vectors is {:.3f} and {:.3f} below it (intervals exclude 0)".format(*lower)], PAGE)
+    assert not missing(["without vectors is {:.3f} and {:.3f} below it (significant)".format(*lower)], PAGE)
     assert not missing(["we are {:.3f} and {:.3f} lower".format(*lower)], RESULTS / "index.md")
     value, half = t_interval(paired(scores["newsgroups_sport", 500], "default", "tfidf-lr"))
     assert value + half < 0

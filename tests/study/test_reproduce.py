@@ -295,6 +295,19 @@ def test_the_distance_between_seeds_of_a_model_is_its_mean_over_the_other_models
     assert [score.scores for score in alone] == [{}]
 
 
+def test_the_interval_of_few_seeds_is_widened_as_in_a_comparison(tmp_path: Path) -> None:
+    """0.2 and 0.4: the bootstrap alone gives 0.2 to 0.4; two seeds stretch it by 9.17, within the bounds."""
+    cells = [SimpleNamespace(values_of=lambda _, v=v: np.array([v]), outcomes=None) for v in (0.2, 0.4)]
+    value, interval, _ = _score("comprehensiveness", cells, tmp_path)
+    assert value == pytest.approx(0.3)
+    assert interval == pytest.approx((0.3 - 0.9168, 1), abs=1e-4)
+    assert _score("macro-f1", cells, tmp_path)[1] == (0, 1)
+    labels = np.array([0, 1] * 20)
+    for cell in cells:
+        cell.outcomes = labels, labels
+    assert _score("macro-f1", cells, tmp_path)[1] == (1, 1), "texts and their predictions are resampled"
+
+
 class _Chosen(Exception):
     """The chosen settings of a search."""
 

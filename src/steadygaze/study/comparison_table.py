@@ -125,7 +125,7 @@ def technique_results(
         entries = {}
         for column in columns():
             place, of_pairs = (technique, column.measure), column.key == BETWEEN
-            row = _row(column.measure, of_seeds, scores[place], _bounded(column.measure, intervals.get(place)))
+            row = _row(column.measure, of_seeds, scores[place], bounded(column.measure, intervals.get(place)))
             per_seed = tuple(seed_means(values[place]).tolist()) if place in values and not of_pairs else ()
             difference = differences.get(place)
             testable = None if of_pairs and len(of_seeds) < ENOUGH else difference
@@ -194,7 +194,7 @@ def _resample_macro_f1(
             differences[place] = dataclasses.replace(differences[place], interval=difference)
 
 
-def _bounded(measure: str, interval: Interval | None) -> Interval | None:
+def bounded(measure: str, interval: Interval | None) -> Interval | None:
     """The interval within the range of the measure, which the stretch can exceed."""
     low, high = measure_of(measure).bounds
     return interval and (max(interval[0], low), min(interval[1], high))

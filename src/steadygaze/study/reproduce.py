@@ -23,17 +23,18 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator import resumable_training
-from steadygaze.results.intervals import Interval, Values, bootstrap_means
+from steadygaze.results.intervals import Interval, Values
 from steadygaze.results.report import Report
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, gpu_share
 from steadygaze.study.cells import MODEL, REPORT, VALUES, ComparisonJob, StudyCell
 from steadygaze.study.compare import StudyRuntime, begin, finish, uses_stacks
 from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
+from steadygaze.study.comparison_table import MACRO_F1, bounded
 from steadygaze.study.engine import check_finished, choose_executor, run_round
 from steadygaze.study.executor import Executor
 from steadygaze.study.published_tables import AXES, Counterpart, Entry, PublishedTable
-from steadygaze.study.seed_statistics import by_model, mean, seed_means
+from steadygaze.study.seed_statistics import by_model, macro_f1_interval, mean, mean_intervals, seed_means
 from steadygaze.study.study_data import StudyData, cell_inputs, load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.study.table_blocks import Block, ReproduceOptions, blocks, is_finished
@@ -333,8 +334,10 @@ def _score(measure: str, cells: Sequence[StudyCell], between: Path) -> tuple[flo
     matrix = _matrix(measure, cells, between)
     if isinstance(matrix, str):
         return None, None, matrix
-    interval = bootstrap_means(matrix[None])[0] if matrix.size > 1 else None
-    return mean(matrix), interval, ""
+    outcomes = [outcome for cell in cells if (outcome := cell.outcomes)] if measure == MACRO_F1 else []
+    resampled = len(outcomes) == len(cells)
+    interval = macro_f1_interval(outcomes) if resampled else mean_intervals({measure: matrix})[measure]
+    return mean(matrix), bounded(measure, interval), ""
 
 
 def _matrix(measure: str, cells: Sequence[StudyCell], between: Path) -> Values | str:

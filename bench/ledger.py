@@ -42,7 +42,8 @@ INTRODUCTION = """\
 
 Numbers in brackets are 95 % intervals over seeds, unless the row states otherwise. Numbers after ± are half widths of
 95 % intervals (label leakage) or standard deviations over seeds (A2R). None is corrected for multiple comparisons;
-the linked pages mark what stays significant after Holm's correction. A ratio below 1 is more stable than vanilla,
+[SEAT](seat.md), [Attention AT](kitada.md) and [Stability](stability.md) mark what stays significant after Holm's
+correction. A ratio below 1 is more stable than vanilla,
 which is training with cross-entropy alone. The command of a row made its numbers, or would make them. The
 [glossary](../concepts/glossary.md#names-in-the-results) explains the names.
 """

@@ -107,5 +107,12 @@ def test_the_text_about_the_unfinished_sweep_has_its_numbers(page: Any) -> None:
     assert sentence in (ROOT / "docs" / "results" / "seat.md").read_text(encoding="utf-8")
 
 
+def test_the_index_has_the_range_of_word_at(page: Any) -> None:
+    ranges = page.word_at_reductions()
+    index = (ROOT / "docs" / "results" / "index.md").read_text(encoding="utf-8")
+    assert f"`word-at` shifts {ranges['word_at']} less under noise" in index
+    assert f"hate apart: {ranges['word_at_hate']}" in index
+
+
 def test_all_records_have_at_most_ten_megabytes() -> None:
     assert sum(file.stat().st_size for file in (BENCH / "records").iterdir()) < 10_000_000

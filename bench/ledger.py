@@ -37,7 +37,8 @@ INTRODUCTION = """\
 - **holds**: we see the claimed effect.
 - **holds in part**: we see it for some of the claimed data, variants or measures only; the row states for which.
 - **does not hold**: not seen with these settings, although the measurement would show an effect of the published size.
-- **not active at these settings**: the technique changed nothing, so that its effect was not tested.
+- **not active at these settings**: as printed (`paper`), the technique changed nothing. Numbers of `joint`, which is
+  not the paper's formula, are for comparison.
 - **cannot be decided here**: there is no measurement, or it is too uncertain.
 
 Numbers in brackets are 95 % intervals over seeds, unless the row states otherwise. Numbers after ± are half widths of

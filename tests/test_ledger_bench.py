@@ -40,6 +40,13 @@ def test_thirty_claims_of_four_papers_with_known_verdicts(ledger: Any) -> None:
     assert len({claim["claim"] for claim in CLAIMS}) == len(CLAIMS)
 
 
+def test_no_claim_of_seat_holds_by_a_variant_with_another_formula(ledger: Any) -> None:
+    """`paper` changes nothing; numbers of `joint` are for comparison."""
+    compared = [claim for claim in CLAIMS if " seat-joint-" in claim["evidence"]]
+    assert len(compared) > 5
+    assert {claim["verdict"] for claim in compared} == {ledger.NOT_ACTIVE}
+
+
 def test_every_command_names_a_table_or_a_file() -> None:
     for claim in CLAIMS:
         words = claim["command"].split()

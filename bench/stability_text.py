@@ -161,14 +161,6 @@ def _less_span(row: str, measure: str) -> str:
     return f"{ends[0]} to {ends[-1]} %" if ends[0] != ends[-1] else f"{ends[0]} %"
 
 
-def _change_span(row: str, measure: str) -> str:
-    return f"{effects.span(effects.by_setting(row, _key(measure)))} %"
-
-
-def _difference_span(row: str, measure: str) -> str:
-    return effects.difference_span(effects.differences(row, measure), "+.3f")
-
-
 def _predict(row: str, measure: str, where: str = "main") -> str:
     _, low, high = effects.predicted(row, _key(measure), SETTING_GROUPS[where])
     return f"{effects.change(low)} to {effects.change(high)} %"
@@ -284,8 +276,6 @@ FORMS: dict[str, Callable[..., str]] = {
     "explained": _explained,
     "flip_rates": _flip_rates,
     "less_span": _less_span,
-    "change_span": _change_span,
-    "difference_span": _difference_span,
     "predict": _predict,
     "mean_less": _mean_less,
     "over_data": _over_data,

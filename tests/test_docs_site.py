@@ -49,10 +49,16 @@ def test_the_card_of_a_technique_is_complete(name: str) -> None:
 
 
 def test_the_result_of_a_card_is_that_of_the_study() -> None:
-    """The table has the ratio 0.35 [0.31, 0.39] for consensus under three synonyms."""
-    assert "| 65 % lower (61 to 69 %) |" in cards()["methods/consensus.md"]
+    """The study has −29…−35; −18…−23 for top-7 words that consensus loses.  Flips come first, shifts last."""
+    text = cards()["methods/consensus.md"]
+    assert "| top-7 words lost, training table | −29 to −35 % | −45 to −51 % |" in text
+    assert "| −29…−35; −18…−23; −16…−33 |" in (ROOT / "docs" / "results" / "stability.md").read_text(encoding="utf-8")
+    places = [
+        text.index(f"\n| {effect}") for effect in ("label flips", "top-7 words lost", "Kendall's τ", "shift (JSD)")
+    ]
+    assert places == sorted(places)
     text = cards()["methods/seat.md"]
-    assert "| shift under three synonyms of the training table | 0 % (0 to 0 %) | 2 % lower (1 to 2 %) |" in text
+    assert "| shift (JSD), training table | 0 % | −1 to −3 % |" in text
     assert "under synonyms attention shifts at most 2 % less" in " ".join(text.split())
     assert "10 %" not in text.partition("## Our result")[2].partition("## Settings")[0]
     assert "| A2R | 37.2 (36.5 to 37.9) |" in cards()["methods/a2r.md"]  # 37.2 ± 0.6: 2.776 · 0.6 / √5 = 0.745

@@ -437,11 +437,6 @@ HEADLINE = (
     SHARE,
     f"{' and '.join(EXPECTED)} (95 %)",
 )
-COMPARED = (
-    "| {change_span ROW label-flip/3-synonyms} | {change_span ROW label-flip/3-held-out} | "
-    "{change_span ROW 3-synonyms} | {difference_span ROW macro-f1} | {difference ROW macro-f1 hate} |"
-)
-"""A line of the table in docs/how-to/train-stable-classifier.md."""
 PASSAGES = {
     "README.md": (
         *HEADLINE,
@@ -467,10 +462,6 @@ PASSAGES = {
         "and {loss word-at-groups macro-f1 hate} with groups.",
     ),
     "docs/how-to/train-stable-classifier.md": (
-        f"| `word-at` with groups {COMPARED} 2 |".replace("ROW", "word-at-groups"),
-        f"| `consensus` with groups {COMPARED} 8 |".replace("ROW", "consensus-groups"),
-        f"| `word-at` {COMPARED} 2 |".replace("ROW", "word-at"),
-        f"| `consensus` with a table {COMPARED} 8 |".replace("ROW", "consensus"),
         f"On another data set, {EXPECTED[0]} with",
         "{less_span consensus label-flip/3-synonyms} fewer labels flip and attention shifts "
         "{less_span consensus 3-synonyms} less; under held-out synonyms {less_span consensus label-flip/3-held-out} "
@@ -549,7 +540,7 @@ def test_a_range_has_the_lowest_and_the_highest_data_set_without_hate(
     monkeypatch.setattr(bench.effects, "rows", lambda: rows)
     assert list(shares)[-1] == bench.effects.HATE
     assert bench.text.fill("{less_span row label-flip/x}") == "25 to 75 %"
-    assert bench.text.fill("{change_span row label-flip/x}") == "−25…−75 %"
+    assert bench.effects.span(bench.effects.by_setting("row", "label-flip/x")) == "−25…−75"
 
 
 def test_a_number_of_the_text_follows_the_records(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

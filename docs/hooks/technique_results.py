@@ -1,6 +1,6 @@
-"""Results of the techniques, read from the tables of docs/results."""
+"""Results of the techniques: from the records of the stability study, or from the tables of docs/results."""
 
-import re
+import sys
 from pathlib import Path
 
 from scipy.stats import t
@@ -22,12 +22,21 @@ STABILITY = {
 PAIRED = ("seat", "anchored")
 """Techniques that start from a vanilla model of the study: each is compared with that model."""
 NOISE = "vanilla, seeds 0–4"
-SHIFTS = {
-    "JSD 3 syn": "shift under three synonyms of the training table",
-    "JSD 3 held-out": "shift under three held-out synonyms",
-    "JSD PGD": "shift under PGD on the word vectors",
-    "flips 3 syn": "label flips under three synonyms",
+"""The row of five of the vanilla models that others are compared with."""
+EFFECTS = {
+    "label flips, three synonyms of the training table": "label-flip/3-synonyms",
+    "label flips, three held-out synonyms": "label-flip/3-held-out",
+    "top-7 words lost, training table": "top-k-lost/3-synonyms",
+    "top-7 words lost, held-out": "top-k-lost/3-held-out",
+    "Kendall's τ, training table": "kendall/3-synonyms",
+    "Kendall's τ, held-out": "kendall/3-held-out",
+    "shift (JSD), training table": "jensen-shannon/3-synonyms",
+    "shift (JSD), held-out": "jensen-shannon/3-held-out",
+    "shift (JSD), PGD on the word vectors": "jensen-shannon/pgd-attention",
+    "macro-F1": "macro-f1",
 }
+DIFFERENCES = {"kendall": "+.2f", "macro-f1": "+.3f"}
+"""Measures that are subtracted instead of divided, and their form."""
 RATIONALES = {
     "rnp": ("RNP, REINFORCE", "RNP, straight-through"),
     "three-player": ("3PLAYER",),
@@ -41,8 +50,7 @@ LEAKAGE = ("random-pretraining", "mask-neutral")
 def result(name: str, root: Path) -> str:
     pages = root / "docs" / "results"
     if name in STABILITY:
-        page = (pages / "stability-tables.md").read_text(encoding="utf-8")
-        return (_paired if name in PAIRED else _stability)(STABILITY[name], page)
+        return _stability(STABILITY[name], name in PAIRED, root)
     if name in RATIONALES or name == "fresh":
         return _rationales(name, (pages / "rationales.md").read_text(encoding="utf-8"))
     if name in LEAKAGE:
@@ -69,53 +77,44 @@ def _cells(line: str) -> list[str]:
     return [cell.strip().replace("**", "") for cell in line.strip().strip("|").split("|")]
 
 
-def _stability(names: tuple[str, ...], page: str) -> str:
+def _stability(names: tuple[str, ...], is_paired: bool, root: Path) -> str:
+    base = "the vanilla model that each model starts from" if is_paired else "the mean of 25 vanilla models"
     text = (
-        "Change relative to the mean of 25 vanilla models over three data sets with a BiLSTM, with 95 % t "
-        "intervals over seeds. The last column has five of these vanilla models: the noise of five seeds."
+        f"Change relative to {base}, with a BiLSTM: lowest and highest of SST-2, Rotten Tomatoes and TweetEval emotion."
     )
-    return _changes(text, (*names, NOISE), page[page.index("## Three data sets, against vanilla") :])
-
-
-def _paired(names: tuple[str, ...], page: str) -> str:
-    text = (
-        "Change relative to the vanilla model that each model starts from, over three data sets with a BiLSTM, with "
-        "95 % t intervals over five seeds. The study's first table divides by the mean of 25 vanilla models instead."
+    if not is_paired:
+        names, text = (
+            (*names, NOISE),
+            f"{text} The last column has five of these vanilla models: the noise of five seeds.",
+        )
+    lines = [(effect, *(_range(name, key, is_paired, root) for name in names)) for effect, key in EFFECTS.items()]
+    study = (
+        "[Stability of attention](../results/stability.md#techniques) has the study, with hate speech and WordNet.\n"
     )
-    return _changes(
-        text, names, page[page.index("### Three data sets: each model against the vanilla model it starts from") :]
-    )
-
-
-def _changes(text: str, names: tuple[str, ...], page: str) -> str:
-    """The table of these rows of the first table of the page."""
-    rows = {row["technique"]: row for row in rows_of(page, "| technique")}
-    lines = [(effect, *(_change(rows[name][column]) for name in names)) for column, effect in SHIFTS.items()]
-    lines.append(("difference of macro-F1", *(_interval(rows[name]["F1 (difference)"]) for name in names)))
-    study = "[Stability of attention](../results/stability.md) has the study.\n"
     return f"{text}\n\n{table(('effect', *map(_named, names)), lines)}\n{study}"
+
+
+def _range(name: str, key: str, is_paired: bool, root: Path) -> str:
+    """The smallest and the largest effect of the data sets."""
+    if str(root / "bench") not in sys.path:
+        sys.path.append(str(root / "bench"))
+    import stability_effects
+    import stability_statistics
+    import stability_table
+
+    compare = stability_table.compare_with_start if is_paired else stability_table.compare_with_vanilla
+    form = DIFFERENCES.get(key.partition("/")[0], "")
+    kinds = ("paired_difference", "paired") if is_paired else ("difference", "ratio")
+    statistic = getattr(stability_statistics, kinds[0 if form else 1])
+    rows = stability_table.with_first_seeds(stability_effects.rows())
+    found = [compare(statistic, rows, name, key, [setting]).value for setting in stability_effects.MAIN_SETTINGS]
+    text = stability_effects.difference_span(found, form) if form else stability_effects.span(found) + " %"
+    return text.replace("…", " to ")
 
 
 def _named(row: str) -> str:
     suffix = ", settings selected by macro-F1" if row.endswith("-by-f1") else ""
     return NOISE if row == NOISE else f"`{row.removesuffix('-by-f1')}`{suffix}"
-
-
-def _change(cell: str) -> str:
-    """0.24 [0.22, 0.26] as a change in percent."""
-    value, low, high = (float(number) for number in re.findall(r"-?\d+\.\d+", cell))
-    if value == 1:
-        text = f"0 % ({100 * (low - 1):.0f} to {100 * (high - 1):.0f} %)"
-    elif value < 1:
-        text = f"{100 * (1 - value):.0f} % lower ({100 * (1 - high):.0f} to {100 * (1 - low):.0f} %)"
-    else:
-        text = f"{100 * (value - 1):.0f} % higher ({100 * (low - 1):.0f} to {100 * (high - 1):.0f} %)"
-    return text.replace("-", "−")
-
-
-def _interval(cell: str) -> str:
-    value, low, high = re.findall(r"[−+]?\d+\.\d+", cell)
-    return f"{value} ({low} to {high})"
 
 
 def _rationales(name: str, page: str) -> str:

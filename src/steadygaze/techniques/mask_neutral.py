@@ -23,7 +23,8 @@ One vanilla step and one step of a small probe classifier.
 
 When to use
 -----------
-To repeat the paper.  `random-pretraining` stopped leakage more reliably in our study.
+To repeat the paper.  With `random-pretraining` the black box recovered more predictions on IMDB and Yelp in our study,
+and attention put less weight on tokens without meaning.
 
 Departs from the paper
 ----------------------

@@ -1,6 +1,8 @@
 """Coverage of the 95 % intervals of `compare`, by simulation.
 
-    python bench/interval_coverage.py [TRIALS]
+    python bench/interval_coverage.py [TRIALS] > bench/records/interval_coverage.jsonl
+
+`coverage_table` makes the table of docs/how-to/compare-techniques.md from these records.
 
 A model of seed s is right about text i with probability σ(1 + 1.5 d_i + b_s + t_s y_i); d_i is the difficulty of the
 text, b_s and t_s come with the seed, and y_i is the class (0 or 1; three texts in ten are of class 1).  A trial draws
@@ -8,9 +10,12 @@ texts and seeds.  The truth is the mean macro-F1 of many seeds on many texts; fo
 equal distributions it is 0.  The other measure is a mean: a value per text, shifted with each seed.
 """
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +23,15 @@ from numpy.typing import NDArray
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval, mean_intervals
+from tables import markdown
 
-TRIALS = 500
-SEEDS, TEXTS = (2, 3, 5), (60, 200)
+TRIALS = 120
+SEEDS, TEXTS = (3, 5), (60, 200)
 SEED_EFFECTS = (0.2, 0.8)
 """Standard deviations of b_s and t_s: macro-F1 of seeds then varies by about 0.04 and 0.14."""
 KINDS = ("seeds only", "texts × seeds, not stretched", "texts × seeds", "its difference", "mean, not stretched", "mean")
+SHOWN = {"mean": "means over texts", "texts × seeds": "macro-F1", "its difference": "difference of macro-F1"}
+"""The intervals of `compare`, and their names in the documentation."""
 
 
 def models(
@@ -44,6 +52,7 @@ def macro_f1(label: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
     return float(macro_f1_of(confusion_counts(label, predicted, 2)))
 
 
+@cache
 def true_macro_f1(effect: float) -> float:
     rng = np.random.default_rng(1)
     return float(np.mean([macro_f1(*models(rng, effect, 1, *texts(rng, 5_000))[0]) for _ in range(4_000)]))
@@ -70,9 +79,17 @@ def intervals(rng: np.random.Generator, effect: float, seeds: int, n: int) -> It
         yield interval
 
 
+def coverage_table(records: Sequence[dict[str, Any]]) -> str:
+    """Number of seeds -> the lowest and the highest coverage of its simulations, in %."""
+    lines = [["seeds", *SHOWN.values()]]
+    for seeds in SEEDS:
+        shares = [[100 * r["coverage"][kind] for r in records if r["seeds"] == seeds] for kind in SHOWN]
+        lines.append([str(seeds), *(f"{min(several):.0f} to {max(several):.0f} %" for several in shares)])
+    return markdown(lines)
+
+
 def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
-    print("seed effect", "seeds", "texts", *KINDS, sep=" | ")
     for effect, seeds, n in product(SEED_EFFECTS, SEEDS, TEXTS):
         truth = true_macro_f1(effect)
         rng, hits = np.random.default_rng(0), np.zeros(len(KINDS))
@@ -80,7 +97,9 @@ def main() -> None:
             found = intervals(rng, effect, seeds, n)
             true_values = (truth, truth, truth, 0.0, 0.1, 0.1)
             hits += [low <= value <= high for (low, high), value in zip(found, true_values, strict=True)]
-        print(effect, seeds, n, *(f"{share:.3f}" for share in hits / trials), sep=" | ", flush=True)
+        coverage = dict(zip(KINDS, (round(share, 3) for share in (hits / trials).tolist()), strict=True))
+        record = {"seed effect": effect, "seeds": seeds, "texts": n, "trials": trials, "coverage": coverage}
+        print(json.dumps(record, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":

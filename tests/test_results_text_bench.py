@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from statistics import mean, stdev
 from typing import Any
 
@@ -29,6 +29,17 @@ def test_a2r_on_few_reviews_has_the_numbers_of_the_records(bench: None) -> None:
         f"1e-3 was better: right sentence in {100 * mean(fast):.0f} %, at 1e-4 {100 * mean(slow):.0f} % (means over"
     )
     assert sentence in text_of(RESULTS / "rationales.md")
+
+
+def test_the_coverage_of_the_intervals_of_compare_is_that_of_the_records(bench: None) -> None:
+    """Two effects of seeds and two numbers of texts for each number of seeds; all intervals cover 90 % or more."""
+    from interval_coverage import SHOWN, coverage_table
+
+    runs = records("interval_coverage")
+    assert Counter(run["seeds"] for run in runs) == {3: 4, 5: 4}
+    assert coverage_table(runs) in (ROOT / "docs" / "how-to" / "compare-techniques.md").read_text(encoding="utf-8")
+    for run in runs:
+        assert min(run["coverage"][kind] for kind in SHOWN) >= 0.9
 
 
 def rows_below(page: str, heading: str) -> list[list[str]]:

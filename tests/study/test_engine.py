@@ -56,6 +56,15 @@ def test_every_cell_runs_once_after_those_it_needs(tmp_path: Path, executor):
     assert set(count_runs(tmp_path).values()) == {1}
 
 
+def test_workers_import_nothing_from_the_working_directory(tmp_path: Path, monkeypatch):
+    for name in ("multiprocessing", "pickle", "steadygaze", "study"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'a').write(__name__)")
+    monkeypatch.chdir(tmp_path)
+    assert run_cells(study(), tmp_path / "runs", LocalProcesses(1))["sum"].result == {"sum": SUM}
+    assert not (tmp_path / "imported").exists()
+    assert "PYTHONSAFEPATH" not in os.environ
+
+
 def test_a_failed_cell_is_recorded_and_the_rest_goes_on_and_the_next_run_retries_it(tmp_path: Path):
     flaky = Cell("flaky", "the flaky one", {}, partial(fail_until, tmp_path / "here"))
     after = Cell("after", "one after it", {}, partial(fail_until, tmp_path), ("flaky",))

@@ -96,6 +96,23 @@ def test_ray_receives_few_cells_at_a_time_and_reserves_a_part_of_a_gpu(tmp_path:
     assert [options["num_gpus"] for options in ray.options] == [0, 0.25]
 
 
+@pytest.mark.parametrize("imports", [False, True])
+def test_workers_of_ray_import_from_the_working_directory_only_if_the_command_does(tmp_path, monkeypatch, imports):
+    """Ray adds the directory in which it is started to the module path of its workers."""
+    ray = FakeRay(CPU=3.0)
+    ray.is_initialized = lambda: False
+    ray.init = lambda **_: SimpleNamespace(folder=folders.append(Path.cwd()))
+    ray.shutdown = lambda: None
+    folders: list[Path] = []
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path] + [str(tmp_path)] * imports)
+    monkeypatch.chdir(tmp_path)
+    with RayExecutor("ray"):
+        assert Path.cwd() == tmp_path
+    assert (folders == [tmp_path]) is imports
+    assert (folders[0] / "steadygaze").is_dir() is not imports
+
+
 def test_a_cell_that_needs_a_gpu_is_refused_by_a_cluster_without_one(tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", FakeRay(CPU=3.0))
     cell = replace(square_cell(1), gpus=0.25)

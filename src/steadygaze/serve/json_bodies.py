@@ -9,17 +9,16 @@ returns it without escapes.  Such a body has at most MOST_VALUES values, which a
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import limit_memory, reason
+from steadygaze.serve.untrusted_process import run_module
 
 MOST_KEYS = 100
 """Of one object of a request: each unknown key costs a message."""
@@ -32,8 +31,8 @@ MOST_VALUES = 50_000
 MOST_MEMORY = 2 << 30
 """Address space of the process."""
 SECONDS = 20
-WRONG = 3
-"""Exit status of the process: its standard error has the reason."""
+WRONG, TOO_LARGE = 3, 4
+"""Exit statuses of the process; with WRONG, its standard error has the reason."""
 
 _readers = ThreadPoolExecutor(2, thread_name_prefix="body")
 """Wait for the processes; further large bodies wait for these."""
@@ -68,17 +67,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _checked(body: bytes) -> bytes:
     """The same JSON without escapes and white space, from a process."""
-    source = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-m", __name__]
     try:
-        run = subprocess.run(command, input=body, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        run = run_module(__name__, body=body, seconds=SECONDS)
     except subprocess.TimeoutExpired:
         raise UserError(f"reading the body takes longer than {SECONDS} seconds: send fewer texts") from None
     if run.returncode == WRONG:
         raise UserError(run.stderr.decode(errors="replace").strip())
-    if run.returncode:  # also a signal: the process had too little memory
+    if run.returncode == TOO_LARGE or run.returncode < 0:  # a signal: the process had too little memory
         raise UserError(f"the body has more than {MOST_VALUES:,} values: send fewer texts")
+    run.check_returncode()
     return run.stdout
 
 
@@ -107,4 +104,4 @@ if __name__ == "__main__":
         print(error, file=sys.stderr)
         sys.exit(WRONG)
     except MemoryError:
-        sys.exit(1)
+        sys.exit(TOO_LARGE)

@@ -5,7 +5,6 @@ memory therefore reads it first: `python -m steadygaze.serve.upload_size FILE BY
 """
 
 import csv
-import os
 import subprocess
 import sys
 from io import StringIO
@@ -19,6 +18,7 @@ from steadygaze.core.errors import UserError, one_line
 from steadygaze.core.untrusted_files import limit_memory, open_file
 from steadygaze.data.tables import BLOCK, json_rows
 from steadygaze.data.user_files import CHUNK
+from steadygaze.serve.untrusted_process import run_module
 
 MOST_COLUMNS = 1000
 MOST_VALUES = 20_000_000
@@ -82,12 +82,8 @@ def _count_values(path: Path) -> None:
 
 
 def _check_parquet(path: Path) -> None:
-    command = [sys.executable, "-m", __name__, str(path), str(MOST_MEMORY)]
-    source = str(Path(__file__).parents[2])
-    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     try:
-        run = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        run = run_module(__name__, str(path), str(MOST_MEMORY), seconds=SECONDS, ARROW_DEFAULT_MEMORY_POOL="system")
     except subprocess.TimeoutExpired:
         raise UserError(f"reading the file takes longer than {SECONDS} seconds: split it") from None
     if run.returncode == UNREADABLE:

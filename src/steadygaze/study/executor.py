@@ -22,6 +22,7 @@ CellFuture = Future[tuple[CellRecord | None, list[Warning]]]
 """The record of a cell, or None if another process runs it, and the warnings of a worker."""
 RETRIES = 2
 """Times that a cell runs again after its worker was killed."""
+SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Executor(Protocol):
@@ -99,8 +100,8 @@ class LocalProcesses:
         self._lanes: list[_Lane] = []
 
     def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture:
-        lane = self._free_lane()
-        with _without_main():
+        with _without_main(), _without_working_directory():
+            lane = self._free_lane()
             lane.future = lane.pool.submit(run_cell_in_worker, cell, root)
         return lane.future
 
@@ -154,3 +155,17 @@ def _without_main() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextmanager
+def _without_working_directory() -> Iterator[None]:
+    """Start workers with the module path of this process; Python would search the working directory before it."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before

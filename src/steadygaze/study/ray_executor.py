@@ -4,7 +4,10 @@ Ray schedules the cells by the resources that they need, and runs a cell again w
 """
 
 import os
+import sys
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,7 +55,8 @@ class RayExecutor:
         else:
             options["address"] = "auto" if self._engine == "ray://auto" else self._engine
         try:
-            context = self._ray.init(**options)
+            with _module_folder():
+                context = self._ray.init(**options)
         except (ConnectionError, ImportError, ValueError) as error:
             raise UserError(f"cannot connect to the Ray cluster {self._engine}: {error}") from None
         address = getattr(context, "dashboard_url", None)
@@ -71,6 +75,20 @@ class RayExecutor:
     def __exit__(self, *_: object) -> None:
         if self._is_ours:
             self._ray.shutdown()
+
+
+@contextmanager
+def _module_folder() -> Iterator[None]:
+    """Connect in a folder that this process imports modules from: the workers of Ray import from it as well."""
+    folder = os.getcwd()
+    if "" in sys.path or folder in sys.path:
+        yield
+        return
+    os.chdir(Path(__file__).parents[2])
+    try:
+        yield
+    finally:
+        os.chdir(folder)
 
 
 def _run_on_node(cell: Cell, root: Path, folder: str) -> tuple[CellRecord | None, list[Warning]]:

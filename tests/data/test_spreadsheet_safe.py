@@ -15,6 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.table_writers import check_spreadsheet, escape_formula, write_rows
 
 FORMULAS = ["=cmd|'/c calc'!A1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＠a"]
+FORMULAS += ["\ufeff=cmd|'/c calc'!A1", "\u200b\u2060=1", "\x00@a", "\xad\u202e-2+3", "'\ufeff=1"]
 
 
 @pytest.mark.parametrize("cell", FORMULAS)
@@ -31,11 +32,11 @@ def test_a_long_cell_that_begins_as_a_number_takes_linear_time() -> None:
     assert escape_formula(f"-{'1' * 100_000}x").startswith("'-1")
 
 
-@given(st.text(st.sampled_from("='+-@\t\r\n＝1e.a "), max_size=8))
+@given(st.text(st.sampled_from("='+-@\t\r\n＝1e.a \ufeff\u200b"), max_size=8))
 def test_an_escaped_cell_can_be_restored(cell: str) -> None:
     escaped = escape_formula(cell)
-    assert not re.match(r"[=+\-@\t\r\n＝]", escaped) or re.fullmatch(r"[+-][\d.e+-]+", escaped)
-    restored = escaped[1:] if re.match(r"'+[=+\-@\t\r\n＝]", escaped) else escaped
+    assert not re.match(r"[\ufeff\u200b]*[=+\-@\t\r\n＝]", escaped) or re.fullmatch(r"[+-][\d.e+-]+", escaped)
+    restored = escaped[1:] if re.match(r"'+[\ufeff\u200b]*[=+\-@\t\r\n＝]", escaped) else escaped
     assert restored == cell
 
 
@@ -47,6 +48,13 @@ def test_a_table_has_escaped_cells_and_column_names(tmp_path: Path, suffix: str,
         assert list(csv.reader(file, delimiter=delimiter)) == [["'=text", "n"], [f"'{FORMULAS[0]}", "-1.5"]]
     write_rows(path, types, [{"=text": FORMULAS[0], "n": -1.5}])
     assert f"\n{FORMULAS[0]}{delimiter}" in path.read_text(), "unchanged unless requested"
+
+
+def test_a_table_does_not_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """A spreadsheet would take the mark off the file, and run the rest of the cell."""
+    name = FORMULAS[-5]
+    write_rows(tmp_path / "a.csv", {name: pa.string()}, [{name: name}], spreadsheet_safe=True)
+    assert (tmp_path / "a.csv").read_text() == f"'{name}\n" * 2
 
 
 def test_other_formats_and_no_file_are_refused() -> None:

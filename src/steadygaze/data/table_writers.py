@@ -2,10 +2,10 @@
 
 A csv file has text only: a missing cell is empty; lists, mappings and booleans are JSON.
 
-A spreadsheet runs a cell that starts with = + - @, also in full width, a tab or the end of a line as a formula.  With
-`spreadsheet_safe`, such a cell of a .csv or .tsv file, or one that has apostrophes before such a character, gets an
-apostrophe in front.  Numbers stay.  To undo, delete the first apostrophe of the cells that
-match UNSAFE.
+A spreadsheet runs a cell that starts with = + - @, also in full width, a tab or the end of a line as a formula.  It
+skips invisible characters, as a byte order mark, before them.  With `spreadsheet_safe`, such a cell of a .csv or .tsv
+file, or one that has apostrophes in front, gets a further apostrophe.  Numbers stay.  To undo, delete the first
+apostrophe of the cells that match UNSAFE.  Cells with a semicolon are safe only if commas or tabs separate the columns.
 """
 
 import csv
@@ -28,7 +28,12 @@ Types = Mapping[str, pa.DataType | None]
 """Column -> its Arrow type; None: its cells have several types, which parquet cannot store."""
 Rows = Iterator[Mapping[str, Any]]
 CHUNK = 1024  # rows per group of a parquet file
-UNSAFE = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+INVISIBLE = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Control and format characters: a class of a regular expression."""
+UNSAFE = re.compile(rf"'*[{INVISIBLE}]*[=+\-@\t\r\n＝＋－＠]")
 """The beginning of a cell that a spreadsheet can run, or of one that was escaped."""
 NUMBER = re.compile(r"[+-]?(\d++\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

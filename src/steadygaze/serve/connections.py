@@ -1,13 +1,15 @@
 """BoundedProtocol: connections of uvicorn, limited in number, with limits of time and size for the headers.
 
-There are at most MOST_CONNECTIONS, and MOST_OF_ADDRESS of one address.  A further one of this address takes the place
-of the oldest one that waits for a request: half-open connections of a program do not keep out its own machine.
+There are at most MOST_CONNECTIONS, and MOST_OF_ADDRESS of one address.  A further one takes the place of the oldest one
+that waits for a request: of its own address at the second limit, of the address that has most of these at the first
+one.  Half-open connections, also of many addresses, do not keep out others.
 
 A client that does not read its answer is closed as well.  So is one that sends many requests before their answers:
 uvicorn would keep all of them in memory.
 """
 
 import asyncio
+from collections import Counter
 from itertools import count
 from typing import Any
 
@@ -17,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from steadygaze.serve.security import GONE
 
 MOST_CONNECTIONS = 512
-"""Open connections; further ones are closed at once.  A process may often open only 1024 files."""
+"""Open connections.  A process may often open only 1024 files."""
 MOST_OF_ADDRESS = 64
 """Open connections of one address."""
 NUMBERS = count()
@@ -32,6 +34,10 @@ LARGEST_HEAD = 64 << 10
 """Bytes of the headers of a request."""
 MOST_PIPELINED = 32
 """Requests of a connection that wait for the answers of earlier ones; browsers send none of this kind."""
+
+
+def _host(connection: Any) -> str:
+    return str((connection.client or ("",))[0])
 
 
 class TooManyPipelined(Exception):
@@ -96,13 +102,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._watch_headers()
 
     def _is_accepted(self, transport: asyncio.Transport) -> bool:
-        """Whether there is room for a connection; an idle one of its address may be closed for it."""
+        """Whether there is room for a connection; an idle one may be closed for it."""
         host = (transport.get_extra_info("peername") or ("",))[0]
         connections: Any = self.connections
-        others = [other for other in connections if (other.client or ("",))[0] == host]
-        idle = [other for other in others if other._deadline is not None]
-        if len(others) < MOST_OF_ADDRESS:
-            return len(self.connections) < MOST_CONNECTIONS
+        idle = [other for other in connections if other._deadline is not None]
+        if sum(map(host.__eq__, map(_host, connections))) >= MOST_OF_ADDRESS:
+            idle = [other for other in idle if _host(other) == host]
+        elif len(connections) < MOST_CONNECTIONS:
+            return True
+        elif idle:
+            ((host, _),) = Counter(map(_host, idle)).most_common(1)
+            idle = [other for other in idle if _host(other) == host]
         if not idle:
             return False
         oldest = min(idle, key=lambda other: other._number)

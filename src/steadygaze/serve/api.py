@@ -19,8 +19,8 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import HealthProblem
 from steadygaze.serve.audit_job import guard
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher
-from steadygaze.serve.json_bodies import read_json
-from steadygaze.serve.security import EARLIER, GONE, current_scope
+from steadygaze.serve.json_bodies import MOST_AUDITED_VALUES, MOST_VALUES, read_json
+from steadygaze.serve.security import AUDITS, EARLIER, GONE, current_scope
 from steadygaze.serve.served_models import ServedData, ServedModel, shift
 
 MOST_CHARACTERS = 20_000
@@ -253,8 +253,9 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
+            most_values = MOST_AUDITED_VALUES if self.scope["path"] == AUDITS else MOST_VALUES
             try:
-                self._json = await read_json(await self.body())
+                self._json = await read_json(await self.body(), most_values)
             except UserError as error:
                 raise HTTPException(400, str(error)) from None
         return self._json

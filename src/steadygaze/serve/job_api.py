@@ -58,8 +58,8 @@ class AuditBody(StrictModel):
     """Texts with their labels; without texts, the data of the server."""
 
     model: Name | None = None
-    texts: Annotated[list[Text | Pair], Field(min_length=1, max_length=MOST_AUDITED)] | None = None
-    labels: Annotated[list[Label], Field(max_length=MOST_AUDITED)] | None = None
+    texts: Annotated[list[Text | Pair], Field(min_length=1, max_length=MOST_AUDITED, fail_fast=True)] | None = None
+    labels: Annotated[list[Label], Field(max_length=MOST_AUDITED, fail_fast=True)] | None = None
     explainers: Annotated[list[Name], Field(max_length=10, default_factory=list)]
     limit: Annotated[int, Field(ge=0, le=1 << 31), WHOLE] | None = Field(
         None, description="Texts, drawn at random; 0: all."

@@ -312,3 +312,20 @@ def test_the_folder_of_an_output_that_fails_is_removed_with_its_parents(tmp_path
     with exclusive_output(tmp_path / "a" / "b", "auditing"):
         (tmp_path / "a" / "b" / "file").write_text("x")
     assert (tmp_path / "a" / "b" / "file").exists()
+
+
+@pytest.mark.parametrize("make", [new_file, new_folder])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_the_error_of_a_full_disk_names_the_path(tmp_path: Path, make: Any, is_named: bool) -> None:
+    """The errors of writes have no name, others that of a temporary file."""
+    target = tmp_path / "out"
+    with pytest.raises(OSError, match="No space") as refused, make(target) as new:
+        raise OSError(errno.ENOSPC, "No space left on device", *[str(new)] * is_named)
+    assert str(refused.value) == f"[Errno 28] No space left on device: {str(target)!r}"
+
+
+def test_the_error_of_another_file_keeps_its_name(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="'other'"), new_file(tmp_path / "out.csv"):
+        raise OSError(errno.ENOSPC, "No space left on device", "other")
+    with pytest.raises(OSError, match=r"broken$"), new_file(tmp_path / "out.csv"):
+        raise OSError(errno.EIO, "broken")

@@ -131,6 +131,17 @@ def test_the_finished_weights_are_those_of_the_model(tmp_path: Path) -> None:
             assert opened.get_tensor(f"model.{name}").equal(value)
 
 
+def test_a_disk_that_fills_up_before_the_first_epoch_is_saved_leaves_nothing_to_resume_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(UserError, match=r"cannot write .*checkpoint.safetensors: No space left on device$"):
+        make_run(Anneal(), folder=tmp_path).execute()
+
+
 def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,9 @@ RECOVERED = "a process was killed while it replaced {}: the replacement was comp
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 """Errors if another process holds the lock; any other error means that the file system has no locks."""
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk."""
+
 
 class FolderBusy(UserError):
     """Another process works in the folder."""
@@ -77,15 +80,20 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """Provide a locked folder next to a path; delete it at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(path)
-    with _locked_sibling(path) as folder:
-        try:
-            yield folder
-        finally:
-            if not folder.with_suffix(".old").exists():  # otherwise restoring failed: keep both
-                shutil.rmtree(folder, ignore_errors=True)
+    """Provide a locked folder next to a path; delete it at the end.  The error of a full disk names the path."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
+        with _locked_sibling(path) as folder:
+            try:
+                yield folder
+            finally:
+                if not folder.with_suffix(".old").exists():  # otherwise restoring failed: keep both
+                    shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        if error.errno in NO_SPACE and (error.filename is None or f".{path.name}." in str(error.filename)):
+            error.filename = str(path)
+        raise
 
 
 @contextmanager

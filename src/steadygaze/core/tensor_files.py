@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from steadygaze.core.atomic_files import new_folder
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import check_file, foreign_error, parse_json
+from steadygaze.core.untrusted_files import check_file, foreign_error, parse_json, reason
 
 Layout = dict[str, tuple[tuple[int, ...], torch.dtype]]
 """Shape and type of every tensor, by name."""
@@ -76,7 +76,7 @@ def write_network_folder(
                 parts = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
                 save_file(parts, new / name, metadata={"format": "pt"})
     except (OSError, SafetensorError) as error:
-        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
+        raise UserError(f"could not write {folder}: {reason(error)}; existing files are unchanged") from None
 
 
 def refuse_non_finite(tensors: Mapping[str, Tensor], where: object) -> None:

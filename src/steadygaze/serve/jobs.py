@@ -5,7 +5,6 @@ which is removed at shutdown, or by the next server after a kill; DELETE removes
 files are only shown: files on disk have names of the server.
 """
 
-import errno
 import os
 import secrets
 import shutil
@@ -21,6 +20,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from steadygaze.core.atomic_files import NO_SPACE
 from steadygaze.core.errors import UserError, one_line
 from steadygaze.core.untrusted_files import reason
 from steadygaze.data.user_files import EmptyCellError
@@ -34,7 +34,6 @@ MOST_STORED = 2 << 30
 NAME = 100
 """Longest shown file name."""
 FULL = "the disk of the server is full: delete a job, and start this one again"
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 State = Literal["waiting", "running", "done", "failed", "canceled"]
 FINISHED = ("done", "failed", "canceled")

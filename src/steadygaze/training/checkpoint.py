@@ -24,6 +24,7 @@ from steadygaze.core.atomic_files import new_file, remove_named_leftovers
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import difference
 from steadygaze.core.tensor_files import read_metadata, read_tensors
+from steadygaze.core.untrusted_files import reason
 from steadygaze.training.training_state import TrainingState
 
 NAMES = r"(checkpoint|checkpoint-[0-9]+|finished-[0-9]+|diverged-[0-9]+)\.safetensors"
@@ -65,8 +66,7 @@ class Checkpoint:
 
     def load(self) -> dict[int, SavedStage]:
         """Return the saved state of each unfinished stage of this run; empty without a checkpoint."""
-        files = [self.file] if os.path.lexists(self.file) else []  # also a broken link
-        files += sorted(self.folder.glob("checkpoint-*.safetensors"))
+        files = self._files()
         if (files or self._divergences()) and not self.resume:
             raise UserError(
                 f"{self.folder} contains a training run: "
@@ -75,6 +75,10 @@ class Checkpoint:
         remove_named_leftovers(self.folder, NAMES)
         saved = map(self._load_file, files)
         return {stage.stage: stage for stage in saved}
+
+    def _files(self) -> list[Path]:
+        files = [self.file] if os.path.lexists(self.file) else []  # also a broken link
+        return files + sorted(self.folder.glob("checkpoint-*.safetensors"))
 
     def _load_file(self, file: Path) -> SavedStage:
         tensors, plain = self._read(file)
@@ -147,7 +151,8 @@ class Checkpoint:
             with new_file(file) as path:
                 save_file(tensors, path, metadata={"state": json.dumps(plain)})
         except (OSError, SafetensorError) as error:
-            raise UserError(f"cannot write {file}: {error}; you can resume the run from its last epoch") from None
+            advice = "; you can resume the run from its last epoch" if self._files() else ""
+            raise UserError(f"cannot write {file}: {reason(error)}{advice}") from None
 
     def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:

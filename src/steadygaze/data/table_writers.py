@@ -64,10 +64,11 @@ def fits_parquet(types: Types) -> bool:
     """Whether a parquet file of these columns can be written and read again; some types are too deep."""
     if any(kind is None for kind in types.values()):
         return False
-    file, schema = io.BytesIO(), pa.schema(list(types.items()))
+    file, schema = pa.BufferOutputStream(), pa.schema(list(types.items()))
     try:
         parquet.write_table(schema.empty_table(), file)
-        parquet.read_table(file)
+        # A thread of Arrow that still has an object of Python when the command ends aborts it.
+        parquet.read_table(pa.BufferReader(file.getvalue()))
     except (pa.ArrowException, OSError):
         return False
     return True

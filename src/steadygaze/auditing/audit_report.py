@@ -78,6 +78,12 @@ class AuditFindings:
         return [finding for group in self.findings_by_property.values() for finding in group]
 
     @property
+    def sections(self) -> dict[str, str]:
+        """Measure -> the title of the property whose check computed it."""
+        groups = self.findings_by_property.items()
+        return {finding.measure: PROPERTIES[name].title for name, group in groups for finding in group}
+
+    @property
     def explainer(self) -> str:
         """The explainer that the verdicts rate."""
         return next(iter(self.prepared.case.explainers))
@@ -104,11 +110,6 @@ def build_report(audited: AuditFindings) -> Report:
         _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
         for finding in findings
     )
-    sections = {
-        finding.measure: PROPERTIES[name].title
-        for name, group in audited.findings_by_property.items()
-        for finding in group
-    }
     audit_facts = {
         "model": f"{adapter.name}, {adapter.kind}",
         **adapter.facts,
@@ -126,7 +127,7 @@ def build_report(audited: AuditFindings) -> Report:
     health = _health(audited, rows)
     answers = verdicts(rows, main, replace(_advice_context(audited), has_learned=health.has_learned))
     report = Report(TITLE, rows, answers, facts=audit_facts, measures=facts(), properties=property_facts())
-    report = replace(report, probes=conditions(), sections=sections)
+    report = replace(report, probes=conditions(), sections=audited.sections)
     report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)

@@ -4,7 +4,6 @@ A property of a user is registered in the same way, by its own module: PROPERTIE
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steadygaze.core.errors import UserError, unknown
@@ -32,13 +31,12 @@ PROPERTIES: "Registry[Property]" = Registry.of(
 
 def all_measures() -> "dict[str, Measure]":
     """All measures by name.  Properties share a measure of the same name: its rows are those of all of them."""
-    found: dict[str, Measure] = {}
+    by_name: dict[str, Measure] = {}
     for item in PROPERTIES.values():
         for measure in item.measures:
-            known = found.get(measure.name)
-            merged = measure if known is None else replace(known, probes=(*known.probes, *measure.probes))
-            found[measure.name] = merged
-    return found
+            first = by_name.get(measure.name)
+            by_name[measure.name] = measure if first is None else first.with_rows_of(measure)
+    return by_name
 
 
 def row_names(*names: str) -> list[str]:

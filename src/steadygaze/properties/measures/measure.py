@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steadygaze.results.comparison import Column
@@ -66,6 +66,15 @@ class Measure:
     def fact(self) -> Fact:
         """The description, for reports."""
         return Fact(self.sentence, *self.bounds, self.direction, self.citation, self.scale)
+
+    def with_rows_of(self, other: "Measure") -> "Measure":
+        """The measure with the rows, labels and columns of another property too."""
+        return replace(
+            self,
+            probes=tuple(dict.fromkeys((*self.probes, *other.probes))),
+            labels={**self.labels, **other.labels},
+            columns=tuple(dict.fromkeys((*self.columns, *other.columns))),
+        )
 
     def label(self, name: str) -> str:
         """The plain name of a row, or its technical one."""

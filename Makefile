@@ -7,7 +7,7 @@ WORKERS ?= 2
 TORCH := $(shell grep '^torch==' constraints.txt)
 TORCH_BACKEND ?= cpu
 
-.PHONY: help demo test test-slow test-all test-portable check bench docs docs-serve clean browser
+.PHONY: help demo test test-slow test-all test-portable check timings docs docs-serve clean browser
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,10 +38,10 @@ check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-TIMINGS = train_step technique_step bucketing recurrent explain_file certificate_soundness audit black_box_speed rationale_step
+TIMINGS = train_step technique_step bucketing recurrent explain_file erasure black_box_speed rationale_step
 
-bench: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
-	for name in $(TIMINGS); do echo "== bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
+timings: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
+	for name in $(TIMINGS); do echo "== $$name"; $(BIN)/python -m timings run $$name || exit 1; done
 
 # The variable turns off a notice about other projects that Material prints.
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from data_folder import data_folder
 from steadygaze.core.types import texts_of
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.published_corpora import PUBLISHED_CORPORA
 from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.estimator.text_classifier import TextClassifier
+from studies.data_folder import data_folder
 
 
 def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, float]:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from data_folder import data_folder
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
+from studies.data_folder import data_folder
 
 TEXTS, EPOCHS, BATCH, LEARNING_RATE, MAX_TOKENS = 8000, 2, 32, 5e-5, 96
 HELD_OUT = 1000

@@ -3,7 +3,7 @@
     python bench/kernel_shap_error.py --games FILE.npz [--device cuda] [--texts 20]     evaluate all 2^n subsets
     python bench/kernel_shap_error.py --games FILE.npz                                  compare (needs shap)
 
-A game is the probability that a fine-tuned MiniLM (bench/peers_model.py) assigns to its predicted class with only some
+A game is the probability that a fine-tuned MiniLM (timings/peers/model.py) assigns to its predicted class with only some
 of a text's words.  Texts of SST-2 with 11 to 16 words have all their subsets evaluated, so their Shapley values are
 exact.  The error is ‖φ − exact‖ / ‖exact‖; the ratio of mean errors has a 95 % bootstrap interval over games.
 """
@@ -66,8 +66,8 @@ def theirs(game: Numbers, n: int, samples: int, seed: int) -> Numbers:
 def evaluate(texts: int, device: str) -> dict[str, Numbers]:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from peers_by_hand import ByHand
-    from peers_model import fine_tuned_folder, sst2
+    from timings.peers.by_hand import ByHand
+    from timings.peers.model import fine_tuned_folder, sst2
 
     folder = fine_tuned_folder()
     network = AutoModelForSequenceClassification.from_pretrained(folder).eval().to(device)

@@ -35,7 +35,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import job_cells
-from data_folder import data_folder
+from studies.data_folder import data_folder
 from tables import markdown, mean_and_interval, minus_signs, read_records
 
 CORPORA = {"sst2": "SST-2", "rotten_tomatoes": "Rotten Tomatoes", "yelp_polarity": "Yelp polarity"}

@@ -203,11 +203,14 @@ def test_predict_imports_only_what_a_word_model_needs(imported: dict[str, set[st
     }
 
 
-@pytest.mark.parametrize("folder", ["bench", "examples"])
+SCRIPTS = ("bench", "examples", "studies", "timings")
+
+
+@pytest.mark.parametrize("folder", SCRIPTS)
 def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -> None:
     """Also imports inside functions, which nothing else runs."""
     missing = []
-    for path in sorted((ROOT / folder).glob("*.py")):
+    for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "steadygaze":
                 module = importlib.import_module(node.module)
@@ -221,9 +224,7 @@ def test_every_script_of_bench_is_named_with_its_command_or_imported_by_another(
     scripts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "bench").glob("*.py")}
     pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "bench" / "ledger.toml", *ROOT.glob("docs/**/*.md")]
     named = {name for page in pages for name in re.findall(r"bench/(\w+)\.py", page.read_text(encoding="utf-8"))}
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    timed = set(re.search(r"^TIMINGS = (.*)$", makefile, re.MULTILINE)[1].split())  # type: ignore[index]
-    assert named | timed <= set(scripts), "a page names a script that does not exist"
+    assert named <= set(scripts), "a page names a script that does not exist"
     used = {  # imported, or started in a process of its own
         other
         for name, code in scripts.items()
@@ -231,14 +232,13 @@ def test_every_script_of_bench_is_named_with_its_command_or_imported_by_another(
         for other in re.findall(pattern, code, re.MULTILINE)
         if other != name
     }
-    assert set(scripts) - used - named - timed == set()
+    assert set(scripts) - used - named == set()
 
 
 def test_the_folder_of_published_corpora_is_that_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    module = importlib.import_module("data_folder")
+    module = importlib.import_module("studies.data_folder")
     monkeypatch.delenv("STEADYGAZE_DATA", raising=False)
     with pytest.raises(SystemExit, match=r"STEADYGAZE_DATA is not set: set STEADYGAZE_DATA to a folder"):
         module.data_folder("sst2")
@@ -247,7 +247,8 @@ def test_the_folder_of_published_corpora_is_that_of_the_environment(
         module.data_folder("sst2")
     (tmp_path / "sst2").mkdir()
     assert module.data_folder("sst2") == tmp_path
-    beside = [path.name for path in (ROOT / "bench").glob("*.py") if '"shared" / "data"' in path.read_text("utf-8")]
+    files = [path for folder in SCRIPTS for path in (ROOT / folder).rglob("*.py")]
+    beside = [path.name for path in files if '"shared" / "data"' in path.read_text("utf-8")]
     assert beside == [], "a folder beside the checkout is not data of the user"
 
 

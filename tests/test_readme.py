@@ -87,7 +87,7 @@ def test_the_readme_stays_short_and_opens_with_a_command_a_result_and_its_caveat
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "demo", "test", "check", "bench", "docs", "clean"):
+    for target in ("help", "demo", "test", "check", "timings", "docs", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     assert all(f"make {target}" in README for target in ("demo", "test"))
 

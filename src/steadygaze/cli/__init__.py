@@ -114,7 +114,7 @@ def _limit_spinning() -> None:
     """Let waiting threads of OpenMP sleep soon, before torch reads the setting.
 
     By default they spin for milliseconds.  On a busy machine that takes several times the work of training
-    (bench/busy_machine.py).
+    (timings/busy_machine.py).
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")

@@ -7,7 +7,7 @@ broken at random, by the text's own key: the words of a selected sentence all ha
                pad      their ids become padding; the positions stay
                zero     their embeddings become 0; the positions stay
 
-Each distinct remaining text is predicted once, in batches of similar length (bench/audit.py).  The memory is what
+Each distinct remaining text is predicted once, in batches of similar length (timings/erasure.py).  The memory is what
 `max_tokens` allows, plus about 60 bytes × 2K for each token of the batch.
 
 The subword tokens of a word form one unit: their weights are summed and they are erased together.

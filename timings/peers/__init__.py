@@ -1,30 +1,21 @@
 """Agreement and CPU time of our explainers beside Captum, shap, lime, ERASER's definitions and scikit-learn, on MiniLM.
 
-    python bench/peers.py [--texts 100] [--only REGEX]        a regular expression over "explainer, peer"
-
 For each pair: the correlation of the weights of words (mean over texts), and the peer's CPU time relative to ours.  The
 two alternate, a few texts at a time, in one process.  All methods delete words.  The model is a fine-tuned MiniLM.
 
-shap and lime are optional:
-
-    pip install shap lime
-
-Run with OMP_NUM_THREADS=1: CPU time then does not include waiting.
+shap and lime are compared if they are installed.  Run with OMP_NUM_THREADS=1: CPU time then does not include waiting.
 """
 
-import argparse
 import importlib.util
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from peers_by_hand import ByHand, Weights
-from peers_model import fine_tuned_folder, sst2
 from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
@@ -32,9 +23,14 @@ from steadygaze.data.batches import collate
 from steadygaze.properties.measures import faithfulness_measures, plausibility_measures
 from steadygaze.properties.probes.erasure import SHARES, erase_words
 from steadygaze.properties.probes.text_perturbations import observe
+from steadygaze.results.explanation import Explanation
+from timings.harness import Race, Result, clocked
+from timings.peers.by_hand import ByHand, Weights
+from timings.peers.model import fine_tuned_folder, sst2
 
 CHUNK = 5
 """Texts of one call of our explainer."""
+Marks = NDArray[np.bool_]
 SAMPLES = 1000
 """Default samples of LIME and KernelSHAP."""
 
@@ -50,27 +46,30 @@ class Row:
     needs: str = ""
     per_text: bool = True
     """False: one number for each text, correlated over texts."""
-    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    times: Race = field(default_factory=Race)
     pairs: list[tuple[Weights, Weights]] = field(default_factory=list)
 
     def step(self, rows: list[int], first: bool) -> None:
         """Explain these texts with both; `first`: ours first."""
+        own: list[Weights] = []
+        other: list[Weights] = []
         for which in (0, 1) if first else (1, 0):
-            start = time.process_time()
             if which == 0:
-                own = self.ours(rows)
+                wall, cpu, own = clocked(lambda: self.ours(rows))
             else:
-                other = [self.theirs(row) for row in rows]
-            self.seconds[which] += time.process_time() - start
+                wall, cpu, other = clocked(lambda: [self.theirs(row) for row in rows])
+            self.times.add(("ours", self.peer)[which], wall, cpu)
         self.pairs += zip(own, other, strict=True)
 
-    def line(self) -> str:
-        """The result of the texts compared so far."""
-        own, other = self.seconds
-        return (
-            f"{self.name:22} {self.peer:28} {len(self.pairs):4} texts   correlation {self.correlation:.4f}   "
-            f"CPU {own:7.2f} s and {other:7.2f} s   peer / ours {other / own:.2f}"
-        )
+    def results(self) -> list[Result]:
+        """The correlation, and the peer's time over ours."""
+        ratio = self.times.ratio(self.peer, "ours", clock="cpu")
+        total = sum(self.times.cpu[self.peer]) / sum(self.times.cpu["ours"])
+        return [
+            Result(f"{self.name}: correlation with {self.peer}", self.correlation),
+            replace(ratio, name=f"{self.name}: {ratio.name}"),
+            Result(f"{self.name}: {self.peer} / ours, CPU time of all texts", total, "×"),
+        ]
 
     @property
     def correlation(self) -> float:
@@ -93,13 +92,16 @@ class Bench:
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
         self.subject: ModelAdapter = as_adapter(folder, device="cpu")
         self.texts, self.samples = list(texts), samples
-        self.explanations = list(streaming.explain(self.subject, iter([self.texts]), "leave-one-out"))
+        self.explanations = self.explain(self.texts, "leave-one-out")
+
+    def explain(self, texts: list[str], name: str, **settings: Any) -> list[Explanation]:
+        explanations = streaming.explain(self.subject, iter([texts]), name, settings=settings)
+        return [explanation for explanation in explanations if explanation is not None]
 
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
             chunk = [self.texts[row] for row in rows]
-            explanations = streaming.explain(self.subject, iter([chunk]), name, settings=settings)
-            return [np.array(explanation.weights) for explanation in explanations]
+            return [np.array(explanation.weights) for explanation in self.explain(chunk, name, **settings)]
 
         return ours
 
@@ -121,7 +123,7 @@ class Bench:
         batch = collate(data, np.arange(len(rows)))
         weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
         for i, row in enumerate(rows):
-            firsts = batch.word_starts[i].nonzero().flatten() if batch.word_starts is not None else []
+            firsts = torch.nonzero(batch.mask[i] if batch.word_starts is None else batch.word_starts[i]).flatten()
             weights[i, firsts] = torch.tensor(self.explanations[row].weights, dtype=torch.float64)
         full = observe(model, batch).probs
         without, _ = erase_words(model, batch, full, weights)
@@ -131,7 +133,7 @@ class Bench:
         self.hand.read(self.texts[row])
         return np.array([self.hand.eraser(np.array(self.explanations[row].weights), SHARES)[0]])
 
-    def weights_and_marks(self, row: int) -> tuple[Weights, Weights]:
+    def weights_and_marks(self, row: int) -> tuple[Weights, Marks]:
         """Weights of a text, and random marks instead of an annotator's."""
         weights = np.array(self.explanations[row].weights)
         marks = np.random.default_rng(row).random(len(weights)) < 0.3
@@ -149,7 +151,7 @@ class Bench:
 
         return ours
 
-    def their_rank(self, score: Callable[[Weights, Weights], float]) -> Callable[[int], Weights]:
+    def their_rank(self, score: Callable[[Marks, Weights], float]) -> Callable[[int], Weights]:
         def theirs(row: int) -> Weights:
             weights, marks = self.weights_and_marks(row)
             return np.array([score(marks, weights)])
@@ -178,38 +180,30 @@ class Bench:
             yield Row(name, "scikit-learn", self.our_rank(measure), self.their_rank(peer), per_text=False)
 
 
-def average_precision(marks: Weights, weights: Weights) -> float:
+def average_precision(marks: Marks, weights: Weights) -> float:
     from sklearn.metrics import average_precision_score
 
     return float(average_precision_score(marks, weights))
 
 
-def auprc(marks: Weights, weights: Weights) -> float:
+def auprc(marks: Marks, weights: Weights) -> float:
     from sklearn.metrics import auc, precision_recall_curve
 
     precision, recall, _ = precision_recall_curve(marks, weights)
     return float(auc(recall, precision))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", type=int, default=100)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--samples", type=int, default=SAMPLES)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    bench = Bench([text for text, _ in sst2("test", options.texts)], options.samples)
-    rows = [row for row in bench.rows() if re.search(options.only, f"{row.name}, {row.peer}")]
+def run(*, texts: int = 100, only: str = "", samples: int = SAMPLES) -> list[Result]:
+    """`only`: a regular expression over "explainer, peer"."""
+    bench = Bench([text for text, _ in sst2("test", texts)], samples)
+    rows = [row for row in bench.rows() if re.search(only, f"{row.name}, {row.peer}")]
+    results = []
     for row in rows:
         if row.needs and importlib.util.find_spec(row.needs) is None:
-            print(f"{row.name:22} {row.peer:24} not compared: pip install {row.needs}")
             continue
         row.ours([0])  # imports and first calls are not timed
         row.theirs(0)
         for number, start in enumerate(range(0, len(bench.texts), CHUNK)):
             row.step(list(range(start, min(start + CHUNK, len(bench.texts)))), number % 2 == 0)
-            print(row.line(), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        results += row.results()
+    return results

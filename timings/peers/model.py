@@ -1,9 +1,5 @@
-"""A MiniLM fine-tuned on SST-2 as a Hugging Face folder: the classifier that bench/peers.py explains.
+"""A MiniLM fine-tuned on SST-2 as a Hugging Face folder: the classifier that the timing `peers` explains."""
 
-python bench/peers_model.py [--out DIR] [--texts 800]
-"""
-
-import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from data_folder import data_folder
 from steadygaze.data.corpora import load_corpus
 from steadygaze.models.encoders.transformer import locate
+from studies.data_folder import data_folder
 
 LEARNING_RATE, BATCH = 1e-4, 32
 
@@ -59,11 +55,3 @@ def fine_tuned_folder(folder: Path | None = None, texts: int = 800) -> Path:
         right = model(**read).logits.argmax(-1) == torch.tensor([labels.index(label) for _, label in test])
     print(f"{folder}: accuracy {right.double().mean():.3f} on {len(test)} test texts")
     return folder
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=None)
-    parser.add_argument("--texts", type=int, default=800)
-    options = parser.parse_args()
-    print(fine_tuned_folder(options.out, options.texts))

@@ -1,17 +1,13 @@
 """Time of a training step of L2X with and without CUDA graphs, on a GPU that has no other work.
 
-    python bench/selector_step.py [--steps 100] [--rounds 5]
-
-Texts of 40 words and images of 28 × 28 pixels, random; batches and settings as in bench/black_boxes.py.  Blocks of
-steps alternate; the ratio is the median over the rounds.  All texts have one length, and captures are not counted.
+Texts of 40 words and images of 28 × 28 pixels, random; batches and settings as in the study of black boxes.  All texts
+have one length, and captures are not counted.
 """
 
-import argparse
-import json
-import statistics
-import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -23,6 +19,7 @@ from steadygaze.explainers.learned.selector_training import SelectorFit, Selecto
 from steadygaze.explainers.learned.text_inputs import Table, TextInputs, text_nets
 from steadygaze.images.patch_networks import ImageInputs, PatchConfig, image_nets, image_settings
 from steadygaze.training.progress import SilentWatcher
+from timings.harness import Result, race
 
 COUNT, LENGTH, WORDS, SHAPE = 4000, 40, 2000, (1, 28, 28)
 
@@ -51,42 +48,24 @@ def make_loop(make: Any, device: torch.device) -> SelectorLoop:
     return SelectorLoop(fit, networks().to(device), 0, fit.stages[0])
 
 
-def milliseconds(loop: SelectorLoop, steps: int) -> float:
-    """Mean time of a step."""
+def steps_of(loop: SelectorLoop, steps: int) -> Callable[[], None]:
     batches = [rows for rows in loop.batches() if len(rows) == loop.fit.config.batch_size]
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for step in range(steps):
-        loop.train_batch(batches[step % len(batches)])
-    torch.cuda.synchronize()
-    return 1000 * (time.perf_counter() - begin) / steps
+
+    def work() -> None:
+        for step in range(steps):
+            loop.train_batch(batches[step % len(batches)])
+
+    return work
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    device = torch.device("cuda")
+def run(*, steps: int = 100, rounds: int = 5) -> list[Result]:
+    """The first round, which captures the graphs, is not counted."""
+    device, results = torch.device("cuda"), []
     for make in (texts, images):
         graphs = make_loop(make, device)
-        BatchFunction.gathering_devices = ()
-        eager = make_loop(make, device)
-        BatchFunction.gathering_devices = ("cuda",)
-        pairs = [[milliseconds(loop, options.steps) for loop in (graphs, eager)] for _ in range(options.rounds + 1)]
-        graph_times, eager_times = zip(*pairs[1:], strict=True)  # the first round captures the graphs
-        ratio = statistics.median(slow / fast for fast, slow in pairs[1:])
-        record = {"graph, ms": statistics.median(graph_times), "eager, ms": statistics.median(eager_times)}
-        print(
-            json.dumps(
-                {
-                    "inputs": make.__name__,
-                    **{name: round(value, 3) for name, value in record.items()},
-                    "ratio": round(ratio, 2),
-                }
-            )
-        )
-
-
-if __name__ == "__main__":
-    main()
+        with patch.object(BatchFunction, "gathering_devices", ()):
+            eager = make_loop(make, device)
+        variants = {f"{make.__name__}, eager": eager, f"{make.__name__}, graph": graphs}
+        times = race({name: steps_of(loop, steps) for name, loop in variants.items()}, rounds)
+        results += [*(times.time(name, per=steps) for name in variants), times.ratio(*variants)]
+    return results

@@ -1,17 +1,15 @@
 """Operations that PyTorch dispatches in a training step of a transformer: a bare loop, ours, and each technique.
 
-    python bench/transformer_operations.py --encoder FOLDER
-
 The numbers do not depend on the machine or its load.  Without a CUDA graph, they determine most of the time of a step
 with short texts on a GPU.  `--encoder` is a folder of a BERT encoder; without weights in it, they are random.
 """
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+import typer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from steadygaze.data.batches import Data
@@ -20,16 +18,17 @@ from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.technique_loop import TrainingJob
-from transformer_throughput import Ours, texts_of, with_weights
+from timings.harness import Result
+from timings.transformer_throughput import Ours, texts_of, with_weights
 
 BATCH, LONGEST, STEPS = 4, 6, 3
 NAMES = ("vanilla", "attention-rp", "attention-at", "attention-iat", "word-at", "word-iat")
 
 
-class Counter(TorchDispatchMode):
+class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, also of the backward pass and of the optimizer."""
 
-    count = 0
+    count: int = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
@@ -39,9 +38,9 @@ class Counter(TorchDispatchMode):
 def operations(run: Callable[[int], object]) -> float:
     """Operations per step, after two steps."""
     run(2)
-    with Counter() as counter:
+    with Counter() as counter:  # type: ignore[no-untyped-call]
         run(STEPS)
-    return counter.count / STEPS
+    return int(counter.count) / STEPS
 
 
 def bare_loop(folder: Path, job: TrainingJob, precision: str) -> Callable[[int], None]:
@@ -67,25 +66,22 @@ def bare_loop(folder: Path, job: TrainingJob, precision: str) -> Callable[[int],
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--encoder", required=True, type=Path)
-    folder = with_weights(parser.parse_args().encoder)
+def run(*, encoder: Annotated[Path, typer.Option()]) -> list[Result]:
+    """Counts, and their ratios to the bare loop and to vanilla."""
+    folder = with_weights(encoder)
     texts, labels = texts_of(1)
     rows = [row for row, text in enumerate(texts) if len(text.split()) < LONGEST]
     tokenizer = load_subword_tokenizer(folder, max_length=510)
     data = Data(tokenizer.encode([texts[row] for row in rows]), None, labels[rows])
+    results = []
     for precision in ("no", "bf16"):
         with accelerator("cpu", precision) as accelerate:
             training = Training(epochs=1000, precision=precision, batch_size=BATCH)
             job = TrainingJob(data, data, training, accelerate, SilentWatcher(), stacks=False)
-            bare = operations(bare_loop(folder, job, precision))
-            print(f"precision {precision}: bare loop {bare:,.0f} operations per step", flush=True)
-            ours = {name: operations(Ours(name, job, folder, False).run) for name in NAMES}
-            for name, count in ours.items():
-                ratios = f"{count / bare:.2f} × bare loop, {count / ours['vanilla']:.2f} × vanilla"
-                print(f"{name:14} {count:8,.0f}   {ratios}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            counts = {"bare loop": operations(bare_loop(folder, job, precision))}
+            counts |= {name: operations(Ours(name, job, folder, False).run) for name in NAMES}
+        for name, count in counts.items():
+            results.append(Result(f"{name}, precision {precision}", count, "operations per step"))
+            for base in ("bare loop", "vanilla"):
+                results.append(Result(f"{name} / {base}, precision {precision}", count / counts[base], "×"))
+    return results

@@ -87,7 +87,7 @@ class ByHand:
 
         whole = torch.ones(1, len(self.pieces))
         attributions = FeatureAblation(self._mask_probabilities).attribute(whole, perturbations_per_eval=BATCH)
-        return attributions[0].double().numpy()
+        return np.asarray(attributions[0].double())
 
     def captum_lime(self, samples: int) -> Weights:
         from captum._utils.models.linear_model import SkLearnRidge
@@ -96,7 +96,7 @@ class ByHand:
         torch.manual_seed(0)
         whole = torch.ones(1, len(self.pieces))
         method = Lime(self._mask_probabilities, interpretable_model=SkLearnRidge(alpha=1.0))
-        return method.attribute(whole, n_samples=samples, perturbations_per_eval=BATCH)[0].double().numpy()
+        return np.asarray(method.attribute(whole, n_samples=samples, perturbations_per_eval=BATCH)[0].double())
 
     def captum_kernel_shap(self, samples: int) -> Weights:
         from captum.attr import KernelShap
@@ -106,12 +106,12 @@ class ByHand:
         attributions = KernelShap(self._mask_probabilities).attribute(
             whole, n_samples=samples, perturbations_per_eval=BATCH
         )
-        return attributions[0].double().numpy()
+        return np.asarray(attributions[0].double())
 
     # --- shap, lime
 
     def shap_kernel(self, samples: int) -> Weights:
-        import shap
+        import shap  # type: ignore[import-not-found]
 
         n = len(self.pieces)
         np.random.seed(0)
@@ -121,7 +121,7 @@ class ByHand:
         return np.asarray(attributions, float).reshape(-1)
 
     def lime_text(self, text: str, words: Sequence[str], samples: int) -> Weights:
-        from lime.lime_text import LimeTextExplainer
+        from lime.lime_text import LimeTextExplainer  # type: ignore[import-not-found]
 
         def probabilities(texts: Sequence[str]) -> Weights:
             probs = []

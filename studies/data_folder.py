@@ -1,4 +1,4 @@
-"""data_folder: the folder of published corpora, $STEADYGAZE_DATA, with one folder <name>/<split>.parquet per corpus."""
+"""The folder of published corpora, $STEADYGAZE_DATA, with one folder <name>/<split>.parquet per corpus."""
 
 import os
 import sys

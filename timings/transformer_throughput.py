@@ -1,30 +1,24 @@
 """Tokens per second of fine-tuning a transformer on a GPU, against a plain loop of Hugging Face's Trainer.
 
-All variants read the same texts in the same batches, in turn, in rounds.  A ratio is the median over the rounds, with
-the smallest and the largest.  Tokens are real tokens, without padding.
-
-    python bench/transformer_throughput.py --encoder FOLDER [--repeat 1] [--rounds 5] [--steps 60] [--precision no]
-
-`--encoder` is a folder of a BERT encoder; without weights in it, they are random.  `--repeat` joins texts to longer
-ones.  `--techniques` measures the techniques against vanilla instead.  `--compiled` adds the network with
-torch.compile, in the ordinary loop and in CUDA graphs, with the seconds before its first timed step.  `--wait-for`
-warms up, and measures when these files exist.
+All variants read the same texts in the same batches, in turn, in rounds.  Tokens are real tokens, without padding.
+`--encoder` is a folder of a BERT encoder; without weights in it, they are random.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 
-from data_folder import data_folder
 from steadygaze.data.batches import Data
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
@@ -37,6 +31,8 @@ from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.stacked_loop import StackedLoop
 from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun, freeze
+from studies.data_folder import data_folder
+from timings.harness import Race, Result, clocked, synchronize
 
 BATCH = 32
 TECHNIQUE_NAMES = (
@@ -69,11 +65,6 @@ def texts_of(repeat: int) -> tuple[list[str], NDArray[np.int64]]:
     return texts, np.array([e.label == "positive" for e in examples[::repeat]], np.int64)
 
 
-def synchronize() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-
-
 class Ours:
     """Steps of our loop: one step at a time, or as CUDA graphs."""
 
@@ -99,24 +90,26 @@ class Ours:
         while True:
             self.loop.start_epoch()
             for rows in self.loop.batches():
-                yield self.loop.train_batch(rows)  # type: ignore[misc]
+                self.loop.train_batch(rows)
+                yield
 
     def _static(self) -> Iterator[None]:
         stack = StackedLoop([self.loop])
         while True:
             widths = stack._start_epoch()
             for width in widths:
-                yield stack.run_step(width)
+                stack.run_step(width)
+                yield
             self.loop.state.step += len(widths)
 
     def run(self, steps: int) -> float:
         """Seconds per step."""
-        synchronize()
-        start = time.perf_counter()
-        for _ in range(steps):
-            next(self.steps)
-        synchronize()
-        return (time.perf_counter() - start) / steps
+
+        def work() -> None:
+            for _ in islice(self.steps, steps):
+                pass
+
+        return clocked(work)[0] / steps
 
 
 class HuggingFace:
@@ -142,13 +135,13 @@ class HuggingFace:
 
         times: list[float] = []
 
-        class Clock(TrainerCallback):
+        class Clock(TrainerCallback):  # type: ignore[misc]
             def on_step_begin(self, *_: Any, **__: Any) -> None:
                 if not times:
                     synchronize()
                     times.append(time.perf_counter())
 
-        class InOrder(Trainer):
+        class InOrder(Trainer):  # type: ignore[misc]
             def _get_train_sampler(self, *arguments: Any) -> Any:
                 return SequentialSampler(self.train_dataset)
 
@@ -166,75 +159,56 @@ class HuggingFace:
         return (time.perf_counter() - times[0]) / steps
 
 
-def alternate(variants: dict[str, Any], rounds: int, steps: int, files: Sequence[Path] = ()) -> dict[str, list[float]]:
-    """Milliseconds per step of each variant, in each round, when all files exist."""
-    for name, variant in variants.items():  # graphs are captured, kernels are compiled
-        start = time.perf_counter()
-        variant.run(4 * steps if isinstance(variant, Ours) and (variant.is_static or variant.is_compiled) else 5)
-        print(f"{name:24} {time.perf_counter() - start:8.1f} s to warm up", flush=True)
-    while not all(file.exists() for file in files):
-        time.sleep(0.2)
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
+def alternate(variants: dict[str, "Ours | HuggingFace"], rounds: int, steps: int) -> tuple[Race, list[Result]]:
+    """Seconds of blocks of steps of each variant in turn, and of its warm-up: graphs captured, kernels compiled."""
+    times, warm_up = Race(), []
+    for name, variant in variants.items():
+        slow = isinstance(variant, Ours) and (variant.is_static or variant.is_compiled)
+        warm_up.append(Result(f"{name}, warm-up", clocked(partial(variant.run, 4 * steps if slow else 5))[0], "s"))
     for _ in range(rounds):
         for name, variant in variants.items():
-            seconds[name].append(1000 * variant.run(steps))
-    return seconds
+            times.add(name, variant.run(steps), 0.0)
+    return times, warm_up
 
 
-def show(seconds: dict[str, list[float]], base: str, tokens: float) -> None:
-    for name, times in seconds.items():
-        ratios = sorted(other / own for own, other in zip(times, seconds[base], strict=True))
-        rate = tokens / statistics.median(times)
-        print(
-            f"{name:24} {statistics.median(times):8.2f} ms/step {1000 * rate:10,.0f} tokens/s "
-            f"{statistics.median(ratios):6.2f} × {base} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
-            flush=True,
-        )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--encoder", required=True, type=Path)
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--precision", default="no", choices=["no", "bf16"])
-    parser.add_argument("--compiled", action="store_true")
-    parser.add_argument("--techniques", action="store_true")
-    parser.add_argument("--wait-for", type=Path, nargs="*", default=())
-    parser.add_argument("--device", default="cuda")
-    arguments = parser.parse_args()
-    folder = with_weights(arguments.encoder)
-    texts, labels = texts_of(arguments.repeat)
-    tokenizer = load_subword_tokenizer(folder, max_length=510)
-    data = Data(tokenizer.encode(texts), None, labels)
+def run(
+    *,
+    encoder: Annotated[Path, typer.Option()],
+    repeat: int = 1,
+    rounds: int = 5,
+    steps: int = 60,
+    precision: Literal["no", "bf16"] = "no",
+    compiled: bool = False,
+    techniques: bool = False,
+    device: str = "cuda",
+) -> list[Result]:
+    """`repeat`: texts joined to one; `techniques`: techniques against vanilla; `compiled`: also with torch.compile."""
+    folder = with_weights(encoder)
+    texts, labels = texts_of(repeat)
+    data = Data(load_subword_tokenizer(folder, max_length=510).encode(texts), None, labels)
     tokens = BATCH * float(data.text.lengths.mean())
-    print(f"{len(texts):,} texts, {tokens / BATCH:.0f} tokens on average, precision {arguments.precision}")
-    with accelerator(arguments.device, arguments.precision) as accelerate:
-        training = Training(epochs=1000, precision=arguments.precision)
+    with accelerator(device, precision) as accelerate:
+        training = Training(epochs=1000, precision=precision)
         job = TrainingJob(data, data, training, accelerate, SilentWatcher())
         own = replace(job, stacks=False)
-        variants: dict[str, Any]
-        if arguments.techniques:
-            variants = {name: Ours(name, own, folder, False) for name in TECHNIQUE_NAMES}
-            show(alternate(variants, arguments.rounds, arguments.steps), "vanilla", tokens)
-            variants = {name: Ours(name, job, folder, True) for name in TECHNIQUE_NAMES}
-            show(alternate(variants, arguments.rounds, arguments.steps), "vanilla", tokens)
-            return
-        ordinary = Ours("vanilla", own, folder, False)
-        variants = {
-            "Trainer": HuggingFace(job, folder, ordinary.loop.batches()[:-1]),
-            "ordinary loop": ordinary,
-            "CUDA graph": Ours("vanilla", job, folder, True),
-        }
-        if arguments.compiled:
-            variants["ordinary, compiled"] = Ours("vanilla", own, folder, False, True)
-            variants["CUDA graph, compiled"] = Ours("vanilla", job, folder, True, True)
-        seconds = alternate(variants, arguments.rounds, arguments.steps, arguments.wait_for)
-        show(seconds, "Trainer", tokens)
-        if arguments.compiled:
-            show(seconds, "CUDA graph", tokens)
-
-
-if __name__ == "__main__":
-    main()
+        if techniques:
+            groups: list[dict[str, Ours | HuggingFace]] = [
+                {f"{name}, ordinary": Ours(name, own, folder, False) for name in TECHNIQUE_NAMES},
+                {f"{name}, graph": Ours(name, job, folder, True) for name in TECHNIQUE_NAMES},
+            ]
+        else:
+            ordinary = Ours("vanilla", own, folder, False)
+            trainer = HuggingFace(job, folder, ordinary.loop.batches()[:-1])
+            groups = [{"Trainer": trainer, "ordinary loop": ordinary, "graph": Ours("vanilla", job, folder, True)}]
+            if compiled:
+                groups[0]["ordinary loop, compiled"] = Ours("vanilla", own, folder, False, True)
+                groups[0]["graph, compiled"] = Ours("vanilla", job, folder, True, True)
+        results = []
+        for group in groups:
+            times, warm_up = alternate(group, rounds, steps)
+            base, *others = group
+            rates = [Result(f"{name}, tokens/s", tokens / statistics.median(times.wall[name])) for name in group]
+            ratios = [times.ratio(name, base) if techniques else times.ratio(base, name) for name in others]
+            ratios += [times.ratio("graph", "graph, compiled")] if "graph, compiled" in group else []
+            results += [*warm_up, *(times.time(name) for name in group), *rates, *ratios]
+    return results

@@ -7,15 +7,13 @@
     page       Chromium opens the page, until it can be used (needs playwright)
 
 The ratio of throughputs has two forms.  Wall time is right on an idle machine with a core for the client.  CPU time
-(CPU seconds per text, bare / server) also holds on a busy machine.  `bare` and `load` alternate; medians are reported.
+(CPU seconds per text, bare / server) also holds on a busy machine.  `bare` and `load` alternate.
 
-    python bench/serve_load.py [--seconds 10] [--rounds 5] [--encoder bilstm]       about 3 minutes
-    python bench/serve_load.py --soak 1800                                          memory over 30 minutes of load
-    python bench/serve_load.py --flood 10000                                        many idle connections
-    python bench/serve_load.py --bodies 15                                          /healthz beside two large bodies
+    --soak 1800     memory over 30 minutes of load
+    --flood 10000   many idle connections
+    --bodies 15     /healthz beside two large bodies
 """
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -28,7 +26,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
@@ -36,10 +33,10 @@ from typing import Any
 
 import psutil
 
+from timings.harness import Result, median
+
 WORDS, BATCH, CONNECTIONS = 50, 32, 32
-LONGEST = 600
-"""Seconds until an answer is given up."""
-BARS = {"throughput ratio": 0.8, "p99 / p50": 3.0, "explain p95, ms": 150.0, "interactive page, s": 2.0}
+AT_LEAST, AT_MOST = {"served / bare": 0.8}, {"p99 / p50": 3.0, "errors": 0.0}
 
 
 def texts(count: int, words: int) -> list[str]:
@@ -235,17 +232,17 @@ def page_seconds(port: int) -> float | None:
     return statistics.median(durations)
 
 
-def soak(server: Server, bodies: list[bytes], seconds: float) -> dict[str, Any]:
+def memory_under_load(server: Server, bodies: list[bytes], seconds: float) -> list[Result]:
     """The memory of the server, at ten times during the load."""
-    sizes, errors, requests = [], Counter[str](), 0
-    for _ in range(10):
+    results, errors, requests = [], 0, 0
+    for part in range(10):
         times, wrong = load(server.port, "/v1/predict", bodies, CONNECTIONS, seconds / 10)
-        requests, errors = requests + len(times), errors + Counter(wrong)
-        sizes.append(round(server.memory(), 1))
-    return {"seconds": seconds, "requests": requests, "errors": dict(errors), "MiB": sizes}
+        requests, errors = requests + len(times), errors + len(wrong)
+        results.append(Result(f"memory after {(part + 1) * seconds / 10:g} s, MiB", server.memory()))
+    return [*results, Result("requests", requests), Result("errors", errors, at_most=0)]
 
 
-def flood(server: Server, count: int, body: bytes) -> dict[str, Any]:
+def idle_connections(server: Server, count: int, body: bytes) -> list[Result]:
     """Open idle connections as fast as possible, then send one request; the server must go on."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 500, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
     sockets, failed, before = [], 0, server.memory()
@@ -255,23 +252,20 @@ def flood(server: Server, count: int, body: bytes) -> dict[str, Any]:
         except OSError:
             failed += 1
     connections = server.facts.net_connections("tcp")
-    opened = sum(
-        connection.laddr.port == server.port for connection in connections if connection.status == "ESTABLISHED"
-    )
+    opened = sum(one.laddr.port == server.port for one in connections if one.status == "ESTABLISHED")
     after = server.memory()
-    for opened_socket in sockets:
-        opened_socket.close()
+    for connected in sockets:
+        connected.close()
     time.sleep(1)
     times, errors = load(server.port, "/v1/predict", [body], 1, 1)
-    return {
-        "connections": count,
-        "not connected": failed,
-        "open at the server": opened,
-        "MiB before, after": [round(before, 1), round(after, 1)],
-        "requests afterwards": len(times),
-        "errors afterwards": len(errors),
-        "server runs": server.process.poll() is None,
-    }
+    return [
+        Result("connections refused", failed),
+        Result("connections open at the server", opened),
+        Result("memory before, MiB", before),
+        Result("memory after, MiB", after),
+        Result("requests afterwards", len(times), at_least=1),
+        Result("errors afterwards", len(errors), at_most=0),
+    ]
 
 
 def large_bodies(size: int) -> dict[str, bytes]:
@@ -310,104 +304,88 @@ def health_until(port: int, is_over: Callable[[], bool]) -> list[float]:
     return times
 
 
-def health_beside_bodies(port: int, size: int) -> dict[str, Any]:
-    """/healthz without other requests, and while two bodies of each kind arrive and are answered.
-
-    Bodies of /v1/predict have at most 4 MiB.
-    """
+def health_beside_bodies(port: int, size: int) -> list[Result]:
+    """/healthz without other requests, and while two bodies of each kind arrive and are answered."""
     context = multiprocessing.get_context("fork")
     end = time.perf_counter() + 3
-    results = {"no bodies": _latencies(health_until(port, lambda: time.perf_counter() > end))}
-    most = min(size, 4 << 20)
-    valid = json.dumps({"texts": [("a good , dull film " * 1000)[: most // 256 - 100]] * 256}).encode()
-    predicted = {**large_bodies(most - 1000), "valid": valid}
-    for path, bodies in [("/v1/audit", large_bodies(size)), ("/v1/predict", predicted)]:
-        for name, body in bodies.items():
+    results = _latencies("no bodies", health_until(port, lambda: time.perf_counter() > end))
+    for path in ("/v1/audit", "/v1/predict"):
+        for name, body in large_bodies(size).items():
             statuses = context.Queue()
             senders = [context.Process(target=send_body, args=(port, path, body, statuses)) for _ in range(2)]
             for sender in senders:
                 sender.start()
             times = health_until(port, lambda: not any(sender.is_alive() for sender in senders))  # noqa: B023
-            results[f"{path} {name}"] = f"{_latencies(times)}; bodies: {statuses.get()}, {statuses.get()}"
-    return {**results, "load of the machine": os.getloadavg()[0]}
+            results += _latencies(f"{path} {name}, answers {statuses.get()} {statuses.get()}", times)
+    return results
 
 
-def _latencies(seconds: list[float]) -> str:
-    worst, middle = 1000 * max(seconds), 1000 * statistics.median(seconds)
-    return f"{worst:.0f} ms worst, {middle:.1f} ms median of {len(seconds)}"
+def _latencies(name: str, seconds: list[float]) -> list[Result]:
+    milliseconds = [1000 * value for value in seconds]
+    return [Result(f"{name}: worst", max(milliseconds), "ms"), median(f"{name}: median", milliseconds, "ms")]
 
 
-def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    train(folder, options.encoder)
-    inputs = texts(512, WORDS)
+def measure_rounds(server: Server, folder: Path, inputs: list[str], rounds: int, seconds: float) -> list[Result]:
     bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
-    with Server(folder) as server:
-        load(server.port, "/v1/predict", bodies, CONNECTIONS, 2)  # the first requests start threads
-        if options.bodies:
-            return health_beside_bodies(server.port, options.bodies << 20)
-        if options.flood:
-            return flood(server, options.flood, bodies[0])
-        if options.soak:
-            return soak(server, bodies, options.soak)
-        rounds, first = [], server.memory()
-        for _ in range(options.rounds):
-            bare_rate, bare_cpu = bare(folder, inputs, options.seconds / 2)
-            cpu = server.cpu()
-            times, errors = load(server.port, "/v1/predict", bodies, CONNECTIONS, options.seconds)
-            rounds.append(
-                {
-                    "bare": bare_rate,
-                    "served": len(times) / options.seconds,
-                    "bare CPU": bare_cpu,
-                    "served CPU": (server.cpu() - cpu) / len(times),
-                    "p50": quantile(times, 0.5),
-                    "p99": quantile(times, 0.99),
-                    "errors": len(errors),
-                }
-            )
-        last = server.memory()
-        explain_bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
-        alone, wrong = load(server.port, "/v1/explain", explain_bodies, 1, options.seconds)
-        page = page_seconds(server.port)
-    middle = {name: statistics.median(record[name] for record in rounds) for name in rounds[0]}
-    return {
-        "encoder": options.encoder,
-        "bare, texts/s": middle["bare"],
-        "served, texts/s": middle["served"],
-        "throughput ratio": statistics.median(record["served"] / record["bare"] for record in rounds),
-        "CPU ratio": statistics.median(record["bare CPU"] / record["served CPU"] for record in rounds),
-        "p50, ms": 1000 * middle["p50"],
-        "p99, ms": 1000 * middle["p99"],
-        "p99 / p50": statistics.median(record["p99"] / record["p50"] for record in rounds),
-        "errors": sum(record["errors"] for record in rounds) + len(wrong),
-        "requests": round(sum(record["served"] for record in rounds) * options.seconds),
-        "memory before, MiB": first,
-        "memory after, MiB": last,
-        "explain p50, ms": 1000 * quantile(alone, 0.5),
-        "explain p95, ms": 1000 * quantile(alone, 0.95),
-        "interactive page, s": page,
-        "load of the machine": os.getloadavg()[1],
-    }
+    values: dict[str, list[float]] = {}
+    first = server.memory()
+    for _ in range(rounds):
+        bare_rate, bare_cpu = bare(folder, inputs, seconds / 2)
+        cpu = server.cpu()
+        times, errors = load(server.port, "/v1/predict", bodies, CONNECTIONS, seconds)
+        served, p50, p99 = len(times) / seconds, 1000 * quantile(times, 0.5), 1000 * quantile(times, 0.99)
+        record = {
+            "bare, texts/s": bare_rate,
+            "served, texts/s": served,
+            "served / bare": served / bare_rate,
+            "served / bare, CPU time": bare_cpu * len(times) / (server.cpu() - cpu),
+            "p50, ms": p50,
+            "p99, ms": p99,
+            "p99 / p50": p99 / p50,
+            "errors": len(errors),
+        }
+        for name, value in record.items():
+            values.setdefault(name, []).append(value)
+    memory = [Result("memory before, MiB", first), Result("memory after, MiB", server.memory())]
+    medians = [
+        median(name, numbers, at_least=AT_LEAST.get(name), at_most=AT_MOST.get(name))
+        for name, numbers in values.items()
+    ]
+    return medians + memory
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--encoder", default="bilstm")
-    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--bodies", type=int, default=0, metavar="MIB")
-    parser.add_argument("--flood", type=int, default=0, metavar="CONNECTIONS")
-    parser.add_argument("--out", type=Path, help="JSON file of the numbers.")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        results = measure(options, Path(folder) / "model")
-    for name, value in results.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        print(f"{name:24} {shown}" + (f"   (bar {BARS[name]:g})" if name in BARS else ""))
-    if options.out is not None:
-        options.out.write_text(json.dumps(results, indent=1) + "\n")
+def measure_user(server: Server, inputs: list[str], seconds: float) -> list[Result]:
+    """One user who explains texts, and the page."""
+    bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
+    times, errors = load(server.port, "/v1/explain", bodies, 1, seconds)
+    results = [Result("explain p50, ms", 1000 * quantile(times, 0.5))]
+    results.append(Result("explain p95, ms", 1000 * quantile(times, 0.95), at_most=150.0))
+    results.append(Result("errors of explain", len(errors), at_most=0))
+    page = page_seconds(server.port)
+    return results + ([] if page is None else [Result("interactive page, s", page, at_most=2.0)])
 
 
-if __name__ == "__main__":
-    main()
+def run(
+    *,
+    seconds: float = 10.0,
+    rounds: int = 5,
+    encoder: str = "bilstm",
+    soak: float = 0.0,
+    flood: int = 0,
+    bodies: int = 0,
+) -> list[Result]:
+    """`soak`: seconds; `flood`: connections; `bodies`: MiB of two large bodies."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "model"
+        train(folder, encoder)
+        inputs = texts(512, WORDS)
+        requests = [json.dumps({"texts": [text]}).encode() for text in inputs]
+        with Server(folder) as server:
+            load(server.port, "/v1/predict", requests, CONNECTIONS, 2)  # the first requests start threads
+            if bodies:
+                return health_beside_bodies(server.port, bodies << 20)
+            if flood:
+                return idle_connections(server, flood, requests[0])
+            if soak:
+                return memory_under_load(server, requests, soak)
+            return measure_rounds(server, folder, inputs, rounds, seconds) + measure_user(server, inputs, seconds)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import job_cells
+from studies import jobs as job_cells
 
 SIZE = 50
 JAIN_WALLACE = {"dimension": SIZE, "hidden": 32, "batch_size": 50}

@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from job_cells import load_arrays
 from steadygaze.adapters.transformer_network import TransformerOutput
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
@@ -20,6 +19,7 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.models.inference import Capability, Model, inference
 from steadygaze.perturbations.word_removal import take_rows
+from studies.jobs import load_arrays
 
 WORDS, LENGTH = 5000, 400
 BOUNDARY_IDS = SPECIALS.index("<s>"), SPECIALS.index("</s>")

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import job_cells
+from studies import jobs as job_cells
 
 K = {"planted": 5, "imdb": 10, "yelp_polarity": 5, "mnist_3_8": 25, "fashion_mnist_pullover_shirt": 64}
 IMAGES = ("mnist_3_8", "fashion_mnist_pullover_shirt")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from black_boxes import FILLS, IMAGES, K
-from tables import markdown, mean_and_interval, read_records
+from studies.tables import markdown, mean_and_interval, read_records
 
 FILES = sorted((Path(__file__).parent / "records").glob("black_boxes-*.jsonl.gz"))
 Runs = list[dict[str, Any]]

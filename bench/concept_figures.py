@@ -24,7 +24,7 @@ from plot_style import COLORS, GRAY, GRID, PAPER
 from steadygaze.cli.demo import CORPUS
 from steadygaze.core.types import Example
 from steadygaze.results.explanation import Explanation
-from tables import read_records
+from studies.tables import read_records
 
 ROOT = Path(__file__).parents[1]
 TEXTS, SHARES = 100, (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tables import markdown, read_records
+from studies.tables import markdown, read_records
 
 SHORT = {"teacher": "word-at", "teachers": 2, "teacher_epochs": 0.5, "teacher_rate": 4.0}
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import job_cells
-from tables import markdown, mean_and_deviation, read_records
+from studies import jobs as job_cells
+from studies.tables import markdown, mean_and_deviation, read_records
 
 TECHNIQUES: dict[str, dict[str, Any]] = {
     "vanilla": {},

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from black_box_texts import select_rows
-from job_cells import load_arrays
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Encoded
 from steadygaze.data.batches import Data
@@ -37,6 +36,7 @@ from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
+from studies.jobs import load_arrays
 
 HIDDEN = 100
 DECODED_TOKENS = 1 + PLACES

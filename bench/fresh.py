@@ -30,11 +30,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import job_cells
 from movies import MINILM_TRAINING, SELECTION, TRAINING
 from rationales import SKEW_EPOCHS
 from rationales import TRAINING as PLANTED_TRAINING
-from tables import markdown, mean_and_deviation, minus_signs, read_records
+from studies import jobs as job_cells
+from studies.tables import markdown, mean_and_deviation, minus_signs, read_records
 
 MOVIES = ("movies", "minilm")
 SETTINGS = ("standard", "skewed20", "biased80")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import job_cells
+from studies import jobs as job_cells
 
 TEXTS = 2000
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import job_cells
+from studies import jobs as job_cells
 
 K = {"planted": 5, "imdb": 10, "yelp": 5, "reviews600": 3}
 ROWS: dict[str, dict[str, Any]] = {

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from black_box_texts import Texts, load_black_box, make_data, probabilities, select_rows
 from independent_reader import PRETRAINING_EPOCHS, ROWS, SELECTOR_EPOCHS, Job, K
-from job_cells import load_arrays
 from steadygaze.adapters.transformer_network import TransformerOutput
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.types import Batch
@@ -27,6 +26,7 @@ from steadygaze.explainers.learned.text_networks import APPROXIMATORS, as_keras
 from steadygaze.models.inference import Capability, Model
 from steadygaze.results.leakage_warnings import by_measure, has_leakage, leakage_warnings, selection_rows
 from steadygaze.training.progress import SilentWatcher
+from studies.jobs import load_arrays
 
 MAX_TEXTS = 400
 """Texts of the rows without an approximator."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from independent_reader import MAIN_ROWS, RELEASED_ROWS, K
 from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
-from tables import read_records
+from studies.tables import read_records
 
 READER = "independent-reader-accuracy"
 COLUMNS = {

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from job_cells import load_arrays
 from rationale_jobs import SPLITS
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
@@ -20,6 +19,7 @@ from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders.transformer import from_folder
 from steadygaze.models.encoders.windows import Windows
 from steadygaze.models.encoders.word_encoders import Encoder
+from studies.jobs import load_arrays
 
 HIDDEN = 50
 """Hidden units of each direction, as in the paper."""

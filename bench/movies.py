@@ -33,8 +33,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import job_cells
-from tables import folder_records
+from studies import jobs as job_cells
+from studies.tables import folder_records
 
 SHARE, SPANS = 0.2, 10
 SELECTION: dict[str, Any] = {"granularity": "token", "share": SHARE, "spans": SPANS}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean
 
 from movies import BASELINES, MINILM, RATES, ROWS, SHARE, SPANS, TUNED_ROWS, TUNING_SEEDS, selected_rates
-from tables import Records, markdown, read_records, spread, values
+from studies.tables import Records, markdown, read_records, spread, values
 
 PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),

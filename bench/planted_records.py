@@ -4,7 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from rationales import MAIN_REGIME, TUNING_SEEDS, selected_rows
-from tables import Records, read_records
+from studies.tables import Records, read_records
 
 FILES = sorted((Path(__file__).parent / "records").glob("planted_reviews-*.jsonl.gz"))
 

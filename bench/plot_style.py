@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from tables import t_interval
+from studies.tables import mean_and_half
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "bench" / "records"
@@ -27,7 +27,7 @@ def rounded(line: dict[str, Any]) -> dict[str, Any]:
 
 def interval(values: list[float]) -> dict[str, float]:
     """The mean and the ends of its 95 % t interval."""
-    value, half = t_interval(values)
+    value, half = mean_and_half(values)
     return {"value": value, "low": value - half, "high": value + half}
 
 

@@ -31,10 +31,7 @@ from stability_table import (
     with_first_seeds,
 )
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
-from steadygaze.study.comparison_table import bounded
-from steadygaze.study.published_tables import AXES, find_table
-from steadygaze.study.table_blocks import blocks as table_blocks
-from tables import minus_signs, read_records, t_interval
+from studies.tables import minus_signs, read_records
 
 RECORDS = Path(__file__).parent / "records"
 COMMITS = {

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from job_cells import load_arrays
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, word_encoder
@@ -27,6 +26,7 @@ from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun
 from steadygaze.training.training_state import TrainingState
+from studies.jobs import load_arrays
 
 SPLITS = ("train", "validation", "test")
 ARCHITECTURE_SETTINGS = ("hidden", "score", "dropout")

@@ -23,7 +23,7 @@ from plot_style import (
 )
 from rationales import BIAS_AGREEMENT, SKEW_EPOCHS
 from rationales_table import PAPER
-from tables import values
+from studies.tables import values
 
 STEPS = {
     "skewed": {"none": "standard"} | {str(epochs): setting for setting, epochs in SKEW_EPOCHS.items()},

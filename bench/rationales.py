@@ -28,8 +28,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import job_cells
-from tables import Records, folder_records
+from studies import jobs as job_cells
+from studies.tables import Records, folder_records
 
 SIZES = (15_000, 1_000, 2_000)
 LABEL_NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}

@@ -21,7 +21,7 @@ from rationales import (
     TRAINING,
     rnp_row,
 )
-from tables import Records, markdown, spread, values
+from studies.tables import Records, markdown, spread, values
 
 Table = list[list[str]]
 PAPER = {  # Yu et al. 2021, Table 2, BeerAdvocate: F1 and X1 of RNP, F1 and X1 of A2R, in %

@@ -27,7 +27,7 @@ from stability_table import (
     values,
     with_first_seeds,
 )
-from tables import mean_and_deviation
+from studies.tables import mean_and_deviation
 
 LABELS = {
     FIRST_SEEDS: FIRST_SEEDS,

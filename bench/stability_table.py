@@ -15,7 +15,7 @@ from stability_plan import GRID, MAIN_SETTINGS, SEEDS, SELECTION_PROBES, STARTS_
 from stability_records import SELECTION, STUDY, Record, read
 from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 from steadygaze.study.seed_statistics import holm
-from tables import mean_and_deviation, minus_signs
+from studies.tables import mean_and_deviation, minus_signs
 
 PROBES = {
     "noise": "noise",

@@ -44,7 +44,7 @@ from stability_table import (
     rows_of,
     with_first_seeds,
 )
-from tables import minus_signs
+from studies.tables import minus_signs
 
 SETTING_GROUPS = {
     **{name.removesuffix("-bilstm"): [name] for name in SETTINGS},

@@ -22,8 +22,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import job_cells
 from cheaper_consensus import CHEAPER, STUDY, Job, seeds_of
+from studies import jobs as job_cells
 from synonym_jobs import CORPORA, Study
 from synonym_table import JOB_FIELDS
 from word_rewrites import WORD

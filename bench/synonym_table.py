@@ -23,7 +23,7 @@ from operator import ge, gt, le
 from statistics import geometric_mean, mean, stdev
 from typing import Any
 
-from tables import minus_signs, read_records
+from studies.tables import minus_signs, read_records
 
 PROBES = ("cf3", "wn3", "cf-only3", "wn-only3", "typo3")
 SHIFTS = ("jensen-shannon", "label-flip", "prediction-change")

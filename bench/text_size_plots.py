@@ -6,8 +6,8 @@ import altair as alt
 import pandas as pd
 
 from plot_style import COLORS, GRAY, RECORDS, Chart, interval, panels, rounded, wide
-from small_data import CORPORA
-from tables import read_records
+from studies.small_data.plan import CORPORA
+from studies.tables import read_records
 
 MODELS = {
     "tfidf-lr": "TF-IDF regression, scikit-learn's settings",

@@ -2,11 +2,13 @@
 
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from studies.__main__ import application
 
 
 @pytest.fixture
@@ -54,12 +56,9 @@ def test_every_row_of_the_study_has_a_name() -> None:
 
 @pytest.mark.usefixtures("bench")
 def test_records_are_printed_without_the_named_fields(
-    places: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    places: list[str],
 ) -> None:
-    import job_cells
-
-    monkeypatch.setattr(sys, "argv", ["job_cells.py", *places, "--without", "fidelity", "seed"])
-    job_cells.main()
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    ended = CliRunner().invoke(application, ["records", *places, "--without", "fidelity,seed"])
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
     assert lines[0] == {"post-hoc-accuracy/unselected": 0.5, "corpus": "imdb", "row": "l2x", "post-hoc-accuracy": 0.8}
     assert len(lines) == 5

@@ -26,7 +26,7 @@ def planted(bench: None) -> Any:
 @pytest.fixture
 def scores(planted: Any) -> Score:
     """Aspect, setting, row -> a measure of each seed in %; the row `rnp` is at its selected rate."""
-    from tables import values
+    from studies.tables import values
 
     def of(
         aspect: str, setting: str, row: str, measure: str = "f1", split: str = "test", regime: str = "easy",
@@ -49,7 +49,7 @@ def interlocked(numbers: list[float]) -> str:
 
 def test_the_tables_are_those_of_the_records(planted: Any) -> None:
     from rationales_table import REGIME_NAMES, TABLES, regime_table
-    from tables import markdown
+    from studies.tables import markdown
 
     page = "\n".join(line.strip() for line in PAGE.read_text("utf-8").splitlines())
     assert [table.__name__ for table in TABLES if markdown(table(planted)) + "\n" not in page + "\n"] == []
@@ -58,7 +58,7 @@ def test_the_tables_are_those_of_the_records(planted: Any) -> None:
 
 def test_a_changed_digit_of_a_table_is_noticed(planted: Any) -> None:
     from rationales_table import main_table
-    from tables import markdown
+    from studies.tables import markdown
 
     table = markdown(main_table(planted))
     page = PAGE.read_text("utf-8")
@@ -180,7 +180,7 @@ def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Sc
     """The numbers of the earlier edition are quoted as they were printed."""
     from planted_records import FILES
     from rationales import OTHER_REGIMES
-    from tables import read_records
+    from studies.tables import read_records
 
     counts = {file.name.split("-")[1].split(".")[0]: len(read_records([str(file)])) for file in FILES}
     rnp = {(a, at): f"{mean(scores(a, at, 'rnp')):.1f}" for a in BOTH for at in ("skewed10", "skewed20")}
@@ -218,7 +218,7 @@ def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Sc
 
 
 def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
-    from tables import spread
+    from studies.tables import spread
 
     appearance = "appearance", "standard"
 
@@ -259,7 +259,7 @@ def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) 
 
 def test_the_text_about_the_last_epoch_has_the_numbers_of_the_records(planted: Any) -> None:
     from rationales import CORE_SETTINGS, OTHER_REGIMES, TRAINING
-    from tables import values
+    from studies.tables import values
 
     cells = [(at, regime) for regime in OTHER_REGIMES if regime != "negated" for at in CORE_SETTINGS]
     rnp = [planted.rnp("palate", *cell, 3) for cell in cells]

@@ -19,11 +19,11 @@ def records(name: str) -> Records:
     return [json.loads(line) for line in lines]
 
 
-def test_a2r_on_few_reviews_has_the_numbers_of_the_records(bench: None) -> None:
-    from a2r_small import table
+def test_a2r_on_few_reviews_has_the_numbers_of_the_records() -> None:
+    from studies.a2r_small.table import table
 
     page = (ROOT / "docs" / "how-to" / "extract-rationales.md").read_text(encoding="utf-8")
-    assert table(records("a2r_small")) in page
+    assert table() in page
     fast, slow = ([r["right_sentence"] for r in records("a2r_small") if r["rate"] == rate] for rate in (1e-3, 1e-4))
     sentence = (
         f"1e-3 was better: right sentence in {100 * mean(fast):.0f} %, at 1e-4 {100 * mean(slow):.0f} % (means over"
@@ -331,8 +331,8 @@ def test_the_texts_about_leakage_have_the_numbers_of_the_records() -> None:
 
 
 @pytest.mark.slow
-def test_an_encoding_by_value_has_no_leakage_gap(bench: None) -> None:
-    from value_encoding import measure
+def test_an_encoding_by_value_has_no_leakage_gap() -> None:
+    from studies.value_encoding.run import measure
 
     run = measure(0)
     assert (run["warned"], run["positive, given good"], run["positive, given good selected"]) == (0, 0.75, 1.0)

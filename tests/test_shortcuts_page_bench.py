@@ -172,13 +172,13 @@ def test_the_text_below_the_table_of_imdb_has_the_numbers_of_the_records(imdb: I
 
 def test_the_text_about_weighting_on_imdb_has_the_numbers_of_the_records(imdb: Imdb) -> None:
     from black_boxes_table import FIDELITY, MASK
-    from tables import t_interval
+    from studies.tables import mean_and_half
 
     plain_rows = [f"{PLAIN}-{kind}" for kind in ("simple", "cnn")]
     guess, probe = ([loss for row in rows for loss in imdb.scores(row, MASK)] for rows in (plain_rows, WEIGHTED_ROWS))
     accuracy = [score for row in WEIGHTED_ROWS for score in imdb.scores(row)]
     fidelity = [imdb.mean(row, FIDELITY) for row in WEIGHTED_ROWS]
-    halves = [t_interval(imdb.scores(row))[1] for row in WEIGHTED_ROWS]
+    halves = [mean_and_half(imdb.scores(row))[1] for row in WEIGHTED_ROWS]
     sentences = [
         f"a loss of {min(guess):.2f} to {max(guess):.2f} nats; a guess has 0.69. With mask-neutral weighting it has "
         f"{min(probe):.2f} to {max(probe):.2f}.",
@@ -193,7 +193,7 @@ def test_the_text_about_weighting_on_imdb_has_the_numbers_of_the_records(imdb: I
 
 def test_the_text_about_attention_has_the_numbers_of_the_records(bench: None) -> None:
     from default_tokens import FILES, plan, table
-    from tables import read_records
+    from studies.tables import read_records
 
     records = read_records(FILES)
     assert sorted(run["job"] for run in records) == sorted(job.id for job in plan(5))

@@ -194,8 +194,8 @@ def test_the_rows_of_the_page_are_those_of_the_records():
 def test_the_rows_of_long_texts_and_transformers_are_those_of_the_records(
     parts: str, corpus: str, name: str, count: int
 ):
+    from studies.tables import minus_signs
     from synonym_table import Records, main_table
-    from tables import minus_signs
 
     page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
     names = {"4-4-t2-e2-x0.5": "two short teachers, T = 0.5", "linked": "both, linked", "nan": "–"}

@@ -367,8 +367,8 @@ CHEAPER = {
 
 
 def test_the_table_of_cheaper_students_has_the_numbers_of_the_records(bench: None) -> None:
+    from studies.tables import minus_signs
     from synonym_table import Records, main_table
-    from tables import minus_signs
 
     cheaper = Records([str(ROOT / "bench" / "records" / "synonym_groups.jsonl")], "validation", THREE)
     page = rows_of(section("Cheaper students"))
@@ -406,8 +406,8 @@ FIVE_SEEDS = {"vanilla": "vanilla", "word-at": "word-at", SHORT: "two short teac
 
 def test_the_table_of_confidence_has_the_numbers_of_the_records(records: Any) -> None:
     """Rows of the five-seed run are compared with its own vanilla models, which have no confidence."""
+    from studies.tables import minus_signs
     from synonym_table import SHIFTS
-    from tables import minus_signs
 
     corpora, page, texts = ["sst2", "rotten_tomatoes"], rows_of(section("Comprehensiveness and confidence")), {}
     for run, names in (("tempered", {"": "vanilla, no groups", **CONFIDENCE}), ("five_seeds", FIVE_SEEDS)):

@@ -30,8 +30,8 @@ from steadygaze.results.leakage_warnings import (
 from steadygaze.results.row import Row, mean_row
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rnp import Rnp
+from studies.room_reviews import room_reviews
 
-BENCH = Path(__file__).parent.parent.parent / "bench"
 SETTINGS = {"dimension": 16, "patience": 8, "learning_rate": 0.02}
 EVIDENCE = ("dirty", "tiny", "mold", "cold", "worn")
 """One word of each sentence that makes a review bad."""
@@ -92,10 +92,8 @@ def fitted(technique: Rnp, room_reviews: Callable[[int, int], Texts]) -> Fit:
 @pytest.fixture(scope="module")
 def reviews() -> Iterator[Callable[[int, int], Texts]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
         patch.setitem(TECHNIQUES, "RightRnp", RightRnp)
         patch.setitem(TECHNIQUES, "CarelessRnp", CarelessRnp)
-        from room_reviews import room_reviews
 
         def without_first(count: int, seed: int) -> tuple[list[str], list[str]]:
             """All sentences but the one about the room are then the same in good and bad reviews."""

@@ -1,7 +1,6 @@
 """The independent reader of a rationalizer: it does not follow a label that only the choice of the words carries."""
 
 import json
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,9 +26,9 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rnp import Rnp
+from studies.xor_rationalizer.reviews import xor_reviews
 
 LEAKAGE, READER, GAP = "Label leakage", "independent-reader-accuracy", "leakage-gap"
-BENCH = Path(__file__).parent.parent.parent / "bench"
 SETTINGS = {"dimension": 16, "patience": 8, "learning_rate": 0.02}
 Texts = tuple[list[str], list[str]]
 Fit = tuple[TextClassifier, list[str]]
@@ -77,12 +76,8 @@ class HonestRnp(Rnp):
 @pytest.fixture(scope="module")
 def reviews() -> Iterator[Callable[[int, int], Texts]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
         patch.setitem(TECHNIQUES, "LeakingRnp", LeakingRnp)
-        from xor_reviews import xor_reviews
-
         yield xor_reviews
-        del sys.modules["xor_reviews"]
 
 
 def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, ...], seed: int = 0, **how: Any) -> Fit:

@@ -18,7 +18,7 @@ With fewer than 600 texts, training is also four to eight times faster at the sa
 
 An explicit setting overrides these.  `small_data=False` turns all of them off; `small_data=True` applies them to a
 dataset of any size.  They apply to classifiers of single texts with a word encoder.  Transformers, pairs and
-rationalizers keep the usual defaults.  Measured by bench/small_data.py; results in docs/results/small-data.md.
+rationalizers keep the usual defaults.  Measured by studies/small_data; results in docs/results/small-data.md.
 """
 
 import dataclasses

@@ -89,7 +89,7 @@ DEFAULT_SETTINGS: Mapping[str, Mapping[str, Any]] = {"integrated-gradients": {"s
 
 
 def default_explainer(model: Model | type[Model], pair: bool = False) -> str:
-    """The default explainer, as measured by bench/default_explainer.py.
+    """The default explainer, as measured by studies/default_explainer.
 
     rationale              a rationalizer
     attention              a TextClassifier of single texts: its technique trains the attention

@@ -1,4 +1,4 @@
-"""Confidence intervals: the percentile bootstrap of means and other statistics, and Wilson's interval of a proportion.
+"""Confidence intervals: the percentile bootstrap, Student's interval of a mean, and Wilson's of a proportion.
 
 Percentile bootstrap (Efron 1979) of means over texts and seeds:
 
@@ -162,6 +162,21 @@ def percentile_bounds(draws: Values, level: float = LEVEL) -> tuple[Values, Valu
     """The ends of the middle `level` of the draws.  (R,…) -> (…), (…)"""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
+
+
+def t_interval(values: Sequence[float] | Values, level: float = LEVEL) -> Interval:
+    """Student's interval of the mean of independent values, such as seeds; of one value, of width 0.
+
+    >>> low, high = t_interval([0.1, 0.3])
+    >>> round(low, 3), round(high, 3)
+    (-1.071, 1.471)
+    """
+    from scipy.special import stdtrit
+
+    sample = finite_values(values)
+    mean, n = float(sample.mean()), len(sample)
+    half = float(stdtrit(n - 1, (1 + level) / 2) * sample.std(ddof=1) / n**0.5) if n > 1 else 0.0
+    return mean - half, mean + half
 
 
 def wilson_interval(successes: int, n: int, level: float = LEVEL) -> Interval:

@@ -94,7 +94,7 @@ def bag_of_words(texts, labels, held_out_texts, held_out_labels):
 
 
 def test_a_bag_of_words_does_not_find_the_label(by_aspect):
-    """On 1,500 texts to keep it quick; `bench/planted_difficulty.py` has the full sizes (0.63 to 0.66)."""
+    """On 1,500 texts to keep it quick; `studies/planted_difficulty` has the full sizes (0.63 to 0.66)."""
     texts = {split: [example.text for example in by_aspect["aroma"][split]] for split in ("train", "test")}
     labels = {split: [[example.label for example in by_aspect[aspect][split]] for aspect in ASPECTS] for split in texts}
     assert max(bag_of_words(texts["train"], labels["train"], texts["test"], labels["test"])) <= 0.85

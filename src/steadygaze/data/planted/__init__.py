@@ -35,7 +35,7 @@ Measured at the default sizes, seed 0, test split (chance is 0.5):
     TextClassifier with defaults (bilstm, vanilla, no vectors)          0.970   0.985    0.995   0.946
     … and the share of its attention on the rationales                  0.810   0.748    0.064   0.357
 
-`bench/planted_difficulty.py` computes the first two rows, `bench/accuracy.py` the others, from one model each.  Of all
+`studies/planted_difficulty` computes the first two rows, `studies/accuracy` the others, from one model each.  Of all
 words, 3.6 % are rationales.  The last row varies much between runs.
 """
 

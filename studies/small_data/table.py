@@ -1,0 +1,75 @@
+"""Tables of docs/results/small-data.md from the records."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from studies.small_data.plan import CORPORA, DIFFERENCES, NAMES, OTHER_CORPORA
+from studies.tables import RECORDS, markdown, mean_and_interval, minus_signs, read_records
+
+
+def score_tables(records: list[dict[str, Any]]) -> str:
+    """Markdown: mean macro-F1 of every row and cell, and the paired differences of our models from two regressions."""
+    scores: dict[tuple[str, int], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        scores[record["corpus"], record["size"]][record["row"]][record["seed"]] = record["macro-f1"]
+    rows = [row for row in NAMES if any(row in values for values in scores.values())]
+    pairs = [(row, base) for base in DIFFERENCES for row in ("default", "glove") if row in rows]
+    means, differences = [], []
+    names = CORPORA | OTHER_CORPORA
+    for corpus, size in sorted(scores, key=lambda key: ([*names].index(key[0]), *key)):
+        values, cell = scores[corpus, size], [names[corpus], f"{size:,}"]
+        means.append(cell + [mean_and_interval([*values[row].values()]) for row in rows])
+        differences.append(cell + [mean_and_interval(paired(values, *pair), "+") for pair in pairs])
+    tables = [markdown([["corpus", "texts", *(NAMES[row] for row in rows)], *means])]
+    if pairs:
+        heading = [f"{NAMES[row]} − {DIFFERENCES[base]}" for row, base in pairs]
+        tables.append(minus_signs(markdown([["corpus", "texts", *heading], *differences])))
+    return "\n\n".join(tables)
+
+
+def sizes_table(records: Iterable[dict[str, Any]]) -> str:
+    """Markdown: mean macro-F1 and CPU time of both sizes of network and batch."""
+    cells: dict[tuple[str, int], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        cells[record["corpus"], record["size"]][record["row"]].append(record)
+    lines = [["corpus", "texts", "seeds", NAMES["hidden-128"], "CPU time", NAMES["hidden-64"], "CPU time"]]
+    for corpus, size in sorted(cells, key=lambda key: (key[1], [*CORPORA].index(key[0]))):
+        runs = [cells[corpus, size][row] for row in ("hidden-128", "hidden-64")]
+        means = [[f"{np.mean([run['macro-f1'] for run in row]):.3f}", _cpu_time(row)] for row in runs]
+        lines.append([CORPORA[corpus], f"{size:,}", str(len(runs[0])), *means[0], *means[1]])
+    return markdown(lines)
+
+
+def _cpu_time(runs: Sequence[Mapping[str, Any]]) -> str:
+    return f"{np.mean([run['cpu_seconds'] for run in runs]):.0f} s"
+
+
+def paired(values: Mapping[str, Mapping[int, float]], row: str, base: str) -> list[float]:
+    """By seed, what this row is above the other."""
+    return [values[row][seed] - values[base][seed] for seed in values[row] if seed in values[base]]
+
+
+def entropies(records: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Mean normalized entropy of the attention of each row."""
+    by_row: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        if "entropy" in record:
+            by_row[record["row"]].append(record["entropy"])
+    return {row: float(np.mean(values)) for row, values in by_row.items()}
+
+
+def report(records: list[dict[str, Any]]) -> str:
+    """The tables, and the entropies below them."""
+    if {record["row"] for record in records} == {"hidden-128", "hidden-64"}:
+        return sizes_table(records)
+    lines = [f"normalized entropy of the attention, {NAMES[row]}: {v:.2f}" for row, v in entropies(records).items()]
+    return "\n".join([score_tables(records), "", *lines])
+
+
+def table(records: list[Path] = [RECORDS / "small_data.jsonl"]) -> str:  # noqa: B006
+    """Records: files or folders."""
+    return report(read_records(records))

@@ -1,0 +1,51 @@
+"""Certified share: the selection on validation texts, and the table of docs/how-to/certify.md."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from result_pages import ROOT, missing
+from studies.certified_share.table import table
+
+RECORDS, PAGE = ROOT / "bench" / "records", ROOT / "docs" / "how-to" / "certify.md"
+
+
+@pytest.mark.parametrize("name", ["certified_share", "certified_share_cnn"])
+def test_the_page_has_the_table_of_the_records(name: str):
+    assert table([RECORDS / f"{name}.jsonl"]) in PAGE.read_text("utf-8")
+
+
+def test_the_page_has_the_attack_of_the_records():
+    (record,) = map(json.loads, (RECORDS / "substitution_attack.jsonl").read_text("utf-8").splitlines())
+    for search in ("greedy", "beam 5"):
+        broken, changed = record[f"broken, {search}"], record[f"changed, {search}"]
+        sentence = (
+            f"breaks {broken} of {record['certified']} certified texts, and changes the label of {changed} of "
+            f"{record['counterexamples']} texts with a counterexample ({record['texts']} texts"
+        )
+        assert not missing([sentence], PAGE)
+
+
+def test_validation_texts_select_the_row_and_test_texts_do_not(tmp_path: Path):
+    names = ("certified", "certified, not vacuous", "certified and right", "can change", "top-5")
+    values = {
+        "vanilla, no groups": (0.80, 0.2, 0.9),
+        "a": (0.795, 0.6, 0.5),
+        "b": (0.70, 0.9, 0.9),
+        "c": (0.8, 0.5, 0.9),
+    }
+    records = [
+        {
+            "encoder": "average",
+            "row": row,
+            "seed": 0,
+            "validation": {"macro-f1": f1, "certified": validation},
+            "test": dict.fromkeys(names, test) | {"macro-f1": f1},
+        }
+        for row, (f1, validation, test) in values.items()
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    bold = [line for line in table([tmp_path / "records.jsonl"]).splitlines() if "**" in line]
+    assert len(bold) == 1
+    assert "**a**" in bold[0]

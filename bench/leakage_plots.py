@@ -8,7 +8,7 @@ import pandas as pd
 
 from black_boxes import FILLS, IMAGES
 from black_boxes_table import IMAGE_NAMES, IMAGE_SETS, POST_HOC, load, values
-from plot_style import COLORS, GRAY, INK, RECORDS, Chart, once, panels, wide
+from studies.figures.style import COLORS, GRAY, INK, RECORDS, Chart, once, panels, wide
 from studies.tables import read_records
 
 SELECTORS = {

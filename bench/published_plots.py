@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 import published_page as published
-from plot_style import COLORS, GRAY, Chart, once, panels, rounded, wide
+from studies.figures.style import COLORS, GRAY, Chart, once, panels, rounded, wide
 
 
 def published_seat() -> Chart:

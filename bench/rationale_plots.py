@@ -7,7 +7,9 @@ import pandas as pd
 
 from movies_table import load as load_movies
 from planted_records import load as load_planted
-from plot_style import (
+from rationales import BIAS_AGREEMENT, SKEW_EPOCHS
+from rationales_table import PAPER
+from studies.figures.style import (
     COLORS,
     GRAY,
     INK,
@@ -21,8 +23,6 @@ from plot_style import (
     rounded,
     wide,
 )
-from rationales import BIAS_AGREEMENT, SKEW_EPOCHS
-from rationales_table import PAPER
 from studies.tables import values
 
 STEPS = {

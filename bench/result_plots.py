@@ -31,12 +31,12 @@ from xml.sax.saxutils import escape
 import vl_convert
 
 from leakage_plots import image_fills, leakage_fidelity
-from plot_style import GRAY, GRID, INK, PAPER, Chart
 from published_plots import published_epsilon, published_kitada, published_seat, published_seat_seeds
 from rationale_plots import interlocking, movie_rationales, rationales
 from stability_plots import stability_accuracy, stability_forest
+from studies.figures.style import GRAY, GRID, INK, PAPER, Chart
+from studies.figures.text_sizes import long_texts, small_data
 from synonym_plots import synonym_flips
-from text_size_plots import long_texts, small_data
 
 PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "stability-forest": (

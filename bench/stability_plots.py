@@ -5,12 +5,12 @@ import re
 import altair as alt
 import pandas as pd
 
-from plot_style import COLORS, GRAY, INK, Chart, once, panels, rounded
 from stability_page import LABELS
 from stability_plan import MAIN_SETTINGS
 from stability_records import study_records
 from stability_statistics import difference, ratio
 from stability_table import Rows, compare_with_vanilla, rows_of, with_first_seeds
+from studies.figures.style import COLORS, GRAY, INK, Chart, once, panels, rounded
 
 COSTS = {
     "vanilla, seeds 0–4": 1,

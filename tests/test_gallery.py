@@ -2,24 +2,21 @@
 
 import json
 import re
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from printed_pages import DOCS, ROOT
+from printed_pages import DOCS
 
 pytest.importorskip("PIL", reason="Pillow is not installed")
 MOST_BYTES = 80_000
 
 
 @pytest.fixture
-def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    yield import_module("gallery")
-    del sys.modules["gallery"]
+def gallery() -> Any:
+    return import_module("studies.figures.gallery")
 
 
 def test_every_picture_is_on_the_page_with_words_and_small(gallery: Any) -> None:

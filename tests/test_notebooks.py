@@ -1,7 +1,6 @@
 """The notebooks of docs/notebooks: they run, contain their outputs, and become pages of the site."""
 
 import json
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,8 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.fixture
-def runner(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    yield import_module("run_notebooks")
-    del sys.modules["run_notebooks"]
+def runner() -> Any:
+    return import_module("studies.figures.notebooks")
 
 
 def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,18 +49,18 @@ def test_a_notebook_contains_its_outputs(path: Path, runner: Any) -> None:
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_a_notebook_runs_and_puts_out_what_it_contains(path: Path, runner: Any) -> None:
     stored = runner.read(path)
-    assert kinds(runner.run(stored, path.name)) == kinds(stored)
+    assert kinds(runner.run_cells(stored, path.name)) == kinds(stored)
 
 
 def test_outputs_are_prints_warnings_and_the_last_value(runner: Any) -> None:
     source = "import warnings\nprint('a')\nwarnings.warn('b', stacklevel=1)\n1 + 1"
-    done = runner.run({"cells": [cell("markdown", "# T"), cell("code", source), cell("code", "x = 1")]}, "n")
+    done = runner.run_cells({"cells": [cell("markdown", "# T"), cell("code", source), cell("code", "x = 1")]}, "n")
     first, second = code_cells(done)
     assert [output.get("text") for output in first["outputs"]] == [["a\n"], ["UserWarning: b\n"], None]
     assert first["outputs"][2]["data"] == {"text/plain": ["2"]}
     assert second["outputs"] == []
     with pytest.raises(ZeroDivisionError):
-        runner.run({"cells": [cell("code", "1 / 0")]}, "n")
+        runner.run_cells({"cells": [cell("code", "1 / 0")]}, "n")
 
 
 def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Draw the figures of docs/concepts from models of the demo, from records and from tables of results.
 
-Run `make demo` first, then `python bench/concept_figures.py runs/demo docs/figures`.
+Run `make demo` first, then `python -m studies.figures concepts runs/demo docs/figures`.
 
     faithfulness.svg    probability of the predicted class as words are deleted, by attention and at random
     plausibility.svg    one review: attention of the vanilla model, and the words that decide the label
@@ -8,25 +8,25 @@ Run `make demo` first, then `python bench/concept_figures.py runs/demo docs/figu
     collapse.svg        shift under three synonyms and normalized entropy: docs/results/stability-tables.md
 """
 
-import argparse
 import itertools
 import re
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 import steadygaze as sg
-from attention_picture import CHARACTER, COLUMN, HIGHLIGHT, INK, LINE, MARGIN, column, svg
-from plot_style import COLORS, GRAY, GRID, PAPER
 from steadygaze.cli.demo import CORPUS
 from steadygaze.core.types import Example
 from steadygaze.results.explanation import Explanation
+from studies.figures.attention_picture import CHARACTER, COLUMN, HIGHLIGHT, INK, LINE, MARGIN, column, svg
+from studies.figures.style import COLORS, GRAY, GRID, PAPER
 from studies.tables import read_records
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEXTS, SHARES = 100, (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 WIDTH, HEIGHT = 480, 300
 ROWS = {
@@ -76,9 +76,9 @@ def faithfulness(model: sg.TextClassifier, texts: list[str]) -> alt.LayerChart:
     )
     title = "probability of the predicted class"
     low, high = alt.Y("low:Q", title=title, scale=alt.Scale(domain=[0, 1])), alt.Y2("high:Q")
-    return base.mark_area(opacity=0.2).encode(y=low, y2=high, color=color) + base.mark_line(point=True).encode(
-        y=alt.Y("p:Q", title=title), color=color
-    )
+    area = base.mark_area(opacity=0.2).encode(y=low, y2=high, color=color)
+    chart: alt.LayerChart = area + base.mark_line(point=True).encode(y=alt.Y("p:Q", title=title), color=color)
+    return chart
 
 
 def plausibility(model: sg.TextClassifier, example: Example) -> str:
@@ -129,7 +129,8 @@ def leakage() -> alt.LayerChart:
         )
     )
     diagonal = alt.Chart(pd.DataFrame({"x": [0.4, 1], "y": [0.4, 1]})).mark_line(color=GRAY, strokeDash=[4, 4])
-    return diagonal.encode(x="x:Q", y="y:Q") + points
+    chart: alt.LayerChart = diagonal.encode(x="x:Q", y="y:Q") + points
+    return chart
 
 
 def collapse() -> alt.LayerChart:
@@ -161,7 +162,8 @@ def collapse() -> alt.LayerChart:
     right = base.transform_filter("datum.model != 'word-at'").mark_text(align="left", dx=8, dy=-4)
     left = base.transform_filter("datum.model == 'word-at'").mark_text(align="right", dx=-8, dy=-4)
     labels = right.encode(text="model:N", color=color) + left.encode(text="model:N", color=color)
-    return curve + base.mark_point(filled=True, size=60).encode(color=color) + labels
+    chart: alt.LayerChart = curve + base.mark_point(filled=True, size=60).encode(color=color) + labels
+    return chart
 
 
 def first(cell: str) -> float:
@@ -170,24 +172,23 @@ def first(cell: str) -> float:
 
 def save(chart: alt.LayerChart, path: Path) -> None:
     """The colors are those of the plots of results: the documentation replaces them by colors of its theme."""
-    axis = {"labelColor": INK, "titleColor": INK, "gridColor": GRID, "domainColor": GRAY, "tickColor": GRAY}
+    axis: dict[str, Any] = {
+        "labelColor": INK,
+        "titleColor": INK,
+        "gridColor": GRID,
+        "domainColor": GRAY,
+        "tickColor": GRAY,
+    }
     chart = chart.properties(width=WIDTH, height=HEIGHT, background=PAPER, padding=12).configure(font="sans-serif")
     chart = chart.configure_axis(labelFontSize=12, titleFontSize=13, **axis).configure_view(stroke=GRID)
-    legend = {"labelColor": INK, "titleColor": INK}
+    legend: dict[str, Any] = {"labelColor": INK, "titleColor": INK}
     chart.configure_legend(labelFontSize=12, titleFontSize=12, **legend).save(str(path))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("demo", type=Path, help="folder of the demo's models")
-    parser.add_argument("out", type=Path, help="folder of the figures")
-    arguments = parser.parse_args()
-    model, test = sg.load(arguments.demo / "vanilla", device="cpu"), sg.load_corpus(CORPUS).splits["test"]
-    save(faithfulness(model, [example.text for example in test[:TEXTS]]), arguments.out / "faithfulness.svg")
-    (arguments.out / "plausibility.svg").write_text(plausibility(model, test[0]), encoding="utf-8")
-    save(leakage(), arguments.out / "leakage.svg")
-    save(collapse(), arguments.out / "collapse.svg")
-
-
-if __name__ == "__main__":
-    main()
+def run(demo: Path, out: Path) -> None:
+    """The folder of the demo's models, and that of the figures."""
+    model, test = sg.load(demo / "vanilla", device="cpu"), sg.load_corpus(CORPUS).splits["test"]
+    save(faithfulness(model, [example.text for example in test[:TEXTS]]), out / "faithfulness.svg")
+    (out / "plausibility.svg").write_text(plausibility(model, test[0]), encoding="utf-8")
+    save(leakage(), out / "leakage.svg")
+    save(collapse(), out / "collapse.svg")

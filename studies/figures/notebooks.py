@@ -1,6 +1,6 @@
 """Run notebooks from top to bottom and write their outputs into them.
 
-    python bench/run_notebooks.py docs/notebooks/*.ipynb
+    python -m studies.figures notebooks docs/notebooks/*.ipynb
 
 A cell's outputs are what it prints, its warnings and the value of its last expression, as HTML where it has any.
 The cells run in this process, in a folder of their own; Jupyter is not needed.
@@ -25,7 +25,7 @@ def read(path: Path) -> Notebook:
     return notebook
 
 
-def run(notebook: Notebook, name: str) -> Notebook:
+def run_cells(notebook: Notebook, name: str) -> Notebook:
     """The notebook with the outputs of its cells; an error of a cell is raised."""
     names: dict[str, Any] = {"__name__": "__main__"}
     cells, count = [], 0
@@ -40,18 +40,21 @@ def run(notebook: Notebook, name: str) -> Notebook:
 
 def _outputs(source: str, names: dict[str, Any], name: str) -> list[dict[str, Any]]:
     tree = ast.parse(source, name)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    expression = ast.Expression(last.value) if isinstance(last, ast.Expr) else None
+    if expression is not None:
+        tree.body.pop()
     with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
         exec(compile(tree, name, "exec"), names)
-        value = None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), names)
+        value = None if expression is None else eval(compile(expression, name, "eval"), names)
     messages = [
         f"{warning.category.__name__}: {warning.message}\n"
         for warning in caught_warnings
         if issubclass(warning.category, UserWarning)
     ]
     streams = {"stdout": printed.getvalue(), "stderr": "".join(messages)}
-    outputs = [
+    outputs: list[dict[str, Any]] = [
         {"output_type": "stream", "name": stream, "text": text.splitlines(keepends=True)}
         for stream, text in streams.items()
         if text
@@ -67,12 +70,8 @@ def _display(value: Any) -> dict[str, list[str]]:
     return data | ({} if html is None else {"text/html": html().splitlines(keepends=True)})
 
 
-def main() -> None:
-    for path in map(Path, sys.argv[1:]):
-        text = json.dumps(run(read(path), path.name), indent=1, ensure_ascii=False)
+def run(notebooks: list[Path]) -> None:
+    for path in notebooks:
+        text = json.dumps(run_cells(read(path), path.name), indent=1, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
         print(f"{path}: {os.times().user:.0f} s CPU so far", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

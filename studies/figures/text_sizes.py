@@ -5,7 +5,7 @@ from collections import defaultdict
 import altair as alt
 import pandas as pd
 
-from plot_style import COLORS, GRAY, RECORDS, Chart, interval, panels, rounded, wide
+from studies.figures.style import COLORS, GRAY, RECORDS, Chart, interval, panels, rounded, wide
 from studies.small_data.plan import CORPORA
 from studies.tables import read_records
 
@@ -40,7 +40,8 @@ def small_data() -> Chart:
     shape = alt.Shape("model:N", scale=alt.Scale(domain=models), **wide(2))
     points = base.mark_point(filled=True, size=50, opacity=1).encode(y="value:Q", shape=shape)
     both = (base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q") + points).properties(width=190, height=155)
-    return both.facet(panels(CORPORA.values(), "corpus"), columns=3)
+    chart: Chart = both.facet(panels(CORPORA.values(), "corpus"), columns=3)
+    return chart
 
 
 READINGS = {"truncated256": "first 256 pieces", "truncated509": "first 509 pieces", "windows": "windows of 256"}
@@ -69,4 +70,5 @@ def long_texts() -> Chart:
         )
     )
     panel = chart.properties(width=270, height=90).facet(panels(SHARES.values(), "measure"), columns=2)
-    return panel.resolve_scale(x="independent")
+    independent: Chart = panel.resolve_scale(x="independent")
+    return independent

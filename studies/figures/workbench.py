@@ -1,9 +1,5 @@
-"""The pictures of docs/how-to/workbench.md: two small models, a synonym table and planted reviews, seen in Chromium.
+"""The pictures of docs/how-to/workbench.md: two small models, a synonym table and planted reviews, seen in Chromium."""
 
-python bench/workbench_pictures.py [--out docs/figures]
-"""
-
-import argparse
 import json
 import shutil
 import subprocess
@@ -26,8 +22,8 @@ def prepare(folder: Path) -> list[str]:
     """Arguments of `steadygaze serve`."""
     rows = load_corpus(CORPUS).splits["train"]
     texts, labels = [row.text for row in rows], [row.label for row in rows]
-    for name, options in {"mean": {"encoder": "average"}, "cnn": {"encoder": "cnn"}}.items():
-        TextClassifier(**options, epochs=6, device="cpu").fit(texts, labels).save(folder / name)
+    for name, encoder in {"mean": "average", "cnn": "cnn"}.items():
+        TextClassifier(encoder, epochs=6, device="cpu").fit(texts, labels).save(folder / name)
     table = folder / "synonyms.jsonl"
     table.write_text("".join(json.dumps({"word": word, "synonyms": row}) + "\n" for word, row in SYNONYMS.items()))
     return [str(folder / "mean"), str(folder / "cnn"), "--synonyms", str(table), "--data", CORPUS, "--port", "0"]
@@ -69,21 +65,14 @@ def take(address: str, out: Path) -> None:
         Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
-    options = parser.parse_args()
+def run(*, out: Path = Path("docs/figures")) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "steadygaze", "serve", *prepare(Path(folder))]
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None
             line = next(line for line in server.stderr if line.startswith("http"))
-            take(line.split()[0], options.out)
+            take(line.split()[0], out)
         finally:
             server.terminate()
             server.wait(30)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,13 +2,12 @@
 
     npm install axe-core; pip install playwright
     make docs; make demo
-    python bench/accessibility.py node_modules/axe-core/axe.min.js site/index.html runs/demo/report.html
+    python -m studies.figures accessibility node_modules/axe-core/axe.min.js site/index.html runs/demo/report.html
 
 Prints each problem with its impact, and requests to a network.  The exit code is 1 if a problem is serious or critical,
 or if a page makes a request.
 """
 
-import argparse
 import shutil
 import sys
 from collections import Counter
@@ -37,18 +36,15 @@ def check(browser: Any, axe: str, page: Path, scheme: str, width: int) -> tuple[
     return problems, requests
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("axe", type=Path, help="axe.min.js of the package axe-core")
-    parser.add_argument("pages", type=Path, nargs="+", help="HTML files")
-    arguments = parser.parse_args()
+def run(axe: Path, pages: list[Path]) -> None:
+    """axe.min.js of the package axe-core, and HTML files."""
     from playwright.sync_api import sync_playwright
 
-    script, impacts, outside = arguments.axe.read_text(encoding="utf-8"), Counter(), 0
+    script, impacts, outside = axe.read_text(encoding="utf-8"), Counter[str](), 0
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--allow-file-access-from-files"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        for page in arguments.pages:
+        for page in pages:
             for scheme in SCHEMES:
                 for width in WIDTHS:
                     problems, requests = check(browser, script, page, scheme, width)
@@ -57,9 +53,5 @@ def main() -> None:
                     for line in [*problems, *requests]:
                         print(page, scheme, width, line)
         browser.close()
-    print(f"{len(arguments.pages)} pages: {dict(impacts)}, {outside} requests to a network")
+    print(f"{len(pages)} pages: {dict(impacts)}, {outside} requests to a network")
     sys.exit(bool(outside or any(impacts[impact] for impact in SEVERE)))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,14 +5,13 @@ Run `make demo`, then a comparison and this script:
     steadygaze compare "planted-reviews:sizes=[600,100,80],negation=0,own=40,agreement=0.9" --encoder average \\
         --techniques vanilla,word-at,attention-at --seeds 5 --epochs 5 --set hidden=32 --set dimension=32 \\
         --set learning_rate=0.005 --synonyms runs/demo/synonyms.jsonl --out runs/compare
-    python bench/gallery.py runs/demo runs/compare
+    python -m studies.figures gallery runs/demo runs/compare
 
 Pictures are screenshots by Chromium of parts of the pages, with 64 colors.  Highlights are the HTML that a notebook
 shows; they replace the part of docs/gallery.md between its two marks.  What the comparison shows is a sentence of
 bench/records/gallery_comparison.json.
 """
 
-import argparse
 import json
 import re
 import shutil
@@ -26,7 +25,7 @@ from PIL import Image
 import steadygaze as sg
 from steadygaze.cli.demo import CORPUS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "figures" / "gallery"
 MARKS = "<!-- highlights -->", "<!-- end of highlights -->"
 COMPARISON = "<!-- comparison -->", "<!-- end of comparison -->"
@@ -139,21 +138,14 @@ def between(text: str, marks: tuple[str, str], body: str) -> str:
     return f"{before}{marks[0]}\n\n{body}\n{marks[1]}{rest.partition(marks[1])[2]}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("demo", type=Path, help="folder of the demo")
-    parser.add_argument("comparison", type=Path, help="folder of the comparison")
-    arguments = parser.parse_args()
+def run(demo: Path, comparison: Path) -> None:
+    """The folders of the demo and of the comparison."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    folders = {"demo": arguments.demo, "compare": arguments.comparison}
+    folders = {"demo": demo, "compare": comparison}
     for name, shot in SHOTS.items():
         folder, _, page = shot.page.partition("/")
         take(shot, folders[folder] / page, FOLDER / f"{name}.png")
-    record = compact(json.loads((arguments.comparison / "comparison.json").read_text(encoding="utf-8")))
+    record = compact(json.loads((comparison / "comparison.json").read_text(encoding="utf-8")))
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     page = between(PAGE.read_text(encoding="utf-8"), COMPARISON, summary(record) + "\n")
-    PAGE.write_text(between(page, MARKS, highlights(arguments.demo)), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    PAGE.write_text(between(page, MARKS, highlights(demo)), encoding="utf-8")

@@ -1,9 +1,8 @@
 """Draw docs/figures/synonym-shift.svg: attention of the demo's two models before and after one synonym substitution.
 
-Run `make demo` first, then `python bench/attention_picture.py runs/demo docs/figures/synonym-shift.svg`.
+Run `make demo` first, then `python -m studies.figures attention_picture runs/demo docs/figures/synonym-shift.svg`.
 """
 
-import argparse
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -78,16 +77,9 @@ def svg(columns: Sequence[str], height: int) -> str:
     return "\n".join([head, style, ground, *columns, "</svg>", ""])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("demo", type=Path, help="folder of the demo's models")
-    parser.add_argument("out", type=Path, help="SVG file to write")
-    options = parser.parse_args()
+def run(demo: Path, out: Path) -> None:
+    """The folder of the demo's models, and the SVG file to write."""
     texts = [example.text for example in sg.load_corpus(CORPUS).splits["test"]]
     text = next(text for text in texts if SUBSTITUTION[0] in text and "zookeeper" in text)
-    models = {name: sg.load(str(options.demo / name)) for name in ("vanilla", "consensus")}
-    options.out.write_text(picture(models, text), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    models = {name: sg.load(str(demo / name)) for name in ("vanilla", "consensus")}
+    out.write_text(picture(models, text), encoding="utf-8")

@@ -7,10 +7,10 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from studies.tables import RECORDS as RECORDS
 from studies.tables import mean_and_half
 
-ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "bench" / "records"
+ROOT = Path(__file__).parents[2]
 INK, GRID, PAPER = "#1a2027", "#d5dae0", "#ffffff"
 """Text, lines and background: the site replaces them by the colors of its theme."""
 COLORS = ["#3f83cc", "#c9651b", "#3a9a5b", "#9a6fd0"]

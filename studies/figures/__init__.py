@@ -1,0 +1,1 @@
+"""Figures and pictures of the documentation; `python -m studies.figures NAME` makes them."""

@@ -73,3 +73,21 @@ def report(records: list[dict[str, Any]]) -> str:
 def table(records: list[Path] = [RECORDS / "small_data.jsonl"]) -> str:  # noqa: B006
     """Records: files or folders."""
     return report(read_records(records))
+
+
+def page_values() -> dict[str, Any]:
+    """The tables and numbers of the page."""
+    records, other = (read_records([RECORDS / f"small_data{part}.jsonl"]) for part in ("", "_other"))
+    scores, differences = score_tables(records).split("\n\n")
+    other_scores, other_differences = score_tables(other).split("\n\n")
+    usual = [run for run in records if (run["corpus"], run["size"], run["row"]) == ("sst2", 200, "standard")]
+    return {
+        "scores": scores,
+        "differences": differences,
+        "other_scores": other_scores,
+        "other_differences": other_differences,
+        "sizes": sizes_table(read_records([RECORDS / "small_data_settings.jsonl"])),
+        "entropy": entropies(records),
+        "failed_fit": min(run["macro-f1"] for run in usual),
+        "fits": len(records),
+    }

@@ -17,8 +17,8 @@ WEIGHTED_ROWS = [f"{name}-{kind}" for kind in ("simple", "cnn") for name in (WEI
 
 
 @pytest.fixture
-def cells(bench: None) -> Any:
-    from black_boxes_table import load
+def cells() -> Any:
+    from studies.black_boxes.table import load
 
     return load()
 
@@ -30,7 +30,7 @@ def welch(first: list[float], second: list[float]) -> tuple[float, float, float]
 
 
 def test_the_tables_of_black_boxes_are_those_of_the_records(cells: Any) -> None:
-    from black_boxes_table import tables
+    from studies.black_boxes.table import tables
 
     page, found = PAGE.read_text(encoding="utf-8"), tables(cells)
     assert set(found) == {*TEXTS, *IMAGES}
@@ -38,7 +38,7 @@ def test_the_tables_of_black_boxes_are_those_of_the_records(cells: Any) -> None:
 
 
 def test_every_row_has_all_its_seeds(cells: Any) -> None:
-    from black_boxes import FILLS, IMAGE_ROWS, ROWS, UNTRAINED
+    from studies.black_boxes.plan import FILLS, IMAGE_ROWS, ROWS, UNTRAINED
 
     for corpus in TEXTS:
         assert {row: len(runs) for row, runs in cells[corpus, ""].items()} == {
@@ -55,7 +55,7 @@ def test_every_row_has_all_its_seeds(cells: Any) -> None:
 
 
 def test_the_text_about_texts_has_the_numbers_of_the_records(cells: Any) -> None:
-    from black_boxes_table import FIDELITY, MASK, POST_HOC, values
+    from studies.black_boxes.table import FIDELITY, MASK, POST_HOC, values
 
     def scores(corpus: str, row: str, measure: str = POST_HOC) -> list[float]:
         return sorted(values(cells[corpus, ""][row], measure))
@@ -171,7 +171,7 @@ def test_the_text_below_the_table_of_imdb_has_the_numbers_of_the_records(imdb: I
 
 
 def test_the_text_about_weighting_on_imdb_has_the_numbers_of_the_records(imdb: Imdb) -> None:
-    from black_boxes_table import FIDELITY, MASK
+    from studies.black_boxes.table import FIDELITY, MASK
     from studies.tables import mean_and_half
 
     plain_rows = [f"{PLAIN}-{kind}" for kind in ("simple", "cnn")]
@@ -191,8 +191,9 @@ def test_the_text_about_weighting_on_imdb_has_the_numbers_of_the_records(imdb: I
     assert not missing(sentences, PAGE)
 
 
-def test_the_text_about_attention_has_the_numbers_of_the_records(bench: None) -> None:
-    from default_tokens import FILES, plan, table
+def test_the_text_about_attention_has_the_numbers_of_the_records() -> None:
+    from studies.default_tokens.run import plan
+    from studies.default_tokens.table import FILES, table
     from studies.tables import read_records
 
     records = read_records(FILES)
@@ -240,7 +241,7 @@ def test_the_text_about_attention_has_the_numbers_of_the_records(bench: None) ->
 
 
 def test_the_text_about_images_has_the_numbers_of_the_records(cells: Any) -> None:
-    from black_boxes_table import FIDELITY, MASK, POST_HOC, values
+    from studies.black_boxes.table import FIDELITY, MASK, POST_HOC, values
 
     def score(corpus: str, fill: str, row: str, measure: str = POST_HOC) -> float:
         return mean(values(cells[corpus, fill][row], measure))

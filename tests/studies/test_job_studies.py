@@ -13,22 +13,20 @@ from studies import jobs
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-NONE = ["--only", "no job", "--seeds", "1"]
-"""No black box is prepared for jobs that are not selected."""
 ARGUMENTS: dict[str, list[str]] = {
     "babi_settings": [],
-    "black_boxes": ["--data", "data", *NONE],
-    "default_tokens": [],
     "fresh": [],
     "hypothesis_only": [],
-    "independent_reader": NONE,
     "movies": ["--cut", "cut"],
     "rationales": ["--cut", "cut"],
     "synonym_groups": ["--tables", "tables"],
 }
 """Script of bench/ -> its options, besides --out and --workers."""
 STUDIES: dict[str, dict[str, Any]] = {
+    "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},
+    "default_tokens": {"cut": Path("cut")},
+    "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
     "small_data": {},
     "tune_epsilon": {},
@@ -72,6 +70,8 @@ def test_workers_import_the_function_and_the_jobs_of_a_package(
     passed: list[Any] = []
     monkeypatch.setattr(jobs, "run", lambda *arguments, **more: passed.append(arguments))
     study = import_module(f"studies.{name}.run")
+    for function in ("prepare", "black_box"):
+        monkeypatch.setattr(study, function, lambda *_: None, raising=False)
     study.run(study.Options(out=tmp_path, workers=2, **STUDIES[name]))
     [(options, plan, do)] = passed
     assert options.workers == 2
@@ -95,17 +95,13 @@ def _jobs(study: Any) -> list[Any]:
     return study.plan(1)  # type: ignore[no-any-return]
 
 
-@pytest.mark.usefixtures("bench")
 def test_a_black_box_is_prepared_in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several workers share it, so that it is made before the first job."""
     prepared: list[bool] = []
     monkeypatch.setattr(jobs, "run", lambda *args, **more: None)
-    monkeypatch.setattr(
-        import_module("black_box_jobs"), "prepare", lambda name, out, *rest: prepared.append(out.is_dir())
-    )
-    arguments = ["--data", "data", "--only", "planted.random", "--out", str(tmp_path / "new" / "out")]
-    monkeypatch.setattr(sys, "argv", ["black_boxes", "--workers", "2", *arguments])
-    import_module("black_boxes").main()
+    study = import_module("studies.black_boxes.run")
+    monkeypatch.setattr(study, "prepare", lambda name, out, *rest: prepared.append(out.is_dir()))
+    study.run(study.Options(out=tmp_path / "new" / "out", data=tmp_path, workers=2, only="planted.random"))
     assert prepared == [True]
 
 

@@ -360,7 +360,8 @@ def test_tables_that_a_command_measures_and_wrong_names(command, tmp_path: Path)
     ended = command("reproduce", "bai/table3", "--out", tmp_path)
     assert ended.code == 0
     assert (
-        "| IMDB | CNN | L2X with ŷ | post-hoc accuracy | 48.8 | measured by: python bench/black_boxes.py" in ended.out
+        "| IMDB | CNN | L2X with ŷ | post-hoc accuracy | 48.8 | measured by: python -m studies run black_boxes"
+        in ended.out
     )
     wrong = command("reproduce", "seat/tabel1", "--out", tmp_path)
     assert (wrong.code, "did you mean 'seat/table1'" in wrong.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Write the texts of bench/independent_reader.py as token ids, with opinion words and weights of the TF-IDF model."""
+"""Write the texts of the study as token ids, with opinion words and weights of the TF-IDF model."""
 
 import re
 from collections import Counter
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from black_box_texts import LENGTH, WORDS
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
+from studies.black_boxes.texts import LENGTH, WORDS
 
 SPLIT_SIZES = {"reviews600": (540, 60), "planted": (7_200, 800), "yelp": (4_010, 445), "imdb": (10_000, 1_000)}
 """Corpus -> number of texts for the fit, and for the selection of the epoch and the measures."""
@@ -30,7 +30,7 @@ def prepare(out: Path, data: str) -> None:
         words = ["", "[UNK]", *sorted(counts, key=lambda word: (-counts[word], word))[:max_words]]
         index_of = {word: index for index, word in enumerate(words)}
         rows = [np.array([index_of.get(word, 1) for word in text], np.int32) for text in texts]
-        labels = sorted({example.label for example in examples})
+        labels = sorted({example.label for example in examples}, key=str)
         values: dict[str, Any] = {
             "vocabulary": np.array(words),
             "ids": np.concatenate(rows).astype(np.int16),

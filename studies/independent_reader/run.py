@@ -1,16 +1,36 @@
-"""One job of bench/independent_reader.py: an explainer, and the reader's accuracy on its selection."""
+"""Detection of label leakage of selectors by the independent reader, on four data sets.
 
-from dataclasses import dataclass
+A job fits an explainer with a seed to a black box and measures it as `fit-explainer` does: on the texts that select the
+epoch.
+
+    planted     planted-code, 8,000 texts, k = 5; the words that decide are known
+    imdb        10,000 reviews, k = 10; black box: the network of Bai et al. 2021, Table 6
+    yelp        4,455 reviews, k = 5; black box: TF-IDF and logistic regression, without punctuation
+    reviews600  600 sentences of Rotten Tomatoes, k = 3; black box: the network of Table 6
+
+    l2x-y             L2X conditioned on the prediction, without a mitigation
+    pretrained-y      the same with random-pretraining
+    l2x               L2X that is not conditioned on the prediction
+    leave-one-out     the k words whose deletion lowers the predicted probability most
+    truth             planted alone: the words that decide
+
+The last two have no approximator.  They are scored as if one recovered every label, the hardest case for the reader.
+Their gap to the black box is 0, so the rule of two gaps cannot warn: these rows do not test it.
+
+    padded-y, padded-neutral-y     imdb alone: variant released, in which padding can be selected; mask-neutral
+    neutral-y                      mask-neutral where only words can be selected
+"""
+
+import re
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from black_box_texts import Texts, load_black_box, make_data, probabilities, select_rows
-from independent_reader import PRETRAINING_EPOCHS, ROWS, SELECTOR_EPOCHS, Job, K
 from steadygaze.adapters.transformer_network import TransformerOutput
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.types import Batch
@@ -26,6 +46,10 @@ from steadygaze.explainers.learned.text_networks import APPROXIMATORS, as_keras
 from steadygaze.models.inference import Capability, Model
 from steadygaze.results.leakage_warnings import by_measure, has_leakage, leakage_warnings, selection_rows
 from steadygaze.training.progress import SilentWatcher
+from studies import jobs
+from studies.black_boxes.texts import Texts, load_black_box, make_data, probabilities, select_rows
+from studies.independent_reader.data import prepare
+from studies.independent_reader.plan import PRETRAINING_EPOCHS, ROWS, SELECTOR_EPOCHS, Job, K, plan
 from studies.jobs import load_arrays
 
 MAX_TEXTS = 400
@@ -35,7 +59,10 @@ MAX_TEXTS = 400
 class TfidfModel(Model):
     """TF-IDF features and logistic regression of scikit-learn, over the ids of words."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    capabilities: frozenset[Capability] = frozenset()
+    idf: Tensor
+    weight: Tensor
+    bias: Tensor
 
     def __init__(self, arrays: dict[str, Any]) -> None:
         super().__init__()
@@ -88,10 +115,10 @@ def _measure_l2x(job: Job, annotated: AnnotatedTexts, model: Model, device: torc
     texts, settings = annotated.texts, ROWS[job.row]
     pretraining, selector = PRETRAINING_EPOCHS[job.corpus], SELECTOR_EPOCHS[job.corpus]
     if settings.get("mitigation") == "random-pretraining":
-        epochs = {"pretraining_epochs": pretraining, "epochs": selector}
+        epochs: dict[str, Any] = {"pretraining_epochs": pretraining, "epochs": selector}
     else:
         epochs = {"epochs": pretraining + selector}
-    length = {"length": texts.length} if settings.get("variant") == "released" else {}
+    length: dict[str, Any] = {"length": texts.length} if settings.get("variant") == "released" else {}
     config = L2X(k=K[job.corpus], **settings, **epochs, **length)
     splits = [QueriedTexts(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
     learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, job.seed).learn(config, model, *splits)
@@ -111,7 +138,7 @@ def _measure_untrained(job: Job, annotated: AnnotatedTexts, model: Model, device
         TextInputs(split, probabilities(model, split), table, device) for split in (texts.train, texts.validation, part)
     ]
     make = partial(_approximator, len(words.words))
-    reader = ReaderFit(make, uniform_subsets(k), *inputs[:2], device, job.seed).execute()
+    reader = ReaderFit(make, uniform_subsets(k), inputs[0], inputs[1], device, job.seed).execute()
     explainer = EXPLAINERS["leave-one-out"]()
     parts: list[dict[str, Tensor]] = []
     ids: list[Tensor] = []
@@ -171,3 +198,22 @@ def _record(
         "warnings": leakage_warnings(rows),
         "n": rows[0].n,
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
+    """The texts are prepared once."""
+
+    data: str | None = field(default=None, metadata={"help": "folder of the corpora, for --prepare"})
+    prepare: bool = field(default=False, metadata={"help": "write the texts as token ids, and train nothing"})
+    seeds: int = 5
+
+
+def run(options: Options) -> None:
+    if options.prepare:
+        assert options.data is not None, "--prepare needs --data"
+        return prepare(options.out, options.data)
+    planned = [job for job in plan(options.seeds) if re.search(options.only, job.id)]
+    for corpus in sorted({job.corpus for job in planned}):  # one black box for all workers
+        black_box(corpus, options.out, options.device)
+    return jobs.run(options, lambda: planned, partial(run_job, out=options.out, device=options.device))

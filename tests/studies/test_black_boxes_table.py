@@ -1,4 +1,4 @@
-"""bench/black_boxes_table.py: means with intervals, the paper's number at the right row, and no row without records."""
+"""Tables of black boxes: means with intervals, the paper's number at the right row, and no row without records."""
 
 import gzip
 import json
@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from studies.__main__ import application
+from studies.black_boxes.plan import IMAGE_ROWS, ROWS
+from studies.black_boxes.table import IMAGE_NAMES, NAMES, load, tables
 
 
 @pytest.fixture
@@ -27,11 +29,8 @@ def places(tmp_path: Path) -> list[str]:
     return [str(file)]
 
 
-@pytest.mark.usefixtures("bench")
 def test_the_tables_of_records(places: list[str]) -> None:
     """Two seeds: 0.6 and 0.8, t(0.975, 1) = 12.706, so that half the interval is 12.706 * 0.1414 / √2 = 1.271."""
-    from black_boxes_table import load, tables
-
     result = tables(load(places))
     assert list(result) == ["imdb", "mnist_3_8"]
     assert result["imdb"].splitlines() == [
@@ -43,18 +42,13 @@ def test_the_tables_of_records(places: list[str]) -> None:
     assert result["mnist_3_8"].splitlines()[2:] == ["| L2X | 0.750 | 0.500 | | | 0.250 | 0.914 |"]
 
 
-@pytest.mark.usefixtures("bench")
 def test_every_row_of_the_study_has_a_name() -> None:
-    from black_boxes import IMAGE_ROWS, ROWS
-    from black_boxes_table import IMAGE_NAMES, NAMES
-
     assert set(NAMES) == set(ROWS)
     assert set(IMAGE_NAMES) == set(IMAGE_ROWS)
     assert len(set(NAMES.values())) == len(NAMES)
     assert len(set(IMAGE_NAMES.values())) == len(IMAGE_NAMES)
 
 
-@pytest.mark.usefixtures("bench")
 def test_records_are_printed_without_the_named_fields(
     places: list[str],
 ) -> None:

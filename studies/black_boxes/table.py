@@ -1,19 +1,17 @@
-"""Tables of docs/results/shortcuts.md about black boxes, from records of bench/black_boxes.py.
-
-python bench/black_boxes_table.py [RECORDS...]        folders or files; default: the records of the repository
+"""Tables of docs/results/shortcuts.md about black boxes.
 
 Values are means over seeds with half the width of their 95 % t interval.  Rows without records are left out.
 """
 
-import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from black_boxes import FILLS, IMAGES, K
-from studies.tables import markdown, mean_and_interval, read_records
+from studies.black_boxes.plan import FILLS, IMAGES, K
+from studies.tables import RECORDS, markdown, mean_and_interval, read_records
 
-FILES = sorted((Path(__file__).parent / "records").glob("black_boxes-*.jsonl.gz"))
+FILES = sorted(RECORDS.glob("black_boxes-*.jsonl.gz"))
 Runs = list[dict[str, Any]]
 Cells = dict[tuple[str, str], dict[str, Runs]]
 """Corpus and fill -> row -> runs, ordered by seed; the fill of texts is empty."""
@@ -89,12 +87,12 @@ BOLD = {
 """Corpus, row -> bold columns."""
 
 
-def load(paths: list[str] | None = None) -> Cells:
+def load(paths: Iterable[Path | str] = ()) -> Cells:
     """Read folders or files of records; by default those of the repository."""
     if not (paths or FILES):
-        raise SystemExit("the repository has no records of black boxes: run bench/black_boxes.py, and pass DIR/records")
+        raise SystemExit("the repository has no records of black boxes: run the study, and pass DIR/records")
     cells: Cells = defaultdict(lambda: defaultdict(list))
-    for record in sorted(read_records(paths or map(str, FILES)), key=lambda record: record["seed"]):
+    for record in sorted(read_records(paths or FILES), key=lambda record: record["seed"]):
         cells[record["corpus"], record.get("fill", "")][record["row"]].append(record)
     return cells
 
@@ -156,10 +154,7 @@ def tables(cells: Cells) -> dict[str, str]:
     return {corpus: markdown(table) for corpus, table in (texts | images).items() if len(table) > 1}
 
 
-def main() -> None:
-    for corpus, table in tables(load(sys.argv[1:])).items():
-        print(f"{(CORPORA | IMAGE_SETS)[corpus]}, k = {K[corpus]}\n\n{table}\n")
-
-
-if __name__ == "__main__":
-    main()
+def table(records: list[Path] = FILES) -> str:
+    """Folders or files; default: the records of the repository."""
+    names = CORPORA | IMAGE_SETS
+    return "\n".join(f"{names[corpus]}, k = {K[corpus]}\n\n{text}\n" for corpus, text in tables(load(records)).items())

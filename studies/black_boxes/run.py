@@ -1,14 +1,17 @@
-"""One job of bench/black_boxes.py: fit an explainer to a black box, and measure its selection on the test split."""
+"""Post-hoc accuracy and label leakage of explainers of black boxes: Table 3 of Bai et al. 2021 (arXiv:2006.05656).
 
-from functools import lru_cache
+One job fits one explainer with one seed to one black box, and measures its selection on the test split.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 
-from black_box_texts import TextCNN, Texts, load_black_box, probabilities, read_texts
-from black_boxes import IMAGES, PRETRAINED, PRETRAINING_EPOCHS, ROWS, Job, K
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import EXPLAINERS
@@ -24,7 +27,11 @@ from steadygaze.images.image_inputs import ImageSets, load_images, read_images
 from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchRequest
 from steadygaze.images.patch_networks import PatchConfig, image_settings
 from steadygaze.training.progress import SilentWatcher
+from studies import jobs
+from studies.black_boxes.plan import IMAGES, PRETRAINED, PRETRAINING_EPOCHS, ROWS, Job, K, needs, plan
+from studies.black_boxes.texts import TextCNN, Texts, load_black_box, probabilities, read_texts
 
+Fill = Literal["zero", "mean", "gray"]
 LIME_INPUTS = 1000
 """Test inputs that LIME explains, with 1,000 samples each."""
 
@@ -111,7 +118,7 @@ def _explain_images(
     job: Job, sets: ImageSets, box: ImageBlackBox, device: torch.device, effects: Path
 ) -> dict[str, Any]:
     train, held_out = hold_out_images(read_images(sets.train))
-    test, canvas, k = read_images(sets.test), PatchConfig(fill=job.fill, reader=True), K[job.corpus]
+    test, canvas, k = read_images(sets.test), PatchConfig(fill=cast(Fill, job.fill), reader=True), K[job.corpus]
     if job.row in IMAGE_EXPLAINERS:
         count = LIME_INPUTS if job.row == "lime" else len(test)
         sample = test.of(test.pixels[np.sort(np.random.default_rng(0).permutation(len(test))[:count])])
@@ -125,7 +132,8 @@ def _explain_images(
     if name == "cxplain":
         cxplain = ImageFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out, effects)
         return _means(cxplain.measured(box, test), cxplain.history)
-    config = image_settings(METHODS[name], {"k": k, **settings, **epoch_settings(job)})
+    kind: Any = METHODS[name]
+    config = image_settings(kind, {"k": k, **settings, **epoch_settings(job)})
     learned = ImageFit(config, canvas, job.seed, device).fit(box, train, held_out)
     return _means(learned.measured(box, test), learned.history)
 
@@ -134,3 +142,21 @@ def _means(measures: dict[str, torch.Tensor], history: list[dict[str, Any]]) -> 
     n = len(next(iter(measures.values())))
     means = {measure: float(values.double().nanmean()) for measure, values in measures.items()}
     return {**means, "n": n, "history": history}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
+    """Explainers without training have one seed."""
+
+    data: Path = field(metadata={"help": "folder of the corpora"})
+    seeds: int = 5
+
+
+def run(options: Options) -> None:
+    planned = [job for job in plan(options.seeds) if re.search(options.only, job.id)]
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.workers > 1:  # one black box for all workers
+        for corpus in sorted({job.corpus for job in planned}):
+            prepare(corpus, options.out, options.data, options.device)
+    do = partial(run_job, out=options.out, data=options.data, device=options.device)
+    jobs.run(options, lambda: planned, do, needs=partial(needs, jobs=planned))

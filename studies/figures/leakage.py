@@ -6,8 +6,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from black_boxes import FILLS, IMAGES
-from black_boxes_table import IMAGE_NAMES, IMAGE_SETS, POST_HOC, load, values
+from studies.black_boxes.plan import FILLS, IMAGES
+from studies.black_boxes.table import IMAGE_NAMES, IMAGE_SETS, POST_HOC, load, values
 from studies.figures.style import COLORS, GRAY, INK, RECORDS, Chart, once, panels, wide
 from studies.tables import read_records
 
@@ -63,7 +63,8 @@ def leakage_fidelity() -> Chart:
         text=alt.value("far below the diagonal:|label leakage"),
     )
     plot = (diagonal + majority + points + leaks).properties(width=195, height=135)
-    return plot.facet(panels(CORPORA.values(), "corpus"), columns=3)
+    chart: Chart = plot.facet(panels(CORPORA.values(), "corpus"), columns=3)
+    return chart
 
 
 def majority_share(records: list[dict[str, Any]], corpus: str) -> float:
@@ -76,7 +77,7 @@ def majority_share(records: list[dict[str, Any]], corpus: str) -> float:
         if record["corpus"] == corpus and abs(first - second) > 0.2:  # smaller differences multiply rounding errors
             shares.append((mean_accuracy - second) / (first - second))
     assert max(shares) - min(shares) < 0.001, corpus
-    return round(max(mean(shares), 1 - mean(shares)), 3)
+    return float(round(max(mean(shares), 1 - mean(shares)), 3))
 
 
 def image_fills() -> Chart:
@@ -105,4 +106,5 @@ def image_fills() -> Chart:
     ink = alt.when("datum.accuracy > 0.62").then(alt.value("#111111")).otherwise(alt.value("#fefefe"))
     text = base.mark_text(fontSize=11).encode(text=alt.Text("accuracy:Q", format=".2f"), color=ink)
     both = (cells + text).properties(width=180, height=290)
-    return both.facet(panels(IMAGE_SETS.values(), "images"), columns=2)
+    chart: Chart = both.facet(panels(IMAGE_SETS.values(), "images"), columns=2)
+    return chart

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ MAX_BATCH = 1024
 class TextCNN(Model):
     """Vectors 50 → convolution 250×3 → maximum → 250 → classes.  The network reads padding up to `length` as words."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    capabilities: frozenset[Capability] = frozenset({"embeddings"})
 
     def __init__(self, words: int, length: int = LENGTH, classes: int = 2) -> None:
         super().__init__()
@@ -47,10 +47,11 @@ class TextCNN(Model):
         return self.words.weight
 
     def embed(self, batch: Batch) -> Tensor:
-        return self.words(batch.ids)
+        vectors: Tensor = self.words(batch.ids)
+        return vectors
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
-        parts = torch.arange(len(batch.ids)).split(MAX_BATCH)
+        parts = torch.split(torch.arange(len(batch.ids)), MAX_BATCH)
         if len(parts) == 1:
             return self._read(batch, embedded)
         outputs = [self._read(take_rows(batch, rows), None if embedded is None else embedded[rows]) for rows in parts]
@@ -88,7 +89,7 @@ def read_texts(name: str, folder: Path, cache: Path) -> Texts:
         new_ids = np.ones(tokenizer.size, np.int32)
         new_ids[frequent] = np.arange(2, len(frequent) + 2)
         values: dict[str, Any] = {"vocabulary": np.array(["", "[UNK]", *(tokenizer.vocabulary[i] for i in frequent)])}
-        labels = sorted({e.label for e in corpus.splits["train"]})
+        labels = sorted({e.label for e in corpus.splits["train"]}, key=str)
         for split in ("train", "test"):
             examples = corpus.splits[split]
             tokens = tokenizer.encode([e.text for e in examples])
@@ -141,7 +142,7 @@ def train_black_box(texts: Texts, device: torch.device, seed: int = 0, epochs: i
         for rows in shuffled(texts.train, 40, (seed, epoch)):
             batch = collate(texts.train, rows).to(device)
             adam.zero_grad()
-            cross_entropy(model(batch).logits, batch.gold).backward()
+            cross_entropy(model(batch).logits, batch.gold).backward()  # type: ignore[no-untyped-call]
             adam.step()
         score = accuracy(model, texts.validation)
         if score > best[0]:

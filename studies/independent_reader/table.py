@@ -1,16 +1,13 @@
-"""Tables of bench/independent_reader.py: accuracies on the selected words by model, and counts of warnings.
+"""Accuracies on the selected words by model, and counts of warnings: tables of docs/results/shortcuts.md."""
 
-python bench/independent_reader_table.py RECORDS...        folders of records, or files of one record a line
-"""
-
-import sys
 from collections import defaultdict
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from independent_reader import MAIN_ROWS, RELEASED_ROWS, K
 from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
-from studies.tables import read_records
+from studies.independent_reader.plan import MAIN_ROWS, RELEASED_ROWS, K
+from studies.tables import RECORDS, read_records
 
 READER = "independent-reader-accuracy"
 COLUMNS = {
@@ -42,27 +39,24 @@ def mean_and_range(values: list[float]) -> str:
     return f"{mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" if len(values) > 1 else f"{values[0]:.3f}"
 
 
-def main() -> None:
+def table(records: list[Path] = [RECORDS / "independent_reader.jsonl"]) -> str:  # noqa: B006
     cells: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    records = read_records(sys.argv[1:])
-    for record in records:
+    trained, lines = read_records(records), list[str]()
+    for record in trained:
         cells[record["corpus"]][record["row"]].append(record)
     for corpus, rows in cells.items():
-        print(f"\n**{corpus}**, k = {K[corpus]}\n")
-        print("| explainer | seeds | " + " | ".join(COLUMNS.values()) + " | warned |")
-        print("|---" * (len(COLUMNS) + 3) + "|")
+        lines.append(f"\n**{corpus}**, k = {K[corpus]}\n")
+        lines.append("| explainer | seeds | " + " | ".join(COLUMNS.values()) + " | warned |")
+        lines.append("|---" * (len(COLUMNS) + 3) + "|")
         for row in sorted(rows, key=ORDER.index):
             numbers = [mean_and_range([run[name] for run in rows[row] if name in run]) for name in COLUMNS]
             warned = sum(run["leaks"] for run in rows[row])
-            print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {warned} of {len(rows[row])} |")
-    print(
+            lines.append(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {warned} of {len(rows[row])} |")
+    lines.append(
         "\n| runs | number | warned (both gaps) | gap to black box alone | gap to reader alone |\n|---|---|---|---|---|"
     )
     for name, which in GROUPS.items():
-        runs = [run for run in records if run["row"] in which]
+        runs = [run for run in trained if run["row"] in which]
         alone = [sum(run[f"{gap} low"] > MARGIN for run in runs) for gap in (BLACK_BOX_GAP, GAP)]
-        print(f"| {name} | {len(runs)} | {sum(run['leaks'] for run in runs)} | {alone[0]} | {alone[1]} |")
-
-
-if __name__ == "__main__":
-    main()
+        lines.append(f"| {name} | {len(runs)} | {sum(run['leaks'] for run in runs)} | {alone[0]} | {alone[1]} |")
+    return "\n".join(lines)

@@ -1,21 +1,16 @@
 """Selections of explainers of one black box, as in Tables 4 and 5 and Figures 3 and 4 of Bai et al. 2021.
 
-    python bench/black_box_examples.py --out DIR --data DIR --corpus imdb [--inputs 6000] [--examples 4] [--device cpu]
-
-DIR is that of bench/black_boxes.py, whose black box is explained.  For texts, the script prints the selected words.
-For images, it writes DIR/<corpus>.png with a column for each image and a row for each explainer.
+--out is the folder of the study black_boxes, whose black box is explained.  Selected words are printed.  For images,
+OUT/<corpus>.png is written, with a column for each image and a row for each explainer.
 """
 
-import argparse
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from black_box_jobs import epoch_settings, prepare
-from black_box_texts import Texts, probabilities, select_rows
-from black_boxes import IMAGES, ROWS, Job, K
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts
@@ -25,6 +20,9 @@ from steadygaze.images.image_explanation import overlay, png, side_by_side_image
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_networks import PatchConfig, image_settings
 from steadygaze.training.progress import SilentWatcher
+from studies.black_boxes.plan import IMAGES, ROWS, Job, K
+from studies.black_boxes.run import epoch_settings, prepare
+from studies.black_boxes.texts import Texts, probabilities, select_rows
 
 TEXT_EXAMPLES = (
     "l2x",
@@ -36,7 +34,19 @@ TEXT_EXAMPLES = (
 IMAGE_EXAMPLES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-cnn")
 
 
-def print_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Explainers are fitted to the first inputs."""
+
+    out: Path
+    data: Path = field(metadata={"help": "folder of the corpora"})
+    corpus: str = "imdb"
+    inputs: int = 6000
+    examples: int = 4
+    device: str = "cpu"
+
+
+def print_texts(texts: Texts, model: Any, corpus: str, options: Options) -> None:
     device = torch.device(options.device)
     train = select_rows(texts.train, np.arange(min(options.inputs, len(texts.train))))
     splits = [QueriedTexts(part, probabilities(model, part)) for part in (train, texts.validation)]
@@ -47,7 +57,8 @@ def print_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespa
         print(f"\ntext {row}: the black box predicts {probs[position].argmax()} ({probs[position].max():.0%})")
     for name in TEXT_EXAMPLES:
         kind, settings = ROWS[name]
-        config: Any = METHODS[kind](k=K[corpus], **settings, **epoch_settings(Job(corpus, name, 0)))
+        method: Any = METHODS[kind]
+        config = method(k=K[corpus], **settings, **epoch_settings(Job(corpus, name, 0)))
         learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, 0).learn(config, model, *splits)
         selected = learned.explainer(texts, device).explain(model, batch).weights > 0
         selected_probs = predict_selected(model, batch, selected, "pad").softmax(-1)
@@ -61,14 +72,16 @@ def print_texts(texts: Texts, model: Any, corpus: str, options: argparse.Namespa
             )
 
 
-def draw_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -> None:
+def draw_images(sets: Any, box: Any, corpus: str, options: Options) -> None:
     train, held_out = hold_out_images(read_images(sets.train[: options.inputs]))
     rows = np.random.default_rng(1).permutation(len(sets.test))[: options.examples]
-    sample, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean", reader=True), []
+    sample, canvas = read_images(sets.test[rows]), PatchConfig(fill="mean", reader=True)
+    lines: list[Any] = []
     for name in IMAGE_EXAMPLES:
         kind, settings = ROWS[name]
         job = Job(corpus, name, 0, "mean")
-        config = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epoch_settings(job)})
+        method: Any = METHODS[kind]
+        config = image_settings(method, {"k": K[corpus], **settings, **epoch_settings(job)})
         learned = ImageFit(config, canvas, 0, torch.device(options.device)).fit(box, train, held_out)
         explanations = learned.explain(box, sample)
         units = [
@@ -85,18 +98,6 @@ def draw_images(sets: Any, box: Any, corpus: str, options: argparse.Namespace) -
     (options.out / f"{corpus}.png").write_bytes(png(np.vstack(lines)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--corpus", choices=K, default="imdb")
-    parser.add_argument("--inputs", type=int, default=6000, help="inputs that explainers are fitted to")
-    parser.add_argument("--examples", type=int, default=4)
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+def run(options: Options) -> None:
     inputs, box = prepare(options.corpus, options.out, options.data, options.device)
     (draw_images if options.corpus in IMAGES else print_texts)(inputs, box, options.corpus, options)
-
-
-if __name__ == "__main__":
-    main()

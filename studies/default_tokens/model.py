@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from black_box_texts import select_rows
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Encoded
 from steadygaze.data.batches import Data
@@ -36,6 +35,7 @@ from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
+from studies.black_boxes.texts import select_rows
 from studies.jobs import load_arrays
 
 HIDDEN = 100
@@ -78,7 +78,8 @@ class Pooling(nn.Module):
         self.output = nn.Linear(size, classes)
 
     def forward(self, encoded: Encoded, weights: Tensor) -> Tensor:
-        return self.output(context(encoded, weights))
+        logits: Tensor = self.output(context(encoded, weights))
+        return logits
 
 
 class RCNN(nn.Module):
@@ -99,7 +100,8 @@ class RCNN(nn.Module):
         )  # the result does not depend on the length of the batch
         left, right = self.context(weighted)[0].chunk(2, -1)
         before, after = pad(left, (0, 0, 1, -1)), pad(right, (0, 0, -1, 1))
-        return self.output(self.inner(torch.cat([before, weighted, after], -1)).tanh().amax(1))
+        logits: Tensor = self.output(self.inner(torch.cat([before, weighted, after], -1)).tanh().amax(1))
+        return logits
 
 
 DECODERS = {"pooling": Pooling, "rcnn": RCNN}
@@ -130,12 +132,12 @@ def load_texts(file: Path) -> Texts:
         ids, words, starts, label = (arrays[f"{split}/{name}"] for name in ("ids", "words", "starts", "label"))
         tokens = TokenArray(ids.astype(np.int32), words, starts, np.zeros(len(starts) - 1, np.bool_))
         splits.append(Data(tokens, None, label.astype(np.int64)))
-    return Texts(*splits, torch.from_numpy(arrays["vectors"].astype(np.float32)))
+    return Texts(splits[0], splits[1], torch.from_numpy(arrays["vectors"].astype(np.float32)))
 
 
 def train(
     texts: Texts, encoder: str, technique: str, settings: dict[str, Any], training: Training, seed: int, device: str
-):
+) -> tuple[Classifier, list[dict[str, Any]]]:
     """The model and the history of its training."""
     sample = select_rows(texts.train, np.random.default_rng(0).permutation(len(texts.train))[:SELECTION_TEXTS])
     with accelerator(device, "no") as accelerate:
@@ -143,7 +145,9 @@ def train(
         run = TrainingRun(
             TECHNIQUES[technique](**settings), lambda: RestrictedClassifier(encoder, texts.vectors), job, seed
         )
-        return run.execute().to(accelerate.device), run.history
+        model = run.execute().to(accelerate.device)
+        assert isinstance(model, Classifier)
+        return model, run.history
 
 
 def measure_attention(model: Classifier, texts: Texts) -> dict[str, Any]:

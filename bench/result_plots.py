@@ -31,9 +31,9 @@ from xml.sax.saxutils import escape
 import vl_convert
 
 from published_plots import published_epsilon, published_kitada, published_seat, published_seat_seeds
-from rationale_plots import interlocking, movie_rationales, rationales
 from stability_plots import stability_accuracy, stability_forest
 from studies.figures.leakage import image_fills, leakage_fidelity
+from studies.figures.rationales import interlocking, movie_rationales, rationales
 from studies.figures.style import GRAY, GRID, INK, PAPER, Chart
 from studies.figures.text_sizes import long_texts, small_data
 from synonym_plots import synonym_flips

@@ -62,7 +62,7 @@ def test_every_command_names_a_table_or_a_file() -> None:
 
 def test_a_command_made_the_numbers_of_its_row(bench: None) -> None:
     """Not the published table of the same name, whose data and settings differ."""
-    jobs = [job.id for job in import_module("rationales").plan(5)]
+    jobs = [job.id for job in import_module("studies.rationales.plan").plan(5)]
     for claim in CLAIMS:
         command = claim["command"]
         if "page" not in claim and "{" in claim["evidence"]:

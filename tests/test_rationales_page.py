@@ -17,8 +17,8 @@ Score = Callable[..., list[float]]
 
 
 @pytest.fixture
-def planted(bench: None) -> Any:
-    from planted_records import load
+def planted() -> Any:
+    from studies.rationales.runs import load
 
     return load()
 
@@ -48,7 +48,7 @@ def interlocked(numbers: list[float]) -> str:
 
 
 def test_the_tables_are_those_of_the_records(planted: Any) -> None:
-    from rationales_table import REGIME_NAMES, TABLES, regime_table
+    from studies.rationales.table import REGIME_NAMES, TABLES, regime_table
     from studies.tables import markdown
 
     page = "\n".join(line.strip() for line in PAGE.read_text("utf-8").splitlines())
@@ -57,7 +57,7 @@ def test_the_tables_are_those_of_the_records(planted: Any) -> None:
 
 
 def test_a_changed_digit_of_a_table_is_noticed(planted: Any) -> None:
-    from rationales_table import main_table
+    from studies.rationales.table import main_table
     from studies.tables import markdown
 
     table = markdown(main_table(planted))
@@ -92,8 +92,8 @@ def test_the_opening_and_the_claims_have_the_numbers_of_the_records(scores: Scor
 
 
 def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
-    from rationales import ASPECTS, RATES, SETTINGS, rnp_row
-    from rationales_table import average
+    from studies.rationales.plan import ASPECTS, RATES, SETTINGS, rnp_row
+    from studies.rationales.table import average
 
     x1 = min(mean(scores(a, at, rnp_row(rate), "x1")) for a in BOTH for at in EXTREME for rate in RATES)
     skewed, biased = ([mean(scores(aspect, at, "rnp", "accuracy")) for aspect in BOTH] for at in EXTREME)
@@ -136,8 +136,8 @@ def test_the_text_below_the_main_table_has_the_numbers_of_the_records(scores: Sc
 
 
 def test_the_text_about_lambda_and_neighbors_has_the_numbers_of_the_records(scores: Score, planted: Any) -> None:
-    from rationales import LAMBDAS
-    from rationales_table import average
+    from studies.rationales.plan import LAMBDAS
+    from studies.rationales.table import average
 
     def row(strength: float) -> str:
         return "a2r" if strength == 1 else f"a2r-lambda-{strength:g}"
@@ -178,8 +178,8 @@ def test_the_text_about_lambda_and_neighbors_has_the_numbers_of_the_records(scor
 
 def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Score) -> None:
     """The numbers of the earlier edition are quoted as they were printed."""
-    from planted_records import FILES
-    from rationales import OTHER_REGIMES
+    from studies.rationales.plan import OTHER_REGIMES
+    from studies.rationales.runs import FILES
     from studies.tables import read_records
 
     counts = {file.name.split("-")[1].split(".")[0]: len(read_records([str(file)])) for file in FILES}
@@ -258,7 +258,7 @@ def test_the_ledger_has_the_numbers_of_the_records(scores: Score, planted: Any) 
 
 
 def test_the_text_about_the_last_epoch_has_the_numbers_of_the_records(planted: Any) -> None:
-    from rationales import CORE_SETTINGS, OTHER_REGIMES, TRAINING
+    from studies.rationales.plan import CORE_SETTINGS, OTHER_REGIMES, TRAINING
     from studies.tables import values
 
     cells = [(at, regime) for regime in OTHER_REGIMES if regime != "negated" for at in CORE_SETTINGS]
@@ -295,9 +295,9 @@ FRESH_ROWS = {
 }
 
 
-def test_the_table_of_fresh_is_that_of_the_records(bench: None) -> None:
+def test_the_table_of_fresh_is_that_of_the_records() -> None:
     """Rows that refer to the table above are those of movies.jsonl."""
-    from fresh import rows
+    from studies.fresh.table import rows
 
     recorded = {(line[0], line[1]): line[2:] for line in rows([str(ROOT / "bench" / "records" / "fresh.jsonl")])}
     lines = PAGE.read_text("utf-8").split("| texts | row | seeds |")[1].split("\n\n")[0].splitlines()[2:]

@@ -135,7 +135,8 @@ def compare(games: dict[str, Numbers]) -> None:
 
 def run(*, games: Annotated[Path, typer.Option(help="file.npz")], texts: int = 60, device: str = "cpu") -> None:
     if not games.exists():
-        np.savez_compressed(games, allow_pickle=False, **evaluate(texts, device))
+        arrays: dict[str, Any] = {**evaluate(texts, device)}
+        np.savez_compressed(games, **arrays)
     else:
-        with np.load(games, allow_pickle=False) as arrays:
-            compare(dict(arrays))
+        with np.load(games, allow_pickle=False) as stored:
+            compare(dict(stored))

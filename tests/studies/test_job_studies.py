@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
 ARGUMENTS: dict[str, list[str]] = {
     "babi_settings": [],
-    "fresh": [],
     "hypothesis_only": [],
-    "movies": ["--cut", "cut"],
-    "rationales": ["--cut", "cut"],
     "synonym_groups": ["--tables", "tables"],
 }
 """Script of bench/ -> its options, besides --out and --workers."""
@@ -26,8 +23,11 @@ STUDIES: dict[str, dict[str, Any]] = {
     "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},
     "default_tokens": {"cut": Path("cut")},
+    "fresh": {},
     "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
+    "movies": {"cut": Path("cut")},
+    "rationales": {"cut": Path("cut")},
     "small_data": {},
     "tune_epsilon": {},
     "xor_rationalizer": {},

@@ -17,7 +17,7 @@ that aspect only (20 % in train), 4 % a closer about it, and 29 % at least one o
 
 The first sentence is about the appearance in 95 % of reviews, as in real reviews: position is a shortcut.
 
-Options create reviews on which rationalizers interlock (bench/rationales.py):
+Options create reviews on which rationalizers interlock (studies/rationales):
 
     agreement    correlation of the aspects: two of them are equal in a² + (1 − a)² of reviews
     own          frequency of words that reveal their aspect

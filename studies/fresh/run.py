@@ -1,17 +1,14 @@
 """Rationales of FRESH (Jain et al. 2020, arXiv:2005.00115), A2R, RNP and attention, with the independent reader.
 
-    python bench/movies.py --cut REVIEWS --data-dir DATA                                        once
-    python bench/rationales.py --cut PLANTED --regimes easy --sizes 6000 1000 2000              once
-    python bench/fresh.py --movies REVIEWS --planted PLANTED --out DIR [--device cuda] [--workers 4] [--only REGEX]
-    python bench/fresh.py --table RECORDS...
+The reviews are those that the studies `movies` and `rationales --regimes easy --sizes 6000 1000 2000` prepare.
 
-    movies, minilm                  movie reviews as in bench/movies.py, with GloVe vectors and on MiniLM
-    standard, skewed20, biased80    planted reviews, palate, as in bench/rationales.py
+    movies, minilm                  movie reviews as in `movies`, with GloVe vectors and on MiniLM
+    standard, skewed20, biased80    planted reviews, palate, as in `rationales`
 
     fresh                 share 0.2 in at most 10 windows (planted reviews: one sentence), scored by attention
     fresh-window          one window, the paper's "contiguous"
     fresh-gradient        scored by the gradient
-    a2r, rnp, rnp-st      the learning rates that validation texts selected in bench/movies.py and bench/rationales.py
+    a2r, rnp, rnp-st      the learning rates that validation texts selected in these studies
     fr                    RNP with one encoder for generator and predictor (gumbel)
     dr                    RNP whose predictor learns at a fifth of the generator's rate
     gumbel                FR with separate encoders (planted reviews)
@@ -22,19 +19,15 @@ compares them.  The independent reader is fitted as in training, for READER_EPOC
 A job on MiniLM takes up to 26 GiB of GPU memory: run at most four side by side, and no others beside them.
 """
 
-import argparse
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from movies import MINILM_TRAINING, SELECTION, TRAINING
-from rationales import SKEW_EPOCHS
-from rationales import TRAINING as PLANTED_TRAINING
-from studies import jobs as job_cells
-from studies.tables import markdown, mean_and_deviation, minus_signs, read_records
+from studies import jobs
+from studies.movies.plan import MINILM_TRAINING, SELECTION, TRAINING
+from studies.rationales.plan import SKEW_EPOCHS
+from studies.rationales.plan import TRAINING as PLANTED_TRAINING
 
 MOVIES = ("movies", "minilm")
 SETTINGS = ("standard", "skewed20", "biased80")
@@ -102,7 +95,7 @@ def technique_of(job: Job) -> tuple[str, dict[str, Any]]:
     return name, settings if rate is None else {**settings, "generator_learning_rate": rate}
 
 
-def run_job(args: argparse.Namespace, job: Job) -> dict[str, Any]:
+def run_job(args: "Options", job: Job) -> dict[str, Any]:
     import torch
 
     from steadygaze.techniques import TECHNIQUES
@@ -111,18 +104,19 @@ def run_job(args: argparse.Namespace, job: Job) -> dict[str, Any]:
     name, settings = technique_of(job)
     measure = partial(independent_reader, READER_EPOCHS.get(job.corpus, 6))
     if job.corpus in MOVIES:
-        import movie_jobs
-        import movie_reviews
+        from studies.movies import reviews as movie_reviews
+        from studies.movies import run as movie_jobs
 
         minilm = job.corpus == "minilm"
         training = (MINILM_TRAINING if minilm else TRAINING) | ({"epochs": args.epochs} if args.epochs else {})
         movies = movie_reviews.read_reviews(args.movies, minilm, args.limit)
         technique = TECHNIQUES[name](**settings)
         return movie_jobs.train_and_measure(movies, technique, training, job.seed, args.device, measure)
-    import rationale_jobs
+    from studies.rationales import run as rationale_jobs
 
     training = PLANTED_TRAINING | ({"epochs": args.epochs} if args.epochs else {})
     bias = job.corpus if job.corpus == "biased80" else None
+    assert args.planted is not None, "planted reviews need --planted"
     file, max_texts = args.planted / f"easy.{job.seed}.npz", args.limit or training["max_texts"]
     planted = rationale_jobs.read_reviews(file, "palate", bias, max_texts)
     return rationale_jobs.train_and_measure(planted, (name, settings), training, job.seed, args.device, measure)
@@ -152,54 +146,16 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
     return {"reader": accuracies, "full": full}
 
 
-HEADING = "texts", "row", "n", "accuracy, validation", "accuracy", "full text", "P", "R", "F1", "X1", "reader", "gap"
+@dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
+    """Prepared movie reviews and planted reviews."""
+
+    movies: Path | None = None
+    planted: Path | None = None
+    seeds: int = 5
+    epochs: int | None = field(default=None, metadata={"help": "of each stage, for a trial"})
+    limit: int | None = field(default=None, metadata={"help": "largest number of training texts, for a trial"})
 
 
-def rows(paths: Iterable[str]) -> list[list[str]]:
-    """Means over seeds and standard deviations, in %."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in read_records(paths):
-        groups[record["corpus"], record["row"]].append(record)
-    lines = []
-    for corpus in (*MOVIES, *SETTINGS):
-        for row in dict.fromkeys((*MOVIE_ROWS, *PLANTED_ROWS)):
-            if records := groups.get((corpus, row)):
-                tests = [record["chosen"]["test"] for record in records]
-                cells = [
-                    _percent([record["chosen"]["validation"]["accuracy"] for record in records]),
-                    _percent([test["accuracy"] for test in tests]),
-                    _percent([record["full"]["test"] for record in records if record["full"]]),
-                    *(_percent([test[name] for test in tests if name in test]) for name in ("p", "r", "f1", "x1")),
-                    *(
-                        _percent([record["reader"][name] for record in records if name in record["reader"]])
-                        for name in ("independent-reader-accuracy", "leakage-gap")
-                    ),
-                ]
-                lines.append([corpus, row, str(len(records)), *cells])
-    return lines
-
-
-def _percent(shares: list[float]) -> str:
-    return minus_signs(f" {mean_and_deviation([100 * share for share in shares])}").strip()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--movies", type=Path, help="prepared movie reviews")
-    parser.add_argument("--planted", type=Path, help="prepared planted reviews")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, help="of each stage, for a trial")
-    parser.add_argument("--limit", type=int, help="largest number of training texts, for a trial")
-    parser.add_argument("--table", nargs="+", help="print the table of these records")
-    job_cells.options(parser)
-    args = parser.parse_args()
-    if args.table:
-        print(markdown([HEADING, *rows(args.table)]))
-    else:
-        job_cells.run(args, lambda: plan(args.seeds), partial(run_job, args))
-
-
-if __name__ == "__main__":
-    import fresh  # workers import the jobs from this module, not from the script
-
-    fresh.main()
+def run(options: Options) -> None:
+    jobs.run(options, lambda: plan(options.seeds), partial(run_job, options))

@@ -1,15 +1,12 @@
-"""Tables of bench/movies.py: means and standard deviations over seeds beside the paper's Table 4, and expected results.
+"""Tables of docs/results/rationales.md about movie reviews, and what was expected before the runs."""
 
-python bench/movies_table.py RECORDS...        folders of records, or files of one record a line
-"""
-
-import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from statistics import mean
 
-from movies import BASELINES, MINILM, RATES, ROWS, SHARE, SPANS, TUNED_ROWS, TUNING_SEEDS, selected_rates
-from studies.tables import Records, markdown, read_records, spread, values
+from studies.movies.plan import BASELINES, MINILM, RATES, ROWS, SHARE, SPANS, TUNED_ROWS, TUNING_SEEDS, selected_rates
+from studies.tables import RECORDS, Records, markdown, read_records, spread, values
 
 PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),
@@ -32,9 +29,10 @@ HEADING = (
 CHECKED_ROWS = ("a2r", "a2r-released", "a2r-minilm", "a2r-released-minilm")
 
 
-def load(paths: Iterable[str]) -> tuple[dict[str, Records], dict[str, Records]]:
+def load(paths: Iterable[str | Path]) -> tuple[dict[str, Records], dict[str, Records]]:
     """Row -> its runs at the selected rate, and row -> its runs of all rates with TUNING_SEEDS."""
-    results, tuning = defaultdict(list), defaultdict(list)
+    results: dict[str, Records] = defaultdict(list)
+    tuning: dict[str, Records] = defaultdict(list)
     records = read_records(paths)
     rates = selected_rates(records)
     for record in records:
@@ -52,8 +50,8 @@ def is_within_limits(runs: Records) -> bool:
     return all(score["most share"] <= SHARE + 1e-9 and score["most spans"] <= SPANS for score in scores)
 
 
-def main_table(results: dict[str, Records]) -> None:
-    print(f"Test texts, means over texts in %; at most {SHARE:.0%} of the words in at most {SPANS} spans\n")
+def main_table(results: dict[str, Records]) -> Iterator[str]:
+    yield (f"Test texts, means over texts in %; at most {SHARE:.0%} of the words in at most {SPANS} spans\n")
     table: list[Sequence[str]] = [HEADING]
     for row in ORDER:
         if runs := results.get(row, []):
@@ -64,11 +62,11 @@ def main_table(results: dict[str, Records]) -> None:
             paper = " / ".join(map(str, PAPER.get(row, ())))
             limits = _answer(is_within_limits(runs))
             table.append([row, rate, str(len(runs)), *scores, spread(runs, "accuracy"), *last, *extent, limits, paper])
-    print(f"{markdown(table)}\n\n{PAPER_NOTE}")
+    yield f"{markdown(table)}\n\n{PAPER_NOTE}"
 
 
-def rates_table(tuning: dict[str, Records]) -> None:
-    print(
+def rates_table(tuning: dict[str, Records]) -> Iterator[str]:
+    yield (
         f"\nLearning rate of the generator, first {TUNING_SEEDS} seeds: accuracy / F1 on validation texts, "
         "F1 on test texts\n"
     )
@@ -76,7 +74,7 @@ def rates_table(tuning: dict[str, Records]) -> None:
     for row in TUNED_ROWS:
         if row in tuning:
             table.append([row, *(_rate_cell([run for run in tuning[row] if run["rate"] == rate]) for rate in RATES)])
-    print(markdown(table))
+    yield markdown(table)
 
 
 def _rate_cell(runs: Records) -> str:
@@ -86,15 +84,15 @@ def _rate_cell(runs: Records) -> str:
     return " / ".join(f"{mean(numbers):.1f}" for numbers in columns) + f"  (n {len(runs)})"
 
 
-def print_expectations(results: dict[str, Records]) -> None:
-    print("\nExpected results\n")
+def expectations(results: dict[str, Records]) -> Iterator[str]:
+    yield "\nExpected results\n"
     for row in CHECKED_ROWS:
         if runs := results.get(row, []):
             for sentence in _expectations(runs, results):
-                print(f"{row}: {sentence}")
+                yield f"{row}: {sentence}"
     if runs := results.get("supervised", []):
         validation = spread(runs, "f1", split="validation")
-        print(f"upper bound: trained with human rationales, {spread(runs, 'f1')} on test, {validation} on validation")
+        yield f"upper bound: trained with human rationales, {spread(runs, 'f1')} on test, {validation} on validation"
 
 
 def _expectations(runs: Records, results: dict[str, Records]) -> Iterable[str]:
@@ -125,12 +123,7 @@ def _answer(condition: bool) -> str:
     return "yes" if condition else "NO"
 
 
-def main() -> None:
-    results, tuning = load(sys.argv[1:])
-    main_table(results)
-    rates_table(tuning)
-    print_expectations(results)
-
-
-if __name__ == "__main__":
-    main()
+def table(records: list[Path] = [RECORDS / "movies.jsonl"]) -> str:  # noqa: B006
+    """Folders or files; default: the records of the repository."""
+    results, tuning = load(records)
+    return "\n".join([*main_table(results), *rates_table(tuning), *expectations(results)])

@@ -1,4 +1,4 @@
-"""Write the files that bench/movies.py reads: movie reviews, word vectors and MiniLM.
+"""Write the files that the study reads: movie reviews, word vectors and MiniLM.
 
 words.npz     by split: ids of the words, labels, human rationales as words; the vectors of all words
 pieces.npz    by split: ids of MiniLM's pieces, and the number of the word in which each piece begins
@@ -105,7 +105,9 @@ def _save(file: Path, tokenizer: Any, tokens: dict[str, TokenizedTexts], known: 
         texts = part.ragged
         ids = np.searchsorted(known, texts.ids).astype(np.uint16)
         parts |= {f"{split}/ids": ids, f"{split}/starts": texts.starts, f"{split}/words": texts.words}
-    np.savez_compressed(file, roles=sentence_roles(tokenizer.vocabulary, tokenizer.kind)[known], **parts)
+    roles = sentence_roles(tokenizer.vocabulary, tokenizer.kind)[known]
+    arrays: dict[str, Any] = {"roles": roles, **parts}
+    np.savez_compressed(file, **arrays)
     print(f"{file.name}: {len(known):,} ids, {file.stat().st_size / 2**20:.1f} MiB")
 
 

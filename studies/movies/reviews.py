@@ -1,4 +1,4 @@
-"""Movie reviews of bench/movie_preparation.py: tokens of the network, words, and human rationales."""
+"""Movie reviews of preparation.py: tokens of the network, words, and human rationales."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rationale_jobs import SPLITS
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
@@ -20,6 +19,7 @@ from steadygaze.models.encoders.transformer import from_folder
 from steadygaze.models.encoders.windows import Windows
 from steadygaze.models.encoders.word_encoders import Encoder
 from studies.jobs import load_arrays
+from studies.rationales.run import SPLITS
 
 HIDDEN = 50
 """Hidden units of each direction, as in the paper."""

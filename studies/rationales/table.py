@@ -1,14 +1,10 @@
-"""Tables of docs/results/rationales.md about planted reviews, from records of bench/rationales.py.
+"""Tables of docs/results/rationales.md about planted reviews."""
 
-python bench/rationales_table.py [RECORDS...]        folders or files; default: the records of the repository
-"""
-
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import mean
 
-from planted_records import PlantedRecords, load
-from rationales import (
+from studies.rationales.plan import (
     ASPECTS,
     CORE_SETTINGS,
     FEW_SEEDS,
@@ -21,6 +17,7 @@ from rationales import (
     TRAINING,
     rnp_row,
 )
+from studies.rationales.runs import FILES, PlantedRecords, load
 from studies.tables import Records, markdown, spread, values
 
 Table = list[list[str]]
@@ -163,11 +160,7 @@ TABLES = (main_table, slow_rates_table, lambda_table, regime_table)
 """The tables of the page."""
 
 
-def main() -> None:
-    records = load(sys.argv[1:])
-    for table in (*TABLES, rates_table):
-        print(markdown(table(records)), end="\n\n")
-
-
-if __name__ == "__main__":
-    main()
+def table(records: list[Path] = FILES) -> str:
+    """Folders or files; default: the records of the repository."""
+    runs = load(records)
+    return "\n\n".join(markdown(build(runs)) for build in (*TABLES, rates_table))

@@ -1,12 +1,13 @@
-"""Records of bench/rationales.py by regime, aspect, setting and row; by default those of the repository."""
+"""Records of the study by regime, aspect, setting and row; by default those of the repository."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
-from rationales import MAIN_REGIME, TUNING_SEEDS, selected_rows
-from studies.tables import Records, read_records
+from studies.rationales.plan import MAIN_REGIME, TUNING_SEEDS, selected_rows
+from studies.tables import RECORDS, Records, read_records
 
-FILES = sorted((Path(__file__).parent / "records").glob("planted_reviews-*.jsonl.gz"))
+FILES = sorted(RECORDS.glob("planted_reviews-*.jsonl.gz"))
 
 
 class PlantedRecords:
@@ -34,6 +35,6 @@ class PlantedRecords:
         return self.of(aspect, setting, self._selected.get((regime, aspect, setting), ""), regime, seeds)
 
 
-def load(paths: list[str] | None = None) -> PlantedRecords:
+def load(paths: Iterable[Path | str] = ()) -> PlantedRecords:
     """Read folders or files of records; by default those of the repository."""
-    return PlantedRecords(read_records(paths or map(str, FILES)))
+    return PlantedRecords(read_records(paths or FILES))

@@ -5,10 +5,6 @@ from statistics import mean, stdev
 import altair as alt
 import pandas as pd
 
-from movies_table import load as load_movies
-from planted_records import load as load_planted
-from rationales import BIAS_AGREEMENT, SKEW_EPOCHS
-from rationales_table import PAPER
 from studies.figures.style import (
     COLORS,
     GRAY,
@@ -23,6 +19,10 @@ from studies.figures.style import (
     rounded,
     wide,
 )
+from studies.movies.table import load as load_movies
+from studies.rationales.plan import BIAS_AGREEMENT, SKEW_EPOCHS
+from studies.rationales.runs import load as load_planted
+from studies.rationales.table import PAPER
 from studies.tables import values
 
 STEPS = {
@@ -78,14 +78,15 @@ def _curves(frame: pd.DataFrame, kind: str, title: str, width: int, height: int)
     )
     points = base.mark_point(filled=True, size=35, opacity=1).encode(y=alt.Y("value:Q"))
     bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
-    return (bars + line + points).properties(width=width, height=height)
+    chart: alt.LayerChart = (bars + line + points).properties(width=width, height=height)
+    return chart
 
 
 RANDOM_SENTENCE = 100 * mean(1 / sentences for sentences in (5, 6, 7))
 """Percent of planted reviews in which a random sentence is the right one; they have five, six or seven."""
 
 
-def _with_random(chart: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart:
+def _with_random(chart: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """The curves over a line for a random sentence."""
     rule = once(frame).mark_rule(color=GRAY, strokeDash=[1, 3], strokeWidth=1.5).encode(y=alt.datum(RANDOM_SENTENCE))
     note = once(frame).mark_text(color=INK, fontSize=10, dy=-8, align="right")
@@ -128,9 +129,10 @@ def rationales() -> Chart:
     shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds), **wide())
     points = base.mark_point(filled=True, size=50, opacity=1).encode(x="value:Q", shape=shape)
     third = (bars + points).properties(width=135, height=150, title="movie reviews")
-    return alt.hconcat(alt.hconcat(first, second), third).resolve_scale(
+    chart: Chart = alt.hconcat(alt.hconcat(first, second), third).resolve_scale(
         color="independent", shape="independent", strokeDash="independent"
     )
+    return chart
 
 
 FIRST_MOVIES = (
@@ -182,4 +184,5 @@ def movie_rationales() -> Chart:
     bars = models.mark_rule(strokeWidth=2, color=COLORS[0]).encode(x=x, x2="high:Q")
     points = models.mark_point(filled=True, size=50, color=COLORS[0], opacity=1).encode(x="value:Q")
     both = (rules + bars + points).properties(width=250, height=250)
-    return both.facet(panels(("test reviews", "validation reviews"), "split"), columns=2)
+    chart: Chart = both.facet(panels(("test reviews", "validation reviews"), "split"), columns=2)
+    return chart

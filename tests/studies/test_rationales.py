@@ -1,17 +1,14 @@
-"""bench/rationale_jobs.py: a record has the chosen epoch and the last one."""
+"""Rationalizers on planted reviews: a record has the chosen epoch and the last one."""
 
-import pytest
 import torch
 
 from steadygaze.techniques.vanilla import Vanilla
+from studies.rationales.run import LastEpochRun
 from training.toys import make_run
 
 
-@pytest.mark.usefixtures("bench")
 def test_the_last_epoch_is_kept_beside_the_chosen_one() -> None:
     """It has the weights of the same training without selection of an epoch."""
-    from rationale_jobs import LastEpochRun
-
     best, last = (make_run(Vanilla(), epochs=3, patience=3, select=select) for select in ("best", "last"))
     run = LastEpochRun(best.technique, best.make_model, best.job)
     chosen, expected = run.execute(), last.execute()

@@ -1,7 +1,22 @@
-"""One job of bench/movies.py: train a row on prepared reviews, and compare its selection with human rationales.
+"""Agreement of rationalizers with human rationales of movies, as in Table 4 of Yu et al. 2021 (arXiv:2110.13880).
 
-Every row selects words, and the scores count words.  With MiniLM, the score of a word is the mean over its pieces, and
-the predictor reads all pieces of a selected word.  Training and the selection of the epoch select pieces of MiniLM.
+Every row selects at most SHARE of the words of a review: the best windows of equal width, at most SPANS
+(core/maths/rationale_windows.py).  The paper has a penalty for larger selections instead.
+
+    rnp, rnp-straight-through, three-player, a2r        the techniques of these names
+    hardkuma                              default settings and learning rate; hardkuma-tuned: the rate is tuned
+    hardkuma-multipliers                  HardKuma with the paper's Lagrange multipliers
+    a2r-released                          attention over the states of the predictor; it has no generator to tune
+    *-minilm                              on MiniLM, in overlapping windows; rnp-minilm: the paper's BERT-RNP
+    attention                             top-weighted windows of vanilla attention
+    supervised                            the generator, trained with human rationales
+    random, first, last                   windows without training
+    random-tokens, all                    the same with more spans, or more words, than the limits
+
+One job trains one row with one seed.  TUNED_ROWS tune the learning rate of the generator: the first TUNING_SEEDS seeds
+run with all RATES, the other seeds with the rate of the highest mean accuracy on validation texts.  Human rationales
+select no rate, and no epoch except that of the supervised row.
+Without --out, the reviews are prepared, once.
 """
 
 import dataclasses
@@ -15,9 +30,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from movie_reviews import ReviewBatch, Reviews, Split, read_reviews
-from movies import MINILM, MINILM_TRAINING, ROWS, SELECTION, SHARE, SPANS, TRAINING, Job
-from rationale_jobs import SPLITS, TOKEN_SCORES, LastEpochRun, Measure, NoWarnings
 from steadygaze.core.maths.rationale_windows import best_windows
 from steadygaze.core.ragged import segment_spread, segment_sum
 from steadygaze.data.batches import by_length, shuffled
@@ -30,6 +42,11 @@ from steadygaze.techniques.technique import Technique
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.technique_loop import TrainingJob
+from studies import jobs
+from studies.movies.plan import GLOVE, MINILM, MINILM_TRAINING, ROWS, SELECTION, SHARE, SPANS, TRAINING, Job, job_plan
+from studies.movies.preparation import prepare
+from studies.movies.reviews import ReviewBatch, Reviews, Split, read_reviews
+from studies.rationales.run import SPLITS, TOKEN_SCORES, LastEpochRun, Measure, NoWarnings
 
 LOOP_SETTINGS = ("epochs", "batch_size", "schedule")
 Select = Callable[[ReviewBatch], tuple[Tensor, Tensor | None]]
@@ -49,8 +66,9 @@ def run_row(job: Job, folder: Path, max_texts: int | None, epochs: int | None, d
 
 def technique_of(job: Job) -> Technique:
     name, settings = ROWS[MINILM.get(job.row, job.row)]
-    technique: Technique = TECHNIQUES[name](**settings)
-    return technique if job.rate is None else dataclasses.replace(technique, generator_learning_rate=job.rate)
+    rate = {} if job.rate is None else {"generator_learning_rate": job.rate}
+    technique: Technique = TECHNIQUES[name](**settings | rate)
+    return technique
 
 
 def train_and_measure(
@@ -164,9 +182,36 @@ def train_supervised(reviews: Reviews, training: dict[str, Any], seed: int, devi
             scores = model.generate(part.batch).scores
             target, mask = segment_spread(part.rationale, part.word_numbers).to(scores.dtype), part.batch.mask
             adam.zero_grad()
-            (binary_cross_entropy_with_logits(scores, target, mask, reduction="sum") / mask.sum()).backward()
+            (binary_cross_entropy_with_logits(scores, target, mask, reduction="sum") / mask.sum()).backward()  # type: ignore[no-untyped-call]
             adam.step()
         measures = measure_splits(partial(select_by_generator, model), reviews, device)
         if not best or measures["validation"]["f1"] > best["chosen"]["validation"]["f1"]:
             best = {"chosen": measures, "kept": epoch + 1}
     return best | {"last": measures}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
+    """The vectors are those of prepared reviews."""
+
+    out: Path | None = None  # type: ignore[assignment]
+    cut: Path = dataclasses.field(metadata={"help": "folder of the prepared reviews"})
+    data_dir: Path | None = None
+    vectors: str | None = dataclasses.field(
+        default=None, metadata={"help": f"file of word vectors, or glove-50d; default: {GLOVE} in --data-dir"}
+    )
+    seeds: int = 5
+    epochs: int | None = None
+    limit: int | None = dataclasses.field(default=None, metadata={"help": "largest number of reviews of each split"})
+
+
+def run(options: Options) -> None:
+    if options.out is None:
+        prepare(options.cut, options.data_dir, options.vectors or (options.data_dir or Path()) / GLOVE)
+    else:  # the records of the first round select the rates of the second
+        jobs.run(options, partial(job_plan, options.out, options.seeds), partial(run_job, options), rounds=2)
+
+
+def run_job(options: Options, job: Job) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    return run_row(job, options.cut, options.limit, options.epochs, options.device)

@@ -44,11 +44,17 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
     """Docstrings do not count."""
     functions = [
         (path.name, node.name, node.end_lineno - node.lineno + 1 - docstring_lines(node))  # type: ignore[operator]
-        for path in SOURCE.rglob("*.py")
+        for path in (*SOURCE.rglob("*.py"), *(ROOT / "studies").rglob("*.py"), *(ROOT / "timings").rglob("*.py"))
         for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
     ]
     assert [function for function in functions if function[2] > 60] == []
+
+
+def test_no_file_of_studies_and_timings_is_longer_than_three_hundred_lines() -> None:
+    files = [path for folder in ("studies", "timings") for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 80
+    assert [path.name for path in files if len(path.read_text(encoding="utf-8").splitlines()) > 300] == []
 
 
 def docstring_lines(node: ast.FunctionDef) -> int:

@@ -2,7 +2,7 @@
 
     bare       the model predicts batches of 32 texts of 50 words in this process, nothing else runs
     load       32 connections send one text at a time to a server of its own process (POST /v1/predict); the client is
-               `wrk` where it is installed, a process of this program otherwise, which takes several times its CPU time
+               another process
     one user   one connection explains a text of 50 words (POST /v1/explain)
     page       Chromium opens the page, until it can be used (needs playwright)
 
@@ -11,13 +11,11 @@ The ratio of throughputs has two forms.  Wall time is right on an idle machine w
 
     --soak 1800     memory over 30 minutes of load
     --flood 10000   many idle connections
-    --bodies 15     /healthz beside two large bodies
 """
 
 import asyncio
 import json
 import multiprocessing
-import os
 import resource
 import shutil
 import socket
@@ -26,8 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -109,59 +105,7 @@ def client(port: int, path: str, bodies: list[bytes], connections: int, seconds:
     results.put(asyncio.run(run()))
 
 
-WRK = """
-local requests, number = {}, 0
-wrk.method, wrk.headers["Content-Type"] = "POST", "application/json"
-init = function()
-  for line in io.lines(os.getenv("BODIES")) do requests[#requests + 1] = wrk.format(nil, nil, nil, line) end
-end
-request = function()
-  number = number % #requests + 1
-  return requests[number]
-end
-done = function(summary, latency)
-  local e = summary.errors
-  print("answers " .. summary.requests)
-  for _, kind in ipairs({"status", "connect", "read", "write", "timeout"}) do
-    print("error " .. kind .. " " .. e[kind])
-  end
-  for percent = 1, 100 do print("latency " .. latency:percentile(percent - 0.5)) end
-end
-"""
-"""The requests in turn; at the end, the answers, the errors by kind, and 100 quantiles of the latency in µs.
-
-`timeout`: an answer that took longer than two seconds; the server may have sent it later.
-"""
-
-
-def load_with_wrk(
-    port: int, path: str, bodies: list[bytes], connections: int, seconds: float
-) -> tuple[list[float], list[str]]:
-    """As `load`; the latencies are 100 quantiles, each repeated as often as it stands for requests."""
-    with tempfile.TemporaryDirectory() as folder:
-        script, lines = Path(folder) / "load.lua", Path(folder) / "bodies.txt"
-        script.write_text(WRK)
-        lines.write_bytes(b"\n".join(bodies) + b"\n")
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "-s", str(script)]
-        shown = subprocess.run(
-            [*command, f"http://127.0.0.1:{port}{path}"],
-            env={**os.environ, "BODIES": str(lines)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-    words = [line.split() for line in shown]
-    (answers,) = (int(line[1]) for line in words if line[:1] == ["answers"])
-    errors = [
-        kind for word, kind, count in (line for line in words if line[:1] == ["error"]) for _ in range(int(count))
-    ]
-    quantiles = [float(line[1]) / 1e6 for line in words if line[:1] == ["latency"]]
-    return [quantiles[i * 100 // answers] for i in range(answers)], errors
-
-
 def load(port: int, path: str, bodies: list[bytes], connections: int, seconds: float) -> tuple[list[float], list[str]]:
-    if shutil.which("wrk") is not None:
-        return load_with_wrk(port, path, bodies, connections, seconds)
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     process = context.Process(target=client, args=(port, path, bodies, connections, seconds, results))
@@ -268,63 +212,6 @@ def idle_connections(server: Server, count: int, body: bytes) -> list[Result]:
     ]
 
 
-def large_bodies(size: int) -> dict[str, bytes]:
-    """Bodies of about this many bytes, refused after they are read: usual texts, and what costs a parser most."""
-    sentence = "a good , dull film " * 1000
-    return {
-        "texts": json.dumps({"texts": [sentence] * (size // len(sentence) - 1), "k": 0}).encode(),
-        "short texts": json.dumps({"texts": [sentence[: size // 5000]] * 4950, "k": 0}).encode(),
-        "numbers": b'{"texts": [' + b"0," * (size // 2 - 8) + b"0]}",
-        "lists": b'{"texts": [' + b"[]," * (size // 3 - 8) + b"[]]}",
-        "escapes": json.dumps({"texts": ["é" * 19_000] * (size // (6 * 19_000)), "k": 0}).encode(),
-        "not finished": b'{"texts": ["' + b"a" * (size - 20),
-    }
-
-
-def send_body(port: int, path: str, body: bytes, results: Any) -> None:
-    """A process of its own: the status of the answer."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=LONGEST)
-    try:
-        connection.request("POST", path, body, {"Content-Type": "application/json"})
-        results.put(str(connection.getresponse().status))
-    except OSError:  # refused before the whole body was sent
-        results.put("closed")
-
-
-def health_until(port: int, is_over: Callable[[], bool]) -> list[float]:
-    """Latencies of /healthz, one request after the other."""
-    connection, times = HTTPConnection("127.0.0.1", port, timeout=LONGEST), list[float]()
-    while not is_over():
-        start = time.perf_counter()
-        connection.request("GET", "/healthz")
-        connection.getresponse().read()
-        times.append(time.perf_counter() - start)
-        time.sleep(0.002)
-    connection.close()
-    return times
-
-
-def health_beside_bodies(port: int, size: int) -> list[Result]:
-    """/healthz without other requests, and while two bodies of each kind arrive and are answered."""
-    context = multiprocessing.get_context("fork")
-    end = time.perf_counter() + 3
-    results = _latencies("no bodies", health_until(port, lambda: time.perf_counter() > end))
-    for path in ("/v1/audit", "/v1/predict"):
-        for name, body in large_bodies(size).items():
-            statuses = context.Queue()
-            senders = [context.Process(target=send_body, args=(port, path, body, statuses)) for _ in range(2)]
-            for sender in senders:
-                sender.start()
-            times = health_until(port, lambda: not any(sender.is_alive() for sender in senders))  # noqa: B023
-            results += _latencies(f"{path} {name}, answers {statuses.get()} {statuses.get()}", times)
-    return results
-
-
-def _latencies(name: str, seconds: list[float]) -> list[Result]:
-    milliseconds = [1000 * value for value in seconds]
-    return [Result(f"{name}: worst", max(milliseconds), "ms"), median(f"{name}: median", milliseconds, "ms")]
-
-
 def measure_rounds(server: Server, folder: Path, inputs: list[str], rounds: int, seconds: float) -> list[Result]:
     bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
     values: dict[str, list[float]] = {}
@@ -372,9 +259,8 @@ def run(
     encoder: str = "bilstm",
     soak: float = 0.0,
     flood: int = 0,
-    bodies: int = 0,
 ) -> list[Result]:
-    """`soak`: seconds; `flood`: connections; `bodies`: MiB of two large bodies."""
+    """`soak`: seconds; `flood`: connections."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "model"
         train(folder, encoder)
@@ -382,8 +268,6 @@ def run(
         requests = [json.dumps({"texts": [text]}).encode() for text in inputs]
         with Server(folder) as server:
             load(server.port, "/v1/predict", requests, CONNECTIONS, 2)  # the first requests start threads
-            if bodies:
-                return health_beside_bodies(server.port, bodies << 20)
             if flood:
                 return idle_connections(server, flood, requests[0])
             if soak:

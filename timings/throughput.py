@@ -89,7 +89,8 @@ class Throughput:
         times = self.alternate(variants)
         results = [times.time(name, per=self.block) for name in variants]
         for number in stacks:
-            ratios = [times.ratio(base, f"stack {number}", times=number) for base in ("eager", "stack 1")]
+            bases = [base for base in ("eager", "stack 1") if base in variants and base != f"stack {number}"]
+            ratios = [times.ratio(base, f"stack {number}", times=number) for base in bases]
             results += [replace(ratio, name=f"{ratio.name}, per model") for ratio in ratios]
         return results
 

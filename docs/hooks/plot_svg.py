@@ -12,7 +12,7 @@ COLORS = {
     '"#f0a030"': '"var(--plot-highlight)"',
     'fill="#ffffff"': 'fill="none"',
 }
-"""Colors that the scripts in bench/ write -> colors of the page."""
+"""Colors of the plots -> colors of the page."""
 SPOKEN = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"|<title>.*?</title>|<metadata>.*?</metadata>|<style>.*?</style>')
 """The text alternative of the image and the theme replace these."""
 COLUMN = re.compile(r"<svg x=.*?</svg>", re.DOTALL)

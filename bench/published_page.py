@@ -30,7 +30,11 @@ from stability_table import (
     table,
     with_first_seeds,
 )
+from steadygaze.results.intervals import t_interval
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
+from steadygaze.study.comparison_table import bounded
+from steadygaze.study.published_tables import AXES, find_table
+from steadygaze.study.table_blocks import blocks as table_blocks
 from studies.tables import minus_signs, read_records
 
 RECORDS = Path(__file__).parent / "records"

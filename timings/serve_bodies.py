@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,12 +13,18 @@ from typing import Any
 from timings.harness import Result, median
 from timings.serve_load import Server, train
 
+LONGEST = 600
+"""Seconds until an answer is given up."""
+PREDICT = 4 << 20
+"""Bytes of the largest body of /v1/predict."""
+
 
 def large_bodies(size: int) -> dict[str, bytes]:
     """Bodies of about this many bytes, refused after they are read: usual texts, and what costs a parser most."""
     sentence = "a good , dull film " * 1000
     return {
         "texts": json.dumps({"texts": [sentence] * (size // len(sentence) - 1), "k": 0}).encode(),
+        "short texts": json.dumps({"texts": [sentence[: size // 5000]] * 4950, "k": 0}).encode(),
         "numbers": b'{"texts": [' + b"0," * (size // 2 - 8) + b"0]}",
         "lists": b'{"texts": [' + b"[]," * (size // 3 - 8) + b"[]]}",
         "escapes": json.dumps({"texts": ["é" * 19_000] * (size // (6 * 19_000)), "k": 0}).encode(),
@@ -27,7 +34,7 @@ def large_bodies(size: int) -> dict[str, bytes]:
 
 def send_body(port: int, path: str, body: bytes, results: Any) -> None:
     """A process of its own: the status of the answer."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=LONGEST)
     try:
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         results.put(str(connection.getresponse().status))
@@ -37,7 +44,7 @@ def send_body(port: int, path: str, body: bytes, results: Any) -> None:
 
 def health_until(port: int, is_over: Callable[[], bool]) -> list[float]:
     """Latencies of /healthz, one request after the other."""
-    connection, times = HTTPConnection("127.0.0.1", port, timeout=60), list[float]()
+    connection, times = HTTPConnection("127.0.0.1", port, timeout=LONGEST), list[float]()
     while not is_over():
         start = time.perf_counter()
         connection.request("GET", "/healthz")
@@ -53,15 +60,18 @@ def health_beside_bodies(port: int, size: int) -> list[Result]:
     context = multiprocessing.get_context("fork")
     end = time.perf_counter() + 3
     results = _latencies("no bodies", health_until(port, lambda: time.perf_counter() > end))
-    for path in ("/v1/audit", "/v1/predict"):
-        for name, body in large_bodies(size).items():
+    most = min(size, PREDICT)
+    valid = json.dumps({"texts": [("a good , dull film " * 1000)[: most // 256 - 100]] * 256}).encode()
+    predicted = {**large_bodies(most - 1000), "valid": valid}
+    for path, bodies in (("/v1/audit", large_bodies(size)), ("/v1/predict", predicted)):
+        for name, body in bodies.items():
             statuses = context.Queue()
             senders = [context.Process(target=send_body, args=(port, path, body, statuses)) for _ in range(2)]
             for sender in senders:
                 sender.start()
             times = health_until(port, lambda: not any(sender.is_alive() for sender in senders))  # noqa: B023
             results += _latencies(f"{path} {name}, answers {statuses.get()} {statuses.get()}", times)
-    return results
+    return [*results, Result("load of the machine", os.getloadavg()[0], "")]
 
 
 def _latencies(name: str, seconds: list[float]) -> list[Result]:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import ttest_1samp
 
+from steadygaze.study.seed_statistics import holm
 from studies.small_data.plan import CORPORA, DIFFERENCES, NAMES, OTHER_CORPORA
 from studies.tables import RECORDS, markdown, mean_and_interval, minus_signs, read_records
 
@@ -23,12 +25,19 @@ def score_tables(records: list[dict[str, Any]]) -> str:
     for corpus, size in sorted(scores, key=lambda key: ([*names].index(key[0]), *key)):
         values, cell = scores[corpus, size], [names[corpus], f"{size:,}"]
         means.append(cell + [mean_and_interval([*values[row].values()]) for row in rows])
-        differences.append(cell + [mean_and_interval(paired(values, *pair), "+") for pair in pairs])
+        differences.append([paired(values, *pair) for pair in pairs])
     tables = [markdown([["corpus", "texts", *(NAMES[row] for row in rows)], *means])]
     if pairs:
         heading = [f"{NAMES[row]} − {DIFFERENCES[base]}" for row, base in pairs]
-        tables.append(minus_signs(markdown([["corpus", "texts", *heading], *differences])))
+        lines = [[*line[:2], *cells] for line, cells in zip(means, starred(differences), strict=True)]
+        tables.append(minus_signs(markdown([["corpus", "texts", *heading], *lines])))
     return "\n\n".join(tables)
+
+
+def starred(differences: Sequence[Sequence[Sequence[float]]]) -> list[list[str]]:
+    """Means with 95 % t intervals; a star: p < 0.05 after Holm's correction for all differences of the table."""
+    p = iter(holm([float(ttest_1samp(numbers, 0).pvalue) for row in differences for numbers in row]))
+    return [[mean_and_interval(numbers, "+") + "*" * (next(p) < 0.05) for numbers in row] for row in differences]
 
 
 def sizes_table(records: Iterable[dict[str, Any]]) -> str:

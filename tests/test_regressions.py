@@ -22,6 +22,7 @@ from steadygaze import cli
 from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import demo
+from steadygaze.estimator.explain_request import ExplainRequest
 
 RARE = 1 / 8
 """Share of the texts in which the black box below predicts the rare label."""
@@ -80,7 +81,7 @@ def test_kernel_shap_spends_every_reading_on_another_subset_of_the_words() -> No
             return np.stack([1 - yes, yes], 1)
 
     text = "a good film with eleven other words of which none is equal"
-    list(streaming.explain(as_adapter(Box()), iter([[text]]), "kernel-shap"))
+    list(streaming.explain(as_adapter(Box()), iter([[text]]), ExplainRequest(None, "kernel-shap")))
     assert len(set(read)) == len(read) == 1024 + 2, "the subsets, the whole text and nothing"
 
 

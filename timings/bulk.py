@@ -16,6 +16,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.bulk import BulkTask, Source, bulk_run
 from steadygaze.adapters.load_and_explain import load
 from steadygaze.cli.ray_bulk import write_with_ray
+from steadygaze.estimator.explain_request import ExplainRequest
 from timings.explain_file import repeated_sentences
 from timings.harness import Result, clocked, in_child, peak_memory, race
 from timings.inputs import saved_model
@@ -24,7 +25,7 @@ MIN_THROUGHPUT = 0.9
 
 
 def make_task(folder: Path) -> BulkTask:
-    return BulkTask(as_adapter(load(folder, device="cpu")), {"explainer": None, "target": None})
+    return BulkTask(as_adapter(load(folder, device="cpu")), ExplainRequest())
 
 
 def write(folder: Path, file: Path, task: BulkTask, workers: int = 0) -> None:

@@ -19,6 +19,7 @@ from steadygaze.adapters.load_and_explain import load
 from steadygaze.adapters.streaming import lane_count, map_in_lanes
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import by_length, collate
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 from timings.harness import Result, in_child, peak_memory, race
@@ -35,7 +36,7 @@ def repeated_sentences(count: int) -> list[str]:
 def explain(clf: TextClassifier, file: Path) -> None:
     """`explain --file --json`, without loading of the model."""
     with open(os.devnull, "wb") as sink:
-        for explanation in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
+        for explanation in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False), ExplainRequest()):
             assert explanation is not None
             sink.write(explanation.to_json() + b"\n")
 

@@ -14,7 +14,8 @@ from sklearn.linear_model import Ridge
 from adapters.folders import network, tokenizer
 from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_request import ExplainRequest
+from steadygaze.estimator.explain_texts import ResolvedRequest, explain_texts
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
 
@@ -49,7 +50,7 @@ def bert(folder):
 
 
 def explained(adapter, explainer, granularity="word"):
-    (result,) = streaming.explain(adapter, iter([[TEXT]]), explainer, granularity=granularity)
+    (result,) = streaming.explain(adapter, iter([[TEXT]]), ExplainRequest(None, explainer, granularity=granularity))
     return result
 
 
@@ -117,7 +118,7 @@ def test_a_text_is_read_once_for_each_word_or_subset_of_words(bert, explainer, r
     many = []
     right = type(bert.model)._read
     monkeypatch.setattr(type(bert.model), "_read", lambda *a: many.append(len(a[1])) or right(*a))
-    explain_texts(bert.model, bert.tokens, bert.classes, [TEXT], None, ExplainRequest(explainer, "x"))
+    explain_texts(bert.model, bert.tokens, bert.classes, [TEXT], None, ResolvedRequest(explainer, "x"))
     assert sum(many) == 1 + readings  # the whole text first
 
 
@@ -129,7 +130,7 @@ QUESTION_WEIGHTS = [[9], [13, 14, 15], [7], [18]]
 
 def test_both_texts_of_a_pair_are_explained_the_question_by_words_too(bert):
     """Against the network's own reading of [CLS] text [SEP] question [SEP], less one word of the question."""
-    (result,) = streaming.explain(bert, iter([[PAIR]]), "leave-one-out")
+    (result,) = streaming.explain(bert, iter([[PAIR]]), ExplainRequest(None, "leave-one-out"))
     model, texts = network("bert").double(), [4, 5, 6]
     whole = tokenizer("bert")(*PAIR)
     assert whole["input_ids"] == [2, *texts, 3, *(piece for word in QUESTION_WEIGHTS for piece in word), 3]
@@ -153,15 +154,15 @@ def test_both_texts_of_a_pair_are_explained_the_question_by_words_too(bert):
 
 @pytest.mark.parametrize("explainer", ["gradient", "input-x-gradient", "integrated-gradients", "lime", "kernel-shap"])
 def test_every_explainer_but_attention_weighs_the_words_of_the_question(bert, explainer):
-    (result,) = streaming.explain(bert, iter([[PAIR]]), explainer)
+    (result,) = streaming.explain(bert, iter([[PAIR]]), ExplainRequest(None, explainer))
     assert all(result.question_weights)
     assert len(result.question_weights) == 4
-    (shown,) = streaming.explain(bert, iter([[PAIR]]), "attention")
+    (shown,) = streaming.explain(bert, iter([[PAIR]]), ExplainRequest(None, "attention"))
     assert shown.question_weights is None
 
 
 def test_kernel_shap_of_a_pair_sums_to_what_all_words_of_both_change(bert):
-    (result,) = streaming.explain(bert, iter([[PAIR]]), "kernel-shap")
+    (result,) = streaming.explain(bert, iter([[PAIR]]), ExplainRequest(None, "kernel-shap"))
     model = network("bert").double()
     with torch.no_grad():
         ids = torch.tensor([tokenizer("bert")(*PAIR)["input_ids"]])

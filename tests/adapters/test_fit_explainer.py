@@ -19,7 +19,7 @@ from opinions import BAD, CLASSES, GOOD, QUICK, lexicon, texts
 from steadygaze.adapters.fit_explainer import fit_explainer, load_explainer
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.core.errors import HealthWarning, UserError
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_texts import ResolvedRequest, explain_texts
 from steadygaze.results.health import ProblemKind
 
 pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
@@ -171,8 +171,8 @@ def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_pa
         )
     adapter, way = fitted.black_box, fitted.explainer
     arguments = adapter.model, adapter.tokens, adapter.classes, pieced(), None
-    words = explain_texts(*arguments, ExplainRequest(way, explainer))
-    pieces = explain_texts(*arguments, ExplainRequest(way, explainer, granularity="piece"))
+    words = explain_texts(*arguments, ResolvedRequest(way, explainer))
+    pieces = explain_texts(*arguments, ResolvedRequest(way, explainer, granularity="piece"))
     assert {sum(weight > 0 for weight in explanation.weights) for explanation in words} == {5}
     assert any(explanation.weights[0] > 0 for explanation in words)
     assert (

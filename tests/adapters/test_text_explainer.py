@@ -15,7 +15,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.fit_explainer import fit_explainer, load_explainer
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_texts import ResolvedRequest, explain_texts
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
@@ -149,7 +149,7 @@ def test_of_a_function_the_words_are_found_whatever_their_ids(fitted: TextExplai
     """An audit reads the texts anew, and gives them ids of its own."""
     strange = as_adapter(lexicon, classes=CLASSES)
     inputs = ["zebras were superb and word1 was not", *texts(5, seed=4)]
-    request = ExplainRequest(fitted.for_adapter(strange), "l2x")
+    request = ResolvedRequest(fitted.for_adapter(strange), "l2x")
     arguments = strange.model, strange.tokens, strange.classes, inputs, None
     assert [explanation.weights for explanation in explain_texts(*arguments, request)] == [
         explanation.weights for explanation in fitted.explain(inputs)

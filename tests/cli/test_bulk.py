@@ -273,7 +273,7 @@ def test_slow_explainers_write_parts_after_a_few_thousand_forward_passes(
 
 def shown(adapter):
     """Explanations without weights, at once."""
-    return lambda texts, _: [
+    return lambda texts: [
         Explanation(text, (), (), (), "odd", dict.fromkeys(map(str, adapter.classes), 0.5)) for text in texts
     ]
 

@@ -12,6 +12,7 @@ from estimator.tiny import TEXTS, write_csv
 from steadygaze.cli import application, demo, serve_command
 from steadygaze.cli.application import Common
 from steadygaze.core.errors import UserError
+from steadygaze.results.model_options import ModelOptions
 
 SIZES: list[int] = []
 """Texts of each call of `model`."""
@@ -120,7 +121,9 @@ def test_a_smaller_batch_size_passes_fewer_texts_to_the_model(command, folder, c
 
 @pytest.mark.parametrize(("size", "largest"), [(None, len(TEXTS)), (5, 5)])
 def test_the_batch_size_of_serve_is_that_of_its_models(size, largest, sizes):
-    served = serve_command.load_models(MODEL[:1], None, Common(batch_size=size), MODEL[2])[0]
+    (served,) = serve_command.load_models(
+        MODEL[:1], None, ModelOptions(classes=("neg", "pos")), Common(batch_size=size)
+    )
     sizes.clear()
     served.predict(TEXTS)
     assert max(sizes) == largest

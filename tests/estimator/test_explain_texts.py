@@ -8,14 +8,14 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from contract.tiny import CLASSES, encoder
 from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.data.word_tokenizer import build_word_tokenizer
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_texts import ResolvedRequest, explain_texts
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 
 TEXTS = ["A gorgeous, witty movie.", "Dull", "", "not a gorgeous movie at all , really not", "Café noir"]
 NAMES = ["negative", "neutral", "positive"]
-ATTENTION = ExplainRequest(EXPLAINERS["attention"](), "attention")
+ATTENTION = ResolvedRequest(EXPLAINERS["attention"](), "attention")
 
 
 class Ordinal(Explainer):
@@ -69,7 +69,7 @@ def test_each_text_gets_its_own_words_weights_and_prediction_in_order():
 
 def test_weights_stand_on_the_words_they_belong_to():
     model, tokenizer = words()
-    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ExplainRequest(Ordinal(), "ordinal"))
+    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ResolvedRequest(Ordinal(), "ordinal"))
     assert [explanation.weights for explanation in explanations] == [
         tuple(range(1, len(explanation.tokens) + 1))
         for explanation in explanations  # place 0 is the start
@@ -92,7 +92,7 @@ def test_the_explained_class_is_passed_on_by_its_position():
     model, tokenizer = words()
     explainer = Ordinal()
     explanations = explain_texts(
-        model, tokenizer, NAMES, TEXTS[:2], None, ExplainRequest(explainer, "ordinal", "positive")
+        model, tokenizer, NAMES, TEXTS[:2], None, ResolvedRequest(explainer, "ordinal", "positive")
     )
     assert explainer.targets == [[2, 2]]
     assert [explanation.target for explanation in explanations] == ["positive"] * 2
@@ -118,9 +118,9 @@ def test_a_truncated_text_reports_how_far_it_was_read():
 def test_subwords_are_pooled_into_words_unless_requested():
     model, tokenizer = pieces()
     texts = ["Gorgeous movie", "dull"]
-    word = explain_texts(model, tokenizer, NAMES, texts, None, ExplainRequest(Ordinal(), "ordinal"))
+    word = explain_texts(model, tokenizer, NAMES, texts, None, ResolvedRequest(Ordinal(), "ordinal"))
     piece = explain_texts(
-        model, tokenizer, NAMES, texts, None, ExplainRequest(Ordinal(), "ordinal", granularity="piece")
+        model, tokenizer, NAMES, texts, None, ResolvedRequest(Ordinal(), "ordinal", granularity="piece")
     )
     assert [explanation.tokens for explanation in word] == [("Gorgeous", "movie"), ("dull",)]
     assert [explanation.weights for explanation in word] == [(1 + 2, 3), (1 + 2 + 3 + 4,)]

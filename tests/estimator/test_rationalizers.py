@@ -14,6 +14,7 @@ from estimator.tiny import NOUNS, PAIRS, SMALL, tiny, transformer_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpus import Corpus
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.rationalizer import Rationalizer
 
@@ -209,7 +210,7 @@ def test_the_server_reads_the_given_sentences_of_texts_of_its_data(tmp_path):
     check_data(str(tmp_path / "spoken.jsonl"), columns)
     data = load_data(str(tmp_path / "spoken.jsonl"), columns, None, [model], Common())
     models, texts = Models([model], data), [examples[0].text, "the film was good"]
-    shown = models._work(("explain", "spoken", None, None, "word"), texts)
+    shown = models._work(("explain", "spoken", ExplainRequest()), texts)
     assert [explanation.sentences for explanation in shown] == [3, 1]
     predicted = models._work(("predict", "spoken"), texts[:1])
     assert list(predicted[0].values()) == pytest.approx(clf.predict_proba(examples[:1])[0].tolist())

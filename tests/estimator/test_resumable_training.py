@@ -25,6 +25,7 @@ from steadygaze.cli import demo
 from steadygaze.core import atomic_files
 from steadygaze.core.errors import UserError
 from steadygaze.estimator import resumable_training
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.images.image_classifier import ImageClassifier
 from study.tiny import config_with as comparison_order
 from study.tiny import run as run_comparison
@@ -197,8 +198,8 @@ def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) 
         lambda: other.explain(TEXTS, explainer=explainer),
         lambda: sg.audit(other, TEXTS, explainers=[explainer]),
         lambda: sg.audit(own, TEXTS, explainers=[of_a_function]),
-        lambda: list(streaming.explain(other, iter([TEXTS]), explainer)),
-        lambda: list(streaming.explain(as_adapter(other), iter([TEXTS]), explainer)),
+        lambda: list(streaming.explain(other, iter([TEXTS]), ExplainRequest(None, explainer))),
+        lambda: list(streaming.explain(as_adapter(other), iter([TEXTS]), ExplainRequest(None, explainer))),
     ):
         with pytest.raises(UserError, match="fitted to another model"):
             query()

@@ -14,6 +14,7 @@ import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, fitted, tiny, transformer_folder
 from serve.serving import SYNONYMS, client_of
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.serve import served_models
 from steadygaze.serve.served_models import ServedModel
@@ -28,7 +29,7 @@ WORDS = ("good", "fine", "Film", "movie", "dull", "café", "σοφός", "don't"
 
 def clicked_rewrites(model: ServedModel, text: str) -> list[str]:
     """The texts that clicks on synonyms in the page make of a text: any words, each replaced once."""
-    (explanation,) = model.explain([text], None, None, "word")
+    (explanation,) = model.explain([text], ExplainRequest())
     parts, end = [], 0
     for start, stop in explanation.spans:
         word = text[start:stop].strip()

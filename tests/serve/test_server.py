@@ -20,7 +20,9 @@ from steadygaze.cli import serve_command
 from steadygaze.cli.application import Common
 from steadygaze.cli.serve_command import check_exposure
 from steadygaze.core.errors import UserError
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
+from steadygaze.results.model_options import ModelOptions
 from steadygaze.serve.api import Models
 from steadygaze.serve.application import application
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher, Busy
@@ -64,6 +66,16 @@ def test_predictions_and_explanations_are_those_of_the_model():
     expected = served().adapter.explain("a good film", "leave-one-out")
     assert answer["model"] == "other"
     assert answer["explanations"] == [json.loads(json.dumps(expected.to_dict()))]
+
+
+def test_a_request_explains_with_its_seed_and_its_output():
+    options = {"explainer": "kernel-shap", "seed": 3, "output": "logit", "target": "yes"}
+    text = "a good film with eleven other words of which none is equal"
+    answer = post("explain", {"texts": [text], **options}).json()
+    expected = [served().adapter.explain(text, **{**options, "seed": seed}).to_dict() for seed in (3, 4)]
+    assert answer["explanations"] == [json.loads(json.dumps(expected[0]))]
+    assert expected[0] != expected[1]
+    assert post("explain", {"texts": [text], "settings": {"samples": 10**9}}).status_code == 400
 
 
 def test_an_empty_text_has_a_null_result_and_a_warning_names_it():
@@ -229,16 +241,17 @@ def test_only_this_machine_is_served_without_a_token():
 def test_the_options_of_the_models_are_those_of_every_model(monkeypatch):
     calls = []
 
-    def load(path, common, *names, is_one_of_several):
+    def load(path, options, common, *, is_one_of_several):
         assert is_one_of_several
-        calls.append((path, *names))
-        return as_adapter(cheerful, classes=names[0].split(","))
+        calls.append((path, options))
+        return as_adapter(cheerful, classes=options.classes)
 
     monkeypatch.setattr(serve_command, "load_adapter", load)
-    result = serve_command.load_models(["a", "b"], None, Common(), "bad,good", "{text}", ["bad=no"])
+    options = ModelOptions(classes=("bad", "good"), prompt="{text}", label_words=("bad=no",))
+    result = serve_command.load_models(["a", "b"], None, options, Common())
     assert [model.name for model in result] == ["cheerful", "cheerful (2)"]
     assert result[1].facts["classes"] == ["bad", "good"]
-    assert calls == [(name, "bad,good", "{text}", ["bad=no"]) for name in ("a", "b")]
+    assert calls == [(name, options) for name in ("a", "b")]
 
 
 def test_the_health_of_one_of_several_models_names_the_model(monkeypatch, capsys):
@@ -246,7 +259,7 @@ def test_the_health_of_one_of_several_models_names_the_model(monkeypatch, capsys
     collapsed = replace(as_adapter(cheerful, classes=["bad", "good"]), health=Health((problem,)))
     monkeypatch.setattr("steadygaze.adapters.as_adapter.as_adapter", lambda *_, **__: collapsed)
     for paths, subject in ((["one/model", "two/model"], "two/model"), (["one/model"], "The model")):
-        serve_command.load_models(paths, None, Common())
+        serve_command.load_models(paths, None, ModelOptions(), Common())
         assert f"! {subject} has collapsed attention: Even." in capsys.readouterr().err
 
 
@@ -293,7 +306,8 @@ def test_long_texts_with_many_forward_passes_are_not_in_one_batch():
     """A batch cannot be interrupted: one request must not keep the model for minutes."""
     models = Models([served()])
     long, short = "a " * 10_000, "a good film"
-    for kind in (("explain", "cheerful", None, None, "word"), ("explain", "cheerful", "lime"), ("certify", "cheerful")):
+    requests = ExplainRequest(), ExplainRequest(None, "lime")
+    for kind in (*(("explain", "cheerful", request) for request in requests), ("certify", "cheerful")):
         assert models.batch_size(kind, long) > LARGEST_BATCH
         assert models.batch_size(kind, (short, long)) > LARGEST_BATCH
         assert models.batch_size(kind, short) < 1.1

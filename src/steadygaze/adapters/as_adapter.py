@@ -24,6 +24,7 @@ from steadygaze.estimator.inputs import list_labels
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint, load
 from steadygaze.models.inference import best_device, check_device
+from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
     from steadygaze.adapters.prompt import Prompt
@@ -121,6 +122,19 @@ def as_adapter(
     adapter = _from_outside(model, classes)
     _check_attention(adapter, attention)
     return adapter
+
+
+def load_named(name: str, options: ModelOptions, device: str, *, import_objects: bool) -> ModelAdapter:
+    """The model of a command or of a bundle, with the options that were given for it."""
+    prompt = None
+    if options.prompt is not None or options.label_words:
+        from steadygaze.adapters.prompt import parse_label_words, read_prompt  # for language models
+
+        prompt = read_prompt(options.prompt, parse_label_words(options.label_words))
+    names, attention = options.classes or None, options.attention
+    return as_adapter(
+        name, classes=names, device=device, attention=attention, import_objects=import_objects, prompt=prompt
+    )
 
 
 def _refuse_prompt(prompt: "Prompt | None") -> None:

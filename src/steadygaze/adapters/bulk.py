@@ -39,6 +39,7 @@ from steadygaze.data.table_writers import check_columns, header, write_rows
 from steadygaze.data.tables import column_types
 from steadygaze.data.text_checks import EmptyTexts
 from steadygaze.data.user_files import input_files, stream_chunks
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import HEALTHY, Health
 
@@ -191,36 +192,37 @@ class BulkTask:
     """A model, and what it does with each text."""
 
     adapter: ModelAdapter
-    explain: Mapping[str, Any] | None
-    """Arguments of streaming.explain; None: predict."""
+    request: ExplainRequest | None
+    """What to explain; None: predict."""
     batch_size: int | None = None
+    """Texts per batch of predictions."""
 
     @property
     def health(self) -> Health:
         """Known-bad states of the model and of a fitted explainer."""
-        return getattr((self.explain or {}).get("explainer"), "health", self.adapter.health)
+        return getattr(self.request and self.request.explainer, "health", self.adapter.health)
 
     @property
     def part(self) -> int | None:
         """Rows of a part, if the explainer is slow."""
-        return None if self.explain is None else streaming.chunk_of(self.adapter.model, self.explain["explainer"])
+        return None if self.request is None else streaming.chunk_of(self.adapter.model, self.request.explainer)
 
     def types(self, pair: bool) -> dict[str, Any]:
         """The columns that are added, and their Arrow types."""
-        single = self.adapter if self.explain is None else self.adapter.for_output(self.explain["target"])
+        single = self.adapter if self.request is None else self.adapter.for_output(self.request.target)
         numbers = all(isinstance(label, int) for label in single.classes)
         kinds = {LABEL: pa.int64() if numbers else pa.string(), LABELS: pa.list_(pa.string())}
         record = streaming.prediction(single, dict.fromkeys(map(str, single.classes), 0.0))
         types = {name: kinds.get(name, pa.float64()) for name in prediction_columns(record)}
-        if self.explain is None:
+        if self.request is None:
             return types
         return {**types, **WORDS, **({f"question_{name}": kind for name, kind in WORDS.items()} if pair else {})}
 
     def results(self, chunks: Iterator[list[Any]]) -> Iterator[Row]:
         """Yield the added columns of each text, in order."""
-        if self.explain is None:
+        if self.request is None:
             return map(prediction_columns, streaming.predict(self.adapter, chunks, self.batch_size))
-        explanations = streaming.explain(self.adapter, chunks, batch_size=self.batch_size, **self.explain)
+        explanations = streaming.explain(self.adapter, chunks, self.request)
         return ({} if explanation is None else explanation_columns(explanation) for explanation in explanations)
 
 

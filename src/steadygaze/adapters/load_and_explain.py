@@ -14,8 +14,10 @@ from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label, OnProgress, no_progress
 from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.estimator.explain_request import ExplainRequest, Granularity, documented
+from steadygaze.estimator.explain_texts import explain_inputs
 from steadygaze.estimator.explainer_folder import is_fitted
-from steadygaze.estimator.inputs import EXPLAIN_CHECKS, Granularity, join_questions, read_inputs
+from steadygaze.estimator.inputs import join_questions, read_inputs
 from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import check_distinct
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
@@ -95,7 +97,8 @@ def load(
     return adapter.fitted or resolve_name("steadygaze.estimator.text_classifier:from_saved")(adapter.saved, device)
 
 
-@validated(**EXPLAIN_CHECKS, classes=optional(sequence_of))
+@documented
+@validated(classes=optional(sequence_of))
 def explain(
     model: Any,
     texts: Any,
@@ -116,33 +119,10 @@ def explain(
     ----------
     model : any model that `sg.load` takes, or the result of `sg.load`
         The model.
-    texts : str, list of str, or list of (text, question)
-        One text, or a list, NumPy array or column of texts.
-    explainer : str, Explainer, Captum method or fitted explainer, default=None
-        `steadygaze list explainers` prints the names.  None: the rationale or the attention of a TextClassifier,
-        leave-one-out for one of pairs and for a function, and integrated gradients of the logit for other networks.
-    target : str or int, default=None
-        The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
-    granularity : str, default="word"
-        "word", or "piece" for the subwords of a transformer.
-    output : str, default=None
-        Explain the "probability" or the "logit" of the class; None: the default of the explainer.  A black box has
-        logarithms of probabilities.  The value of a regression model is explained in either case.
-    settings : dict, default=None
-        Settings of the explainer, by name: {"samples": 500}.
-    seed : int, default=0
-        Random seed of the explainer.
-    batch_size : int, default=128
-        Texts per batch.
     classes : list of str or int, default=None
         Class names, in the order of the probabilities.
     device : str, default="auto"
         Device of a model that this call loads.
-
-    Returns
-    -------
-    Explanation or list of Explanation
-        Tokens, character spans, weights, label and probabilities.
 
     Examples
     --------
@@ -153,10 +133,11 @@ def explain(
     ('yes', [('good', 0.7)])
     """
     _refuse_images(texts)
-    adapter = as_adapter(model, classes=classes, device=device)
-    return adapter.explain(
+    request = ExplainRequest(
         texts, explainer, target, granularity, output=output, settings=settings, seed=seed, batch_size=batch_size
     )
+    adapter = as_adapter(model, classes=classes, device=device)
+    return explain_inputs(texts, adapter.tokens, adapter.explain_function(request))
 
 
 def _refuse_images(inputs: Any) -> None:

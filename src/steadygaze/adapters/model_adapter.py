@@ -28,13 +28,11 @@ from steadygaze.data.text_checks import (
     unmatched_label,
 )
 from steadygaze.data.text_tokenizer import Tokens as Tokens
-from steadygaze.data.token_alignment import Coverage, coverage, truncation
+from steadygaze.data.token_alignment import Coverage, coverage
+from steadygaze.estimator.explain_request import ExplainRequest, Granularity, documented
+from steadygaze.estimator.explain_texts import explain_inputs, explain_texts, resolve_request
 from steadygaze.estimator.inputs import (
-    EXPLAIN_CHECKS,
-    Granularity,
     check_label_count,
-    explain_nonempty,
-    is_single_text,
     join_questions,
     labels_or_none,
     list_labels,
@@ -43,6 +41,8 @@ from steadygaze.estimator.inputs import (
     warn_of_empty,
 )
 from steadygaze.estimator.model_folder import SavedModel
+from steadygaze.explainers.class_probability import Output
+from steadygaze.explainers.resolve_explainer import resolve_explainer
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanations
@@ -50,8 +50,6 @@ from steadygaze.results.health import HEALTHY, Health
 
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
-    from steadygaze.explainers.class_probability import Output
-    from steadygaze.results.explanation import Explanation
 
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
@@ -272,7 +270,8 @@ class ModelAdapter:
         true = np.array(numbers(labels) if predicted.ndim == 1 else [numbers(row) for row in labels])
         return float(r2_score(true, predicted))
 
-    @validated(**EXPLAIN_CHECKS)
+    @documented
+    @validated()
     def explain(
         self,
         X: Any,
@@ -280,115 +279,56 @@ class ModelAdapter:
         target: Label | None = None,
         granularity: Granularity = "word",
         *,
-        output: "Output | None" = None,
+        output: Output | None = None,
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         batch_size: int = inference.BATCH,
     ) -> Any:
-        """Explain predictions.
+        """Explain predictions: an Explanation for one text, a list of them for a list."""
+        request = ExplainRequest(
+            X, explainer, target, granularity, output=output, settings=settings, seed=seed, batch_size=batch_size
+        )
+        return explain_inputs(X, self.tokens, self.explain_function(request))
+
+    def explain_function(self, request: ExplainRequest) -> Callable[[list[Any]], Explanations]:
+        """Check a request before there are texts.
 
         Parameters
         ----------
-        X : str, list of str, or list of (text, question)
-            One text, or a list, NumPy array or column of texts.
-        explainer : str, Explainer, Captum method or fitted explainer, default=None
-            None: the rationale or the attention of a TextClassifier, leave-one-out for one of pairs and for a
-            function, and integrated gradients of the logit for other networks.
-        target : str or int, default=None
-            The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
-        granularity : str, default="word"
-            "word", or "piece" for the subwords of a transformer.
-        output : str, default=None
-            Explain the "probability" or the "logit" of the class.  None: the default of the explainer.
-        settings : dict, default=None
-            Settings of the explainer, by name: {"samples": 500}.
-        seed : int, default=0
-            Random seed of the explainer.
-        batch_size : int, default=128
-            Texts per batch.
-
-        Returns
-        -------
-        Explanation or list of Explanation
-            A list for a list.  An empty text of a list has None, and a warning names it.
-        """
-        explain = self.explain_function(explainer, target, granularity, output=output, settings=settings, seed=seed)
-        is_single = is_single_text(X)
-        explanations = explain(join_questions(*read_inputs([X])) if is_single else X, batch_size)
-        warn_of_empty((e is None for e in explanations), stacklevel=3)
-        for warning in truncation(self.tokens, [e.read_to for e in explanations if e is not None]).warnings():
-            warnings.warn(warning, stacklevel=3)
-        return explanations[0] if is_single else explanations
-
-    def explain_function(
-        self,
-        explainer: Any = None,
-        target: Label | None = None,
-        granularity: str = "word",
-        *,
-        output: "Output | None" = None,
-        settings: Mapping[str, Any] | None = None,
-        seed: int = 0,
-    ) -> "Callable[[Any, int], list[Explanation | None]]":
-        """Check the options of `explain` before there are texts.
-
-        Parameters
-        ----------
-        explainer : str, Explainer, Captum method or fitted explainer, default=None
-            None: the rationale or the attention of a TextClassifier, leave-one-out for one of pairs and for a
-            function, and integrated gradients of the logit for other networks.
-        target : str or int, default=None
-            The explained class; None: the predicted one.  For a multi-label or regression model: the explained output.
-        granularity : str, default="word"
-            "word", or "piece" for the subwords of a transformer.
-        output : str, default=None
-            Explain the "probability" or the "logit" of the class.  None: the default of the explainer.
-        settings : dict, default=None
-            Settings of the explainer, by name: {"samples": 500}.
-        seed : int, default=0
-            Random seed of the explainer.
+        request : ExplainRequest
+            The options of `explain`; its texts are not read.
 
         Returns
         -------
         function
-            Explains a list of texts or pairs, with a batch size; None for an empty text.
+            Explains a list of texts or pairs, none of them empty.
         """
-        from steadygaze.estimator.explain_texts import explain_request, explain_texts
-        from steadygaze.explainers.resolve_explainer import resolve_explainer
-
-        adapter, label = self, target
+        adapter, explainer, target = self, request.explainer, request.target
+        resolvable = request
         if target is not None:
             label = {str(name): name for name in self.classes}.get(str(target), target)
+            resolvable = replace(request, target=label)
         if self.task != "classification":
             adapter = self.for_output(target)
             method = resolve_explainer(explainer, None if explainer is not None else self.model)[1]
-            label = adapter.classes[1] if method.class_specific else None
-            output = "logit" if self.task == "regression" and method.class_specific else output
-        request = explain_request(
-            adapter.model,
-            adapter.classes,
-            explainer,
-            label,
-            granularity,
-            output=output,
-            model_name=self.name,
-            settings=settings,
-            seed=seed,
-            pair=bool(self.pair),
-        )
-
+            resolvable = replace(request, target=adapter.classes[1] if method.class_specific else None)
+            if self.task == "regression" and method.class_specific:
+                resolvable = replace(resolvable, output="logit")
+        options = adapter.model, adapter.classes
+        resolved = resolve_request(resolvable, *options, pair=bool(self.pair), model_name=self.name)
         health = getattr(explainer, "health", self.health)
 
-        def explain_read(inputs: list[Any], batch_size: int) -> "list[Explanation]":
+        def explain(inputs: list[Any]) -> Explanations:
             texts, questions, sentences = read_inputs(inputs)
             own = adapter.for_pairs(questions is not None)
             explanations = explain_texts(
-                own.model, own.tokens, own.classes, texts, questions, request, batch_size, sentences, health
+                own.model, own.tokens, own.classes, texts, questions, resolved, sentences, health
             )
             if self.task != "regression":
                 return explanations
             name, index = self.output_position(target)
-            values = self.predict_covered(join_questions(texts, questions), batch_size)[0][:, index].tolist()
+            inputs = join_questions(texts, questions)
+            values = self.predict_covered(inputs, request.batch_size)[0][:, index].tolist()
             return Explanations(
                 replace(
                     explanation,
@@ -401,7 +341,7 @@ class ModelAdapter:
                 for explanation, value in zip(explanations, values, strict=True)
             )
 
-        return lambda inputs, size: explain_nonempty(inputs, lambda nonempty: explain_read(nonempty, size))
+        return explain
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
         """Predict probabilities or values, and measure the coverage of the texts by the vocabulary.

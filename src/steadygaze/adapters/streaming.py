@@ -26,14 +26,13 @@ from steadygaze.data.text_checks import EmptyTexts as EmptyTexts
 from steadygaze.data.text_checks import is_empty
 from steadygaze.data.token_alignment import Coverage, truncation
 from steadygaze.data.token_alignment import coverage as token_coverage
+from steadygaze.estimator.explain_request import ExplainRequest
+from steadygaze.estimator.inputs import explain_nonempty
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
 
 if TYPE_CHECKING:
-    from steadygaze.adapters.text_explainer import TextExplainer
-    from steadygaze.estimator.inputs import Granularity
     from steadygaze.estimator.text_classifier import TextClassifier
-    from steadygaze.explainers.class_probability import Output
     from steadygaze.results.explanation import Explanation
 
 A = TypeVar("A")
@@ -246,29 +245,20 @@ def prediction(adapter: ModelAdapter, values: Mapping[str, float | None]) -> dic
 def explain(
     model: "TextClassifier | ModelAdapter",
     chunks: Iterator[list[Any]],
-    explainer: "str | TextExplainer | None" = None,
-    target: str | None = None,
-    granularity: "Granularity" = "word",
-    output: "Output | None" = None,
-    batch_size: int | None = None,
-    settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
+    request: ExplainRequest,
     note: Callable[[str], None] | None = None,
 ) -> "Iterator[Explanation | None]":
-    """Yield one Explanation per text, in order, with this explainer or the default of the model; None: an empty text.
+    """Yield one Explanation per text of the chunks, in order; None: an empty text.
 
-    `settings` configure the explainer (samples, steps …); `seed` is its random seed.  A warning about truncated texts
-    comes last; then `note` receives the number of unknown tokens, if there are any.
+    A warning about truncated texts comes last; then `note` receives the number of unknown tokens, if there are any.
     """
     from steadygaze.adapters.as_adapter import as_adapter
 
     adapter = as_adapter(model)
-    explain_chunk = adapter.explain_function(
-        explainer, target, granularity, output=output, settings=settings, seed=seed
-    )
-    size, coverage, step = batch_size or inference.BATCH, Coverage(), chunk_of(adapter.model, explainer)
+    work = partial(explain_nonempty, explain=adapter.explain_function(request))
+    coverage, step = Coverage(), chunk_of(adapter.model, request.explainer)
     chunks = (list(piece) for chunk in chunks for piece in pieces(chunk, step))
-    for _, results in _in_parallel(adapter.model, lambda chunk: explain_chunk(chunk, size), chunks):
+    for _, results in _in_parallel(adapter.model, work, chunks):
         explanations = [explanation for explanation in results if explanation is not None]
         if note is None or getattr(adapter.tokens, "unknown_id", None) is None:
             coverage += truncation(adapter.tokens, [e.read_to for e in explanations])

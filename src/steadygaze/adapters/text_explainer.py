@@ -8,13 +8,14 @@ from typing import Any, get_args
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.core.arguments import validated
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Removal
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator import explainer_folder
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_texts import ResolvedRequest, explain_inputs, explain_texts
 from steadygaze.estimator.explainer_folder import SavedExplainer
-from steadygaze.estimator.inputs import explain_nonempty, is_single_text, read_texts, warn_of_empty
+from steadygaze.estimator.inputs import read_texts
 from steadygaze.explainers.learned.cxplain import FittedCXPlain
 from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.fitted_explainer import (
@@ -70,21 +71,20 @@ class TextExplainer(SavedExplainer):
         arbitrary = {item.label: (item.arbitrary, item.n) for item in arbitrary_classes(self.rows)}
         return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy, arbitrary)
 
+    @validated()
     def explain(self, texts: Any) -> Explanation | list[Explanation | None]:
         """Explain a text, or each text of a list.  An empty text of a list has None, and a warning names it."""
 
         def explain(nonempty: list[Any]) -> Explanations:
             inputs, questions = read_texts(nonempty)
             subject = self.black_box.for_pairs(questions is not None)
-            request = ExplainRequest(self.explainer, self.name)
+            request = ResolvedRequest(self.explainer, self.name)
             return explain_texts(
                 subject.model, subject.tokens, subject.classes, inputs, questions, request, health=self.health
             )
 
-        if is_single_text(texts):
-            return explain([texts])[0]
-        explanations = explain_nonempty(texts, explain)
-        warn_of_empty((e is None for e in explanations), stacklevel=2)
+        explanations: Explanation | list[Explanation | None]
+        explanations = explain_inputs(texts, self.black_box.tokens, explain)
         return explanations
 
     def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.as_adapter import load_named
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.auditing.audit import run_audit
 from steadygaze.auditing.prepare_case import AuditRequest, compose_request, fingerprint
@@ -27,9 +27,6 @@ from steadygaze.estimator.inputs import read_split, read_validation
 from steadygaze.properties.retraining import Labeled, read_train, trainable, training_texts
 from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
-
-if TYPE_CHECKING:
-    from steadygaze.adapters.prompt import Prompt
 
 TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
 PATHS = ("model", "data", "train", "synonyms", "other_seeds")
@@ -86,15 +83,8 @@ class LoadedAudit:
 
 
 def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
-    options: dict[str, Any] = {
-        "classes": config.classes or None,
-        "attention": config.attention,
-        "device": runtime.device,
-        "prompt": _prompt(config),
-    }
-
     def load(name: str) -> ModelAdapter:
-        return as_adapter(name, import_objects=name in runtime.importable, **options)
+        return load_named(name, config, runtime.device, import_objects=name in runtime.importable)
 
     adapter = load(config.model)
     train, validation = (None, None) if config.train is None else _train(config, adapter, runtime)
@@ -114,14 +104,6 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     if request.draw is not None and request.draw.by_default:
         config = replace(config, limit=request.draw.size)
     return LoadedAudit(request, corpus, split, config)
-
-
-def _prompt(config: AuditConfig) -> "Prompt | None":
-    if config.prompt is None and not config.label_words:
-        return None
-    from steadygaze.adapters.prompt import parse_label_words, read_prompt  # for language models
-
-    return read_prompt(config.prompt, parse_label_words(config.label_words))
 
 
 def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tuple[Labeled, Labeled | None]:

@@ -3,21 +3,30 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from steadygaze.cli import EXIT_CODES, FAILED_CHECK
-from steadygaze.cli.command_options import ConfigCommand, F, check_outputs, config_option, option_group, with_options
+from steadygaze.cli.command_options import (
+    ConfigCommand,
+    F,
+    check_outputs,
+    config_option,
+    config_options,
+    option_group,
+    with_options,
+)
 from steadygaze.cli.output_streams import print_line
 from steadygaze.data.splits import DataConfig
 from steadygaze.results.audit_config import AuditConfig
+from steadygaze.results.model_options import OPTIONAL, ModelOptions
 
 if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
@@ -86,24 +95,6 @@ ExplainerImports = Annotated[
 ]
 DataOption = Annotated[str, data_option("--data", metavar="DATA", help=DATA)]
 AnyModel = Annotated[str, typer.Argument(metavar="MODEL", help=CLASSIFIER)]
-ClassNames = Annotated[
-    str | None,
-    model_option(
-        "--classes", metavar="A,B", help="Names of the classes, in the model's order.", show_default="the model's"
-    ),
-]
-Attention = Annotated[Literal["last", "rollout"], config_option(AuditConfig, "attention")]
-OutputName = Annotated[
-    str | None, model_option("--target", metavar="NAME", help="Output of a multi-label or regression model.")
-]
-PromptTemplate = Annotated[
-    str | None,
-    model_option("--prompt", metavar="TEMPLATE", help="Prompt of a language model, with {text}."),
-]
-LabelWords = Annotated[
-    list[str] | None,
-    model_option("--label-word", metavar="LABEL=WORD", help="With --prompt: word that stands for a label; repeatable."),
-]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.", show_default=False)]
 Pair = Annotated[
     tuple[str, str] | None,
@@ -293,6 +284,14 @@ def corpus_options(command: F) -> F:
     return with_options(command, "corpus", option_group(CorpusOptions), lambda own, _: CorpusOptions(**own))
 
 
+def model_options(*optional: str) -> Callable[[F], F]:
+    """Add the options of `ModelOptions` to a command, which receives them as the argument `options`.
+
+    `optional`: those of OPTIONAL that the command has.
+    """
+    return config_options(ModelOptions, "options", without={*OPTIONAL} - {*optional}, build=ModelOptions)
+
+
 def load_model(model: Path, common: Common) -> "TextClassifier":
     from steadygaze.estimator.text_classifier import load_classifier as load
 
@@ -303,32 +302,12 @@ def load_model(model: Path, common: Common) -> "TextClassifier":
 
 
 def load_adapter(
-    model: str,
-    common: Common,
-    classes: str | None = None,
-    prompt: str | None = None,
-    label_words: Sequence[str] | None = None,
-    attention: str = "last",
-    *,
-    is_one_of_several: bool = False,
+    model: str, options: ModelOptions, common: Common, *, is_one_of_several: bool = False
 ) -> "ModelAdapter":
     """Any model; MODULE:NAME imports the user's own code.  The health of one of several models names the model."""
-    from steadygaze.adapters.as_adapter import as_adapter
+    from steadygaze.adapters.as_adapter import load_named
 
-    names = None if classes is None else [name.strip() for name in classes.split(",")]
-    instructions = None
-    if prompt is not None or label_words:
-        from steadygaze.adapters.prompt import parse_label_words, read_prompt
-
-        instructions = read_prompt(prompt, parse_label_words(label_words or ()))
-    adapter = as_adapter(
-        model,
-        classes=names,
-        device=common.device,
-        attention=attention,
-        import_objects=True,
-        prompt=instructions,
-    )
+    adapter = load_named(model, options, common.device, import_objects=True)
     print_health(adapter.health.of(model) if is_one_of_several else adapter.health)
     freeze_collector()
     return adapter

@@ -114,10 +114,8 @@ def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str 
     check_columns(config.data, **columns)
     if config.train is not None:
         check_columns(config.train, text=config.text, label=config.label or "label")
-    if config.prompt is None and config.target is None and config.train is None:
-        check_label_values(
-            config.model, config.classes or None, config.data, config.text, config.label, config.drop_empty
-        )
+    if config.train is None:
+        check_label_values(config.model, config, config.data, config.text, config.label, config.drop_empty)
     return config
 
 

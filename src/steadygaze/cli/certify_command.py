@@ -9,26 +9,24 @@ import typer
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
-    Attention,
-    ClassNames,
     Common,
     DataOption,
     DropEmpty,
     LabelIfAny,
-    LabelWords,
-    PromptTemplate,
     Split,
     TextColumn,
     command_help,
     common_options,
     load_adapter,
     load_model,
+    model_options,
     print_omissions,
     print_result,
 )
 from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, until_closed
 from steadygaze.results.audit_config import CERTIFICATE_PANEL, SYNONYM_TABLE, SubstitutionConfig, check_no_substitutions
+from steadygaze.results.model_options import ModelOptions
 
 attention_option = partial(typer.Option, rich_help_panel="Attention certificate")
 
@@ -60,6 +58,7 @@ Table = Annotated[
     )
 )
 @common_options()
+@model_options("attention")
 @config_options(SubstitutionConfig)
 def certify(
     model: AnyModel,
@@ -74,18 +73,14 @@ def certify(
     simplex: Simplex = False,
     lower_bound: LowerBound = False,
     substitutions: Table = None,
-    classes: ClassNames = None,
-    attention: Attention = "last",
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
     *,
+    options: ModelOptions,
     settings: dict[str, Any],
     common: Common,
 ) -> None:
     """Certify labels and top words against changes of attention weights, or substitutions of words."""
     if substitutions is None:
-        others = {"classes": classes, "attention": attention, "prompt": prompt, "label_words": label_words or None}
-        _check_attention_certificate(model, radius, {**others, **settings})
+        _check_attention_certificate(model, radius, {**options.changed, **settings})
     from steadygaze.data.corpora import load_corpus
 
     corpus = load_corpus(
@@ -97,10 +92,7 @@ def certify(
     from steadygaze.models.inference import BATCH
 
     subject: Any
-    if substitutions is None:
-        subject = load_model(Path(model), common)
-    else:
-        subject = load_adapter(model, common, classes, prompt, label_words, attention)
+    subject = load_model(Path(model), common) if substitutions is None else load_adapter(model, options, common)
     certificates = certify(
         subject,
         texts_of(corpus.splits[corpus.choose(split)]),

@@ -18,7 +18,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -30,6 +30,7 @@ from steadygaze.core.arguments import names_object, option_name, options
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import check_file, check_folder, check_separate
 from steadygaze.core.types import Label
+from steadygaze.results.model_options import ModelOptions
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -47,23 +48,33 @@ def config_option(config: type[Any], field: str, default: str | None = None) -> 
     )
 
 
-def config_options(config: type[Any], **descriptions: str) -> Callable[[F], F]:
-    """Add the options of a settings class to a command, which receives their values as the argument `settings`.
+def config_options(
+    config: type[Any],
+    argument: str = "settings",
+    *,
+    without: Collection[str] = (),
+    build: Callable[..., Any] = dict,
+    **descriptions: str,
+) -> Callable[[F], F]:
+    """Add the options of a settings class to a command, which receives what `build` makes of them as an argument.
 
-    `descriptions`: field -> description of its default, if the command has another.
+    `without`: fields that the command does not have.  `descriptions`: field -> description of its default, if the
+    command has another.
     """
     defaults = {field.name: field.default for field in fields(config)}
     added = {}
     for name, (kind, option, _) in options(config).items():
+        if name in without:
+            continue
         many = isinstance(defaults[name], tuple)
         hint = (str | None if option.comma else list[str] | None) if many else kind
         annotation = Annotated[hint, config_option(config, name, descriptions.get(name))]  # type: ignore[valid-type]
         added[name] = annotation, None if many else defaults[name]
 
-    def collect(own: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
-        return {name: _config_value(value, defaults[name]) for name, value in own.items()}
+    def collect(own: dict[str, Any], _: dict[str, Any]) -> Any:
+        return build(**{name: _config_value(value, defaults[name]) for name, value in own.items()})
 
-    return lambda command: with_options(command, "settings", added, collect)
+    return lambda command: with_options(command, argument, added, collect)
 
 
 def _config_value(value: Any, default: Any) -> Any:
@@ -274,8 +285,18 @@ LARGEST_LABELED = 20 << 20
 OTHER_TASKS = ("regression", "multi_label_classification")
 
 
+def option_words(config: type[Any], values: Mapping[str, Any]) -> list[str]:
+    """These values as words of a command."""
+    words = []
+    for name, value in values.items():
+        comma, flag = options(config)[name][1].comma, option_name(config, name)
+        items = value if isinstance(value, tuple) else (value,)
+        words += [word for item in ([",".join(items)] if comma else items) for word in (flag, str(item))]
+    return words
+
+
 def check_label_values(
-    model: str, classes: Sequence[Label] | None, data: str, text: Sequence[str], label: str | None, drop_empty: bool
+    model: str, options: ModelOptions, data: str, text: Sequence[str], label: str | None, drop_empty: bool
 ) -> None:
     """Raise the error that the loaded model would raise for an unknown label, before torch is imported.
 
@@ -284,11 +305,13 @@ def check_label_values(
     from steadygaze.data.corpora import CORPORA, load_corpus
     from steadygaze.data.text_checks import UnmatchedLabel, positions, unmatched_label
 
+    if options.prompt is not None or options.target is not None:
+        return
     try:
         file, known = Path(data).expanduser(), stored_classes(Path(model).expanduser())
     except RuntimeError:  # a home that does not exist: the loader reports it
         return
-    names = known if known is None or classes is None else list(classes)
+    names = known if known is None or not options.classes else list(options.classes)
     if (
         names is None
         or data.partition(":")[0] in CORPORA

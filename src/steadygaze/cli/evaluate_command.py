@@ -7,12 +7,8 @@ from typing import Annotated
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
-    ClassNames,
     Common,
     CorpusOptions,
-    LabelWords,
-    OutputName,
-    PromptTemplate,
     Replace,
     SentencesColumn,
     Split,
@@ -20,6 +16,7 @@ from steadygaze.cli.application import (
     common_options,
     corpus_options,
     load_adapter,
+    model_options,
     output_file,
     output_option,
     print_omissions,
@@ -30,6 +27,7 @@ from steadygaze.cli.application import (
 from steadygaze.cli.output_streams import print_json, print_line
 from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
+from steadygaze.results.model_options import ModelOptions
 
 WORSE_THAN_CONSTANT = (
     "the accuracy is below the share of the most frequent label: the class names may be in the wrong order; "
@@ -51,34 +49,30 @@ Out = Annotated[
 )
 @common_options()
 @corpus_options
+@model_options("target")
 def evaluate(
     model: AnyModel,
     corpus: CorpusOptions,
     split: Split = None,
     sentences: SentencesColumn = None,
-    classes: ClassNames = None,
-    target: OutputName = None,
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
     out_file: Out = None,
     replace: Replace = False,
     *,
+    options: ModelOptions,
     common: Common,
 ) -> None:
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
     corpus.check(labeled=True, sentences=sentences)
     from steadygaze.cli.command_options import check_label_values
 
-    if prompt is None and target is None:
-        names = None if classes is None else [name.strip() for name in classes.split(",")]
-        check_label_values(model, names, corpus.data, corpus.text or ("text",), corpus.label, corpus.drop_empty)
+    check_label_values(model, options, corpus.data, corpus.text or ("text",), corpus.label, corpus.drop_empty)
     from steadygaze.auditing.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
     from steadygaze.core.types import inputs_of
     from steadygaze.models import inference
     from steadygaze.results.evaluation import exchanged_classes, written_labels
 
-    adapter = load_adapter(model, common, classes, prompt, label_words)
+    adapter = load_adapter(model, options, common)
     loaded = corpus.load(common, task=adapter.task, sentences=sentences)
     print_omissions(loaded.name, loaded.dropped, common)
     examples = loaded.splits[loaded.choose(split)]
@@ -86,7 +80,7 @@ def evaluate(
     if len(labels) < len(examples):
         raise UserError("evaluate needs labels: name their column with --label")
     size = common.batch_size or inference.BATCH
-    evaluation = evaluate_adapter(adapter, inputs_of(examples), labels, size, common.seed, target)
+    evaluation = evaluate_adapter(adapter, inputs_of(examples), labels, size, common.seed, options.target)
     if out_file is not None:
         evaluation.to_json(out_file, replace=replace)
         print_line(stderr_console(common), f"written: {out_file}")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
-    Attention,
     Common,
     ExplainerImports,
     command_help,
     common_options,
     data_option,
+    load_adapter,
     model_option,
+    model_options,
     output_file,
     output_option,
     print_health,
@@ -24,15 +26,19 @@ from steadygaze.cli.application import (
     stderr_console,
     stdout_console,
 )
+from steadygaze.cli.command_options import option_words
 from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, progress_bar, show, until_closed
 from steadygaze.cli.predict_command import TextOptions, print_empty, text_options, write_table
 from steadygaze.core.rounding import percent
+from steadygaze.core.types import Label
+from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.data.text_checks import EmptyTexts
+    from steadygaze.estimator.explain_request import ExplainRequest
     from steadygaze.results.explanation import Explanation
     from steadygaze.results.health import Health
 
@@ -86,11 +92,11 @@ EMPTY = {**dict.fromkeys(("text", "label", "probabilities", "tokens", "spans", "
     )
 )
 @common_options("data_dir", "verbose")
+@model_options("attention")
 @text_options
 def explain(
     model: AnyModel,
     label: TrueLabels = None,
-    attention: Attention = "last",
     explainer: ExplainerName = None,
     settings: ExplainerSettings = None,
     target: Target = None,
@@ -103,32 +109,36 @@ def explain(
     each_sentence: EachSentence = False,
     *,
     inputs: TextOptions,
+    options: ModelOptions,
     common: Common,
 ) -> None:
     """Show the weight of each word in a prediction."""
     from steadygaze.core.settings import parse
 
     _check_outputs(inputs, label, {"--html": html, "--eraser": eraser, "--out": inputs.out_file})
-    options: dict[str, Any] = {"target": target, "granularity": granularity, "output": output, "seed": common.seed}
-    options["settings"] = parse(settings or [])
-    load, file = partial(inputs.load, model, common, attention), inputs.file
+    load, file = partial(load_adapter, model, options, common), inputs.file
     if each_sentence:
         others = {"--html": html, "--eraser": eraser, "--label": label, "--explainer": explainer, "--target": target}
         _print_sentences(load, inputs, {**others, "--output": output, "--set": settings}, common)
         return
-    if inputs.out_file is not None:
-        make_task = partial(_explanation_task, load, explainer, options, common.batch_size)
-        names = {**inputs.names, "attention": attention, "explainer": explainer, **_explainer_digest(explainer)}
-        write_table(inputs, make_task, {**names, **options}, common, _print_notes)
-        return
     from steadygaze.adapters import streaming
+    from steadygaze.estimator.explain_request import ExplainRequest
+    from steadygaze.models.inference import BATCH
 
+    size, parsed = common.batch_size or BATCH, parse(settings or [])
+    request = ExplainRequest(
+        None, explainer, target, granularity, output=output, settings=parsed, seed=common.seed, batch_size=size
+    )
+    if inputs.out_file is not None:
+        values = {**asdict(options), **asdict(request), "batch_size": None, **_explainer_digest(explainer)}
+        write_table(inputs, partial(_explanation_task, load, request), values, common, _print_notes)
+        return
     adapter, empty, dropped = load(), streaming.EmptyTexts(), Counter[str]()
-    subject, arguments = _method_and_model(adapter, explainer, options)
-    notes = _print_notes(subject, arguments["explainer"], common)
-    note, health = partial(_print_note, common), getattr(arguments["explainer"], "health", subject.health)
+    subject, request = _method_and_model(adapter, request)
+    notes = _print_notes(subject, request.explainer, common)
+    note, health = partial(_print_note, common), getattr(request.explainer, "health", subject.health)
     texts = inputs.read(subject, dropped, label, None if eraser is not None else empty)
-    explanations = streaming.explain(subject, texts, batch_size=common.batch_size, note=note, **arguments)
+    explanations = streaming.explain(subject, texts, request, note)
     explanations, counts = _with_progress(explanations, common), Counter[str]()
     if label is not None and file is not None:
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
@@ -143,11 +153,7 @@ def explain(
     _print_counts(counts, common, empty)
     print_omissions(file, dropped, common)
     if not common.json:
-        named = [("--classes", inputs.classes), ("--prompt", inputs.prompt)]
-        named += [("--label-word", word) for word in inputs.label_words or []]
-        named += [("--attention", None if attention == "last" else attention)]
-        words = [word for name, value in named if value is not None for word in (name, value)]
-        _print_next([model, *words], inputs, label, adapter, common, empty)
+        _print_next([model, *option_words(ModelOptions, options.changed)], inputs, label, adapter, common, empty)
 
 
 def _print_sentences(
@@ -315,23 +321,19 @@ def _write_eraser(
         show(f"{written:,} rationales written to {path}")
 
 
-def _method_and_model(
-    adapter: "ModelAdapter", explainer: str | None, options: dict[str, Any]
-) -> "tuple[ModelAdapter, dict[str, Any]]":
-    """The model to explain, and the arguments of streaming.explain."""
-    method = _resolve(explainer, adapter, options["target"])
+def _method_and_model(adapter: "ModelAdapter", request: "ExplainRequest") -> "tuple[ModelAdapter, ExplainRequest]":
+    """The model to explain, and the request with a fitted explainer instead of its folder."""
+    method = _resolve(request.explainer, adapter, request.target)
     if isinstance(method, str | None):
-        return adapter, {"explainer": method, **options}
-    target = None if adapter.outputs else options["target"]  # it explains one output
-    return method.black_box, {**options, "explainer": method, "target": target}  # it knows whether it reads pairs
+        return adapter, request
+    target = None if adapter.outputs else request.target  # it explains one output
+    return method.black_box, replace(request, explainer=method, target=target)  # it knows whether it reads pairs
 
 
-def _explanation_task(
-    load: "Callable[[], ModelAdapter]", explainer: str | None, options: dict[str, Any], batch_size: int | None
-) -> "BulkTask":
+def _explanation_task(load: "Callable[[], ModelAdapter]", request: "ExplainRequest") -> "BulkTask":
     from steadygaze.adapters.bulk import BulkTask
 
-    return BulkTask(*_method_and_model(load(), explainer, options), batch_size)
+    return BulkTask(*_method_and_model(load(), request))
 
 
 def _explainer_digest(explainer: str | None) -> dict[str, str | None]:
@@ -390,7 +392,7 @@ def _rationalizer_warnings(adapter: "ModelAdapter", explainer: str | None) -> li
     return [] if reader is None or reader.n < MIN_TEXTS else selection_warnings(rows)
 
 
-def _resolve(explainer: str | None, adapter: "ModelAdapter", target: str | None = None) -> "str | TextExplainer | None":
+def _resolve(explainer: str | None, adapter: "ModelAdapter", target: Label | None) -> "str | TextExplainer | None":
     """Return a name, or an explainer fitted to this model.  A name takes precedence over a folder (./lime).
 
     `target`: the output of a multi-label model that it was fitted to.

@@ -13,27 +13,26 @@ import typer
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     CLASSIFIER,
-    ClassNames,
     Common,
     CorpusOptions,
-    LabelWords,
     Out,
-    OutputName,
-    PromptTemplate,
     command_help,
     common_options,
     corpus_options,
     load_adapter,
     model_option,
+    model_options,
     output_option,
     print_health,
     stderr_console,
     stdout_console,
     training_option,
 )
+from steadygaze.cli.command_options import option_words
 from steadygaze.cli.output_streams import interruptible, print_json, print_line, progress_bar, show
 from steadygaze.core.errors import HealthWarning, LeakageWarning, UserError, one_line
 from steadygaze.core.types import OnProgress
+from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
     from steadygaze.adapters.model_adapter import ModelAdapter
@@ -77,6 +76,7 @@ Sentences = Annotated[str | None, model_option("--sentences", metavar="COL", hid
 )
 @common_options("verbose")
 @corpus_options
+@model_options("target")
 def fit_explainer(
     black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=CLASSIFIER)],
     corpus: CorpusOptions,
@@ -87,12 +87,9 @@ def fit_explainer(
     mitigation: Mitigation = None,
     settings: Settings = None,
     replace: Replace = False,
-    classes: ClassNames = None,
-    target: OutputName = None,
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
     sentences: Sentences = None,
     *,
+    options: ModelOptions,
     common: Common,
 ) -> None:
     """Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`."""
@@ -104,16 +101,16 @@ def fit_explainer(
     from steadygaze.estimator import resumable_training
     from steadygaze.explainers.learned.fit_config import COSTS
 
-    options: dict[str, Any] = {
+    method: dict[str, Any] = {
         "explainer": explainer,
         "k": k,
         "mitigation": mitigation,
         "conditioned": conditioned,
         "settings": parse(settings or []),
     }
-    resumable_fit.check_fit_explainer(out, replace, options, common.seed)
-    model = load_adapter(black_box, common, classes, prompt, label_words)
-    adapter = _two_classes(model, target)
+    resumable_fit.check_fit_explainer(out, replace, method, common.seed)
+    model = load_adapter(black_box, options, common)
+    adapter = _two_classes(model, options.target)
     loaded = corpus.load(common, task=model.task)
     console = stderr_console(common)
     print_line(console, resumable_training.describe(loaded))
@@ -130,9 +127,8 @@ def fit_explainer(
             "on_progress": on_progress,
             "watcher": FitProgress(console, on_progress),
         }
-        fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=replace, **options, **run)
-    names = {"--classes": classes, "--target": target}
-    _show(fitted, [black_box, *(word for name, value in names.items() if value for word in (name, value))], out, common)
+        fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=replace, **method, **run)
+    _show(fitted, [black_box, *option_words(ModelOptions, options.changed)], out, common)
 
 
 def _two_classes(adapter: "ModelAdapter", target: str | None) -> "ModelAdapter":

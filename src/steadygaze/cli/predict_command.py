@@ -5,7 +5,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
-    ClassNames,
     Common,
     DropEmpty,
     File,
-    LabelWords,
     Pair,
-    PromptTemplate,
     Replace,
     SentencesColumn,
     SpreadsheetSafe,
@@ -28,6 +25,7 @@ from steadygaze.cli.application import (
     command_help,
     common_options,
     load_adapter,
+    model_options,
     output_file,
     output_option,
     print_omissions,
@@ -45,6 +43,7 @@ from steadygaze.cli.output_streams import (
     until_closed,
 )
 from steadygaze.core.errors import UserError, one_line, printable
+from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
@@ -84,9 +83,6 @@ class TextOptions:
     text: TextColumn = None
     sentences: SentencesColumn = None
     drop_empty: DropEmpty = False
-    classes: ClassNames = None
-    prompt: PromptTemplate = None
-    label_words: LabelWords = None
     out_file: ResultTable = None
     spreadsheet_safe: SpreadsheetSafe = False
     replace: Replace = False
@@ -96,14 +92,6 @@ class TextOptions:
     @property
     def columns(self) -> list[str]:
         return self.text or ["text"]
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """What the results depend on beside the model."""
-        return {"classes": self.classes, "prompt": self.prompt, "label_words": self.label_words}
-
-    def load(self, model: str, common: Common, attention: str = "last") -> "ModelAdapter":
-        return load_adapter(model, common, **self.names, attention=attention)
 
     def read(
         self,
@@ -149,13 +137,14 @@ def text_options(command: F) -> F:
     )
 )
 @common_options("data_dir", "seed", "verbose")
+@model_options()
 @text_options
-def predict(model: AnyModel, *, inputs: TextOptions, common: Common) -> None:
+def predict(model: AnyModel, *, inputs: TextOptions, options: ModelOptions, common: Common) -> None:
     """Predict the labels of texts."""
     inputs.check()
-    load = partial(inputs.load, model, common)
+    load = partial(load_adapter, model, options, common)
     if inputs.out_file is not None:
-        write_table(inputs, partial(_prediction_task, load, common.batch_size), inputs.names, common)
+        write_table(inputs, partial(_prediction_task, load, common.batch_size), asdict(options), common)
         return
     from steadygaze.adapters import streaming
     from steadygaze.data.text_checks import EmptyTexts
@@ -221,10 +210,10 @@ def write_table(
     assert file is not None
     console, task = stderr_console(common), make_task()
     source = Source(file, inputs.columns, inputs.drop_empty, inputs.sentences, empty=EmptyTexts())
-    if print_notes is not None and task.explain is not None:
-        print_notes(task.adapter, task.explain["explainer"], common)
+    if print_notes is not None and task.request is not None:
+        print_notes(task.adapter, task.request.explainer, common)
     model = {
-        "task": "predict" if task.explain is None else "explain",
+        "task": "predict" if task.request is None else "explain",
         "model": task.adapter.fingerprint or task.adapter.name,
         "code": code_version(),
     }
@@ -245,7 +234,7 @@ def write_table(
         written = run.parts.merge(task.health)
     if source.empty is not None:
         print_empty(source.empty, common)
-    explained = task.explain is not None
+    explained = task.request is not None
     if common.json:
         print_json(
             {"health": task.health.to_list(), "out": str(out), "explained" if explained else "predicted": written}

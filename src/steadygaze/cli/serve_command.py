@@ -12,12 +12,9 @@ from steadygaze.cli import app
 from steadygaze.cli.application import (
     CLASSIFIER,
     DATA,
-    ClassNames,
     Common,
     DropEmpty,
     LabelIfAny,
-    LabelWords,
-    PromptTemplate,
     RationalesColumn,
     SentencesColumn,
     Split,
@@ -27,11 +24,13 @@ from steadygaze.cli.application import (
     common_options,
     data_option,
     load_adapter,
+    model_options,
     runtime_option,
     stderr_console,
 )
 from steadygaze.cli.output_streams import print_line
 from steadygaze.core.errors import UserError
+from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
     import socket
@@ -70,11 +69,10 @@ Names = Annotated[
     )
 )
 @common_options("seed", "json", "verbose")
+@model_options()
 def serve(
     models: Models,
-    classes: ClassNames = None,
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
+    options: ModelOptions,
     synonyms: Synonyms = None,
     data: ServedDataOption = None,
     split: Split = None,
@@ -103,7 +101,7 @@ def serve(
     columns = {"text": tuple(text or ("text",)), "label": label, "rationales": rationales, "sentences": sentences}
     if data is not None:
         check_data(data, columns)
-    served = load_models(models, synonyms, common, classes, prompt, label_words)
+    served = load_models(models, synonyms, options, common)
     texts = None if data is None else load_data(data, {**columns, "drop_empty": drop_empty}, split, served, common)
     with free_socket(host, port) as listener:
         port = listener.getsockname()[1]
@@ -193,14 +191,7 @@ def load_data(
     return ServedData(corpus.name, corpus.splits[corpus.choose(split)])
 
 
-def load_models(
-    models: list[str],
-    synonyms: Path | None,
-    common: Common,
-    classes: str | None = None,
-    prompt: str | None = None,
-    label_words: Sequence[str] | None = None,
-) -> "list[ServedModel]":
+def load_models(models: list[str], synonyms: Path | None, options: ModelOptions, common: Common) -> "list[ServedModel]":
     """The models under different names; the options are those of every model."""
     from steadygaze.data.synonym_tables import as_table
     from steadygaze.serve.served_models import ServedModel
@@ -208,7 +199,7 @@ def load_models(
     table = {} if synonyms is None else as_table(synonyms, folded=True)
     served: dict[str, ServedModel] = {}
     for path in models:
-        adapter = load_adapter(path, common, classes, prompt, label_words, is_one_of_several=len(set(models)) > 1)
+        adapter = load_adapter(path, options, common, is_one_of_several=len(set(models)) > 1)
         name, number = adapter.name, 2
         while name in served:
             name, number = f"{adapter.name} ({number})", number + 1

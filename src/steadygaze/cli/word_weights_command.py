@@ -6,13 +6,9 @@ from typing import Annotated
 from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
-    Attention,
-    ClassNames,
     Common,
     CorpusOptions,
     ExplainerImports,
-    LabelWords,
-    PromptTemplate,
     Replace,
     Split,
     command_help,
@@ -20,12 +16,14 @@ from steadygaze.cli.application import (
     corpus_options,
     load_adapter,
     model_option,
+    model_options,
     output_file,
     output_option,
     print_result,
     stderr_console,
 )
 from steadygaze.cli.output_streams import print_json, print_line, progress_bar
+from steadygaze.results.model_options import ModelOptions
 
 Explainers = Annotated[
     list[str] | None,
@@ -53,15 +51,12 @@ Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=out
 )
 @common_options("verbose")
 @corpus_options
+@model_options("attention")
 def word_weights(
     model: AnyModel,
     corpus: CorpusOptions,
     split: Split = None,
-    classes: ClassNames = None,
-    attention: Attention = "last",
     target: Target = None,
-    prompt: PromptTemplate = None,
-    label_words: LabelWords = None,
     explainers: Explainers = None,
     imports: ExplainerImports = None,
     words: Limit = 20,
@@ -70,6 +65,7 @@ def word_weights(
     html: Html = None,
     replace: Replace = False,
     *,
+    options: ModelOptions,
     common: Common,
 ) -> None:
     """Show which words carry the weight of the explanations of a corpus, per class."""
@@ -78,7 +74,7 @@ def word_weights(
     from steadygaze.core.types import inputs_of
     from steadygaze.models.inference import BATCH
 
-    adapter = load_adapter(model, common, classes, prompt, label_words, attention)
+    adapter = load_adapter(model, options, common)
     loaded = corpus.load(common, task=adapter.task)
     inputs = inputs_of(loaded.splits[loaded.choose(split)])
     size = common.batch_size or BATCH

@@ -3,7 +3,8 @@
 With `granularity` "word", explainers that perturb the text remove all subwords of a word together.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -16,9 +17,16 @@ from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Batch, Label, Picked, Sentences, Span
 from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
-from steadygaze.data.token_alignment import mean_of_words, merge_words
-from steadygaze.estimator.inputs import known_label
-from steadygaze.explainers.class_probability import Output
+from steadygaze.data.token_alignment import mean_of_words, merge_words, truncation
+from steadygaze.estimator.explain_request import ExplainRequest
+from steadygaze.estimator.inputs import (
+    explain_nonempty,
+    is_single_text,
+    join_questions,
+    known_label,
+    read_inputs,
+    warn_of_empty,
+)
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
 from steadygaze.explainers.resolve_explainer import resolve_explainer, with_output
 from steadygaze.models import inference
@@ -28,40 +36,39 @@ from steadygaze.results.health import HEALTHY, Health
 
 
 @dataclass(frozen=True)
-class ExplainRequest:
-    """The explainer and its options."""
+class ResolvedRequest:
+    """The explainer of a request and its options, which a model supports."""
 
     explainer: Explainer
     name: str
     target: Label | None = None
     granularity: str = "word"
+    batch_size: int = inference.BATCH
 
 
-def explain_request(
-    model: Model,
-    classes: Sequence[Label],
-    explainer: Any = None,
-    target: Any = None,
-    granularity: str = "word",
-    *,
-    output: Output | None = None,
-    model_name: str = "this model",
-    settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    pair: bool = False,
-) -> ExplainRequest:
-    """Resolve explainer and target; raise an error if the model or the explainer does not support them.
-
-    `explainer`, `settings`, `seed` and `pair`: as in `resolve_explainer`.  `output`: as in `with_output`.
-    """
-    name, method = resolve_explainer(explainer, model, settings, seed, pair=pair)
-    method = with_output(method, name, output)
-    label = None if target is None else known_label(target, classes)
+def resolve_request(
+    request: ExplainRequest, model: Model, classes: Sequence[Label], *, pair: bool, model_name: str = "this model"
+) -> ResolvedRequest:
+    """Resolve explainer and target; raise an error if the model or the explainer does not support them."""
+    name, method = resolve_explainer(request.explainer, model, request.settings, request.seed, pair=pair)
+    method = with_output(method, name, request.output)
+    label = None if request.target is None else known_label(request.target, classes)
     if reason := missing_capability(method, model):
         raise UserError(f"{name} cannot explain {model_name}: {reason}; choose another explainer")
     if label is not None and not method.class_specific:
         raise UserError(f"{name} is the same for every class: remove the target {label!r}")
-    return ExplainRequest(method, name, label, granularity)
+    return ResolvedRequest(method, name, label, request.granularity, request.batch_size)
+
+
+def explain_inputs(inputs: Any, tokens: Tokens, explain: Callable[[list[Any]], Explanations]) -> Any:
+    """An Explanation for one text, a list for a list; warn the caller's caller of empty and truncated texts."""
+    is_single = is_single_text(inputs)
+    explanations = explain_nonempty(join_questions(*read_inputs([inputs])) if is_single else inputs, explain)
+    warn_of_empty((explanation is None for explanation in explanations), stacklevel=4)
+    read_to = [explanation.read_to for explanation in explanations if explanation is not None]
+    for warning in truncation(tokens, read_to).warnings():
+        warnings.warn(warning, stacklevel=4)
+    return explanations[0] if is_single else explanations
 
 
 def explain_texts(
@@ -70,8 +77,7 @@ def explain_texts(
     classes: Sequence[Label],
     texts: Sequence[str],
     questions: Sequence[str] | None,
-    request: ExplainRequest,
-    batch_size: int = inference.BATCH,
+    request: ResolvedRequest,
     sentences: Sentences | None = None,
     health: Health = HEALTHY,
 ) -> Explanations:
@@ -87,7 +93,7 @@ def explain_texts(
     target = None if request.target is None else classes.index(request.target)
     accuracy, arbitrary = request.explainer.reader_accuracy(model), request.explainer.arbitrary_selections(model)
     explanations: list[Any] = [None] * len(texts)
-    for rows in by_length(data, batch_size):
+    for rows in by_length(data, request.batch_size):
         batch = collate(data, rows).to(model.device)
         aim = None if target is None else torch.full((len(rows),), target, device=model.device)
         saliency = request.explainer.explain(model, batch, aim)

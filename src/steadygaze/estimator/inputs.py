@@ -10,12 +10,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.arguments import Check, choice, instance, integer, optional
 from steadygaze.core.errors import CoverageWarning, UserError, unknown
 from steadygaze.core.types import Example, Label, Sentences
 from steadygaze.core.untrusted_files import digest_json
@@ -27,15 +26,6 @@ from steadygaze.models.inference import NonFiniteOutput
 if TYPE_CHECKING:
     from steadygaze.results.explanation import Explanation
 
-Granularity = Literal["word", "piece"]
-EXPLAIN_CHECKS: dict[str, Check] = {
-    "granularity": choice("word", "piece"),
-    "output": optional(choice("probability", "logit")),
-    "settings": optional(instance(Mapping, "a dict")),
-    "seed": integer(0),
-    "batch_size": integer(1),
-}
-"""Checks of the options that every `explain` has."""
 SMALL_DATASET = 20
 """Fewest texts for a held-out set."""
 

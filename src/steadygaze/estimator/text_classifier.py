@@ -15,15 +15,12 @@ from steadygaze.core.arguments import flag, integer, optional, path, validated
 from steadygaze.core.errors import LabelWarning, SeedWarning, SynonymWarning, UserError, unknown
 from steadygaze.core.types import Label, Sentences
 from steadygaze.data.synonym_groups import SynonymGroups
-from steadygaze.data.token_alignment import Coverage, coverage, truncation
+from steadygaze.data.token_alignment import Coverage, coverage
 from steadygaze.estimator import fit, model_folder, small_data
-from steadygaze.estimator.explain_texts import explain_request, explain_texts
+from steadygaze.estimator.explain_request import ExplainRequest, Granularity, documented
+from steadygaze.estimator.explain_texts import explain_inputs, explain_texts, resolve_request
 from steadygaze.estimator.inputs import (
-    EXPLAIN_CHECKS,
-    Granularity,
     Split,
-    explain_nonempty,
-    is_single_text,
     known_label,
     label_remarks,
     labels_or_none,
@@ -348,7 +345,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split = Split(*self._read(X)[:2], labels, read_weights(sample_weight))
         return float(super().score(X, np.asarray(labels), split.weights))
 
-    @validated(**EXPLAIN_CHECKS)
+    @documented
+    @validated()
     def explain(
         self,
         X: Any,
@@ -361,56 +359,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         batch_size: int = inference.BATCH,
     ) -> Any:
-        """Explain predictions: an Explanation for one text, a list of them for a list.
-
-        Parameters
-        ----------
-        X : str, (text, question), Example, list, array or column
-            One text or pair, or several.
-        explainer : str, Explainer, fitted explainer or Captum method, default=None
-            None: the attention; for pairs leave-one-out; the rationale of a model that selects words.  Else a name
-            (`steadygaze list explainers`), an Explainer such as `Lime(samples=5000)`, a result of `fit_explainer` for
-            this model, or any method of Captum that explains inputs, as a class or an object.  Captum methods explain
-            the word vectors.
-        target : str or int, default=None
-            The explained class; None: the predicted class.  Attention is the same for all classes and accepts none.
-        granularity : str, default="word"
-            "word", or "piece" for a transformer's subwords.
-        output : str, default=None
-            Explain the "probability" or the "logit" of the class.  None: the default of the explainer.
-        settings : dict, default=None
-            Settings of the explainer, by name: {"samples": 500}.
-        seed : int, default=0
-            Random seed of the explainer.
-        batch_size : int, default=128
-            Texts per batch.
-
-        Returns
-        -------
-        Explanation or list of Explanation
-            Tokens, character spans, weights, label and probabilities.  An empty text of a list has None, and a warning
-            names it.
-        """
+        """Explain predictions: an Explanation for one text, a list of them for a list."""
         check_is_fitted(self, "stored_")
-        is_single = is_single_text(X)
-        model, description = self.stored_.model, self.stored_.description
-        more: Any = {"output": output, "settings": settings, "seed": seed, "pair": description.pair}
-        request = explain_request(model, description.classes, explainer, target, granularity, **more)
-        tokenizer = self.stored_.tokenizer
+        request = ExplainRequest(
+            X, explainer, target, granularity, output=output, settings=settings, seed=seed, batch_size=batch_size
+        )
+        model, tokenizer, description = self.stored_.model, self.stored_.tokenizer, self.stored_.description
+        resolved = resolve_request(request, model, description.classes, pair=description.pair)
         health = getattr(explainer, "health", self.health)
 
         def explain(inputs: list[Any]) -> Explanations:
             texts, questions, sentences = self._read(inputs)
-            return explain_texts(
-                model, tokenizer, description.classes, texts, questions, request, batch_size, sentences, health
-            )
+            return explain_texts(model, tokenizer, description.classes, texts, questions, resolved, sentences, health)
 
-        explanations = [*explain([X])] if is_single else explain_nonempty(X, explain)
-        warn_of_empty((e is None for e in explanations), stacklevel=3)
-        read_to = [e.read_to for e in explanations if e is not None]
-        for warning in truncation(self.stored_.tokenizer, read_to).warnings():
-            warnings.warn(warning, stacklevel=3)
-        return explanations[0] if is_single else explanations
+        return explain_inputs(X, tokenizer, explain)
 
     @validated(folder=path)
     def save(self, folder: str | Path) -> None:

@@ -7,7 +7,7 @@ SubstitutionConfig: the settings of the certificate of word substitutions.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from annotated_types import Ge, Interval
 
@@ -15,6 +15,7 @@ from steadygaze.core.arguments import Option
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress, Removal, no_progress
 from steadygaze.data.splits import COUNT, DataConfig
+from steadygaze.results.model_options import ModelOptions
 
 CERTIFICATE_PANEL = "Substitution certificate"
 SYNONYM_TABLE = "Synonym table (.jsonl, .parquet, .json, .csv, .tsv, MyThes .dat) or WordNet folder."
@@ -38,25 +39,11 @@ class ProbeConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditConfig(ProbeConfig, DataConfig):
+class AuditConfig(ModelOptions, ProbeConfig, DataConfig):
     """The settings of an audit, which a bundle of the command stores; models and data by name."""
 
     model: str
     synonyms: Annotated[str | None, Option("Data", SYNONYM_TABLE, "FILE")] = None
-    attention: Annotated[Literal["last", "rollout"], Option("Model", "Attention of a Hugging Face model.")] = "last"
-    classes: Annotated[
-        tuple[str, ...],
-        Option("Model", "Labels in the order of the outputs.", "A,B,…", "names in the model", comma=True),
-    ] = ()
-    target: Annotated[str | None, Option("Model", "Output of a multi-label or regression model.", "NAME")] = None
-    threshold: Annotated[
-        float | None, Option("Model", "With a regression model: audit values above this number.", "X", "the median")
-    ] = None
-    prompt: Annotated[str | None, Option("Model", "Prompt of a language model, with {text}.", "TEMPLATE")] = None
-    label_words: Annotated[
-        tuple[str, ...],
-        Option("Model", "With --prompt: word that stands for a label; repeatable.", "LABEL=WORD", name="--label-word"),
-    ] = ()
     other_seeds: Annotated[
         tuple[str, ...],
         Option("Model", "Same model, trained with another seed; repeatable.", "MODEL", name="--other-seed"),

@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, cast
 
 import orjson
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.text_checks import EmptyTexts, check_texts, is_empty
+from steadygaze.estimator.explain_request import ExplainRequest, Granularity
+from steadygaze.explainers.class_probability import Output
 from steadygaze.models.inference import selects
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import HealthProblem
@@ -47,6 +49,10 @@ def _whole(value: Any) -> Any:
 WHOLE = BeforeValidator(_whole)
 
 
+Seed = Annotated[int, Field(ge=0, le=(1 << 31) - 1), WHOLE]
+OPTIONS = {item.name for item in fields(ExplainRequest)} - {"texts"}
+
+
 class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -58,10 +64,14 @@ class PredictRequest(StrictModel):
     texts: Annotated[list[OptionalText | OptionalPair | None], Field(min_length=1, max_length=MOST_TEXTS)]
 
 
-class ExplainRequest(PredictRequest):
+class ExplainBody(PredictRequest):
+    """The options of `sg.explain`, except those that determine the cost."""
+
     explainer: Name | None = Field(None, description="Name of an explainer of the model; its default if left out.")
     target: Name | None = Field(None, description="Class to explain; the predicted one if left out.")
-    granularity: Literal["word", "piece"] = "word"
+    granularity: Granularity = "word"
+    output: Output | None = Field(None, description="Explain the probability or the logit of the class.")
+    seed: Seed = 0
 
 
 class ShiftRequest(StrictModel):
@@ -125,7 +135,7 @@ class Models:
     def batch_size(self, kind: tuple[Any, ...], item: Any) -> float:
         """As how many items a text counts in a batch: a long text with an expensive explanation is alone."""
         method, name, *arguments = kind
-        if method == "predict" or (method == "explain" and not self.by_name[name].is_expensive(arguments[0])):
+        if method == "predict" or (method == "explain" and not self.by_name[name].is_expensive(arguments[0].explainer)):
             return 1.0
         characters = len(item) if isinstance(item, str) else sum(map(len, item))
         return 1.0 + LARGEST_BATCH * characters / MOST_CHARACTERS
@@ -171,14 +181,11 @@ class Models:
                 if not future.cancel() and not future.cancelled():
                     future.exception()  # asyncio prints errors that nobody has asked for
 
-    async def explain(
-        self, request: ExplainRequest | ShiftRequest | Choice, inputs: Sequence[Any]
-    ) -> list[Explanation]:
-        model = self.find(request.model)
-        model.check_explainer(request.explainer)
-        granularity = request.granularity if isinstance(request, ExplainRequest) else "word"
-        kind = "explain", model.name, request.explainer, request.target, granularity
-        return await self.call(kind, checked_inputs(model, inputs))
+    async def explain(self, body: ExplainBody | ShiftRequest | Choice, inputs: Sequence[Any]) -> list[Explanation]:
+        model = self.find(body.model)
+        model.check_explainer(body.explainer)
+        request = ExplainRequest(**body.model_dump(include=OPTIONS))
+        return await self.call(("explain", model.name, request), checked_inputs(model, inputs))
 
 
 async def results_of_nonempty(
@@ -334,11 +341,11 @@ async def predicted(models: Models, body: PredictRequest) -> Answer:
 
 
 @router.post("/explain", summary="Explain the predictions of texts", responses=MODEL_ANSWER)
-async def explain(body: ExplainRequest, request: Request) -> Answer:
+async def explain(body: ExplainBody, request: Request) -> Answer:
     return await explained(models_of(request), body)
 
 
-async def explained(models: Models, body: ExplainRequest) -> Answer:
+async def explained(models: Models, body: ExplainBody) -> Answer:
     explanations, warnings = await results_of_nonempty(body.texts, lambda texts: models.explain(body, texts))
     model, rows = models.find(body.model), []
     for explanation in explanations:

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.models.inference import NonFiniteOutput
-from steadygaze.serve.api import ExplainRequest, Models, PredictRequest, explained, predicted, router
+from steadygaze.serve.api import ExplainBody, Models, PredictRequest, explained, predicted, router
 from steadygaze.serve.batching import Busy
 from steadygaze.serve.direct import DirectAnswers, Handler
 from steadygaze.serve.job_api import router as job_router
@@ -74,7 +74,7 @@ def application(models: Sequence[ServedModel], access: Access, data: ServedData 
     _add_pages(app)
     handlers: dict[str, tuple[type[BaseModel], Handler]] = {
         "/v1/predict": (PredictRequest, partial(predicted, served)),
-        "/v1/explain": (ExplainRequest, partial(explained, served)),
+        "/v1/explain": (ExplainBody, partial(explained, served)),
     }
     return SecurityMiddleware(DirectAnswers(app, handlers), access, count)
 

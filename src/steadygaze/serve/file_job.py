@@ -109,7 +109,7 @@ def explain_file(job: Job, source: Source, task: BulkTask, call: Explain) -> int
     parts = Tables([Parts(job.folder / f"result{suffix}", types, suffix == ".csv") for suffix in suffixes])
     for table in parts.parts:
         table.folder.mkdir()
-    served = ServedTask(task.adapter, task.explain, call=call, job=job, total=total)
+    served = ServedTask(task.adapter, task.request, call=call, job=job, total=total)
     BulkRun(source, parts, job.on_progress).write(served)  # type: ignore[arg-type]
     parts.merge(task.health)
     write_explanations(job.folder / "result.html", iter(served.drawn), job.model, _notes(job, total))

@@ -15,6 +15,7 @@ from steadygaze.auditing.audit import examples_of
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Removal
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.results.audit_config import AuditConfig
 from steadygaze.serve.api import (
     PROBLEM_ANSWERS,
@@ -24,6 +25,7 @@ from steadygaze.serve.api import (
     Models,
     Name,
     Pair,
+    Seed,
     StrictModel,
     Text,
     answer,
@@ -70,7 +72,7 @@ class AuditBody(StrictModel):
     k: Annotated[int, Field(ge=1, le=1000), WHOLE] = 7
     radius: Annotated[float, Field(ge=0, le=10)] = 0.1
     removal: Removal = "delete"
-    seed: Annotated[int, Field(ge=0, le=(1 << 31) - 1), WHOLE] = 0
+    seed: Seed = 0
     target: Name | None = None
     threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
@@ -131,8 +133,8 @@ async def explain_upload(
     models, jobs = models_of(request), jobs_of(request)
     served = models.find(model)
     served.check_explainer(explainer)
-    options: dict[str, Any] = {"explainer": explainer, "target": target, "granularity": "word"}
-    served.adapter.explain_function(**options)
+    options = ExplainRequest(None, explainer, target)
+    served.adapter.explain_function(options)
     job = jobs.create("explain", name, served.name)
     try:
         path = upload_path(job.folder, name)
@@ -146,7 +148,7 @@ async def explain_upload(
             raise UnknownJob("the job was canceled during the upload") from None
         raise
     loop = asyncio.get_running_loop()
-    kind = "explain", served.name, explainer, target, "word"
+    kind = "explain", served.name, options
 
     def call(texts: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(_patient_call(models, kind, texts), loop).result()

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,7 @@ from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_groups import fold_word
 from steadygaze.data.synonym_rewriting import cased_alternatives
 from steadygaze.data.synonym_tables import as_table
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
@@ -139,14 +140,12 @@ class ServedModel:
         names = [str(label) for label in self.adapter.classes]
         return [dict(zip(names, row, strict=True)) for row in values.tolist()]
 
-    def explain(
-        self, inputs: Sequence[Any], explainer: str | None, target: str | None, granularity: str
-    ) -> list[Explanation]:
-        self.check_explainer(explainer)
-        named = None if explainer == self.explainers[0] else explainer  # the default has settings of its own
-        run = self.adapter.explain_function(named, target, granularity)
-        explanations: Any = run(list(inputs), self.batch)  # no input is empty
-        return list(explanations)
+    def explain(self, inputs: Sequence[Any], request: ExplainRequest) -> list[Explanation]:
+        """Explain texts, none of them empty, in batches of the server."""
+        self.check_explainer(request.explainer)
+        is_default = request.explainer == self.explainers[0]  # it has settings of its own
+        request = replace(request, explainer=None if is_default else request.explainer, batch_size=self.batch)
+        return list(self.adapter.explain_function(request)(list(inputs)))
 
     def is_expensive(self, explainer: str | None) -> bool:
         """Whether an explanation needs many forward passes; None: the default explainer."""

@@ -1,0 +1,38 @@
+"""ModelOptions: how a command reads its model."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from steadygaze.core.arguments import Option
+
+OPTIONAL = ("attention", "target", "threshold")
+"""Options that only some commands with a model have; every command has the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The options of the commands that load a model, and fields of AuditConfig.
+
+    `adapters.as_adapter.load_named` reads them all.
+    """
+
+    attention: Annotated[Literal["last", "rollout"], Option("Model", "Attention of a Hugging Face model.")] = "last"
+    classes: Annotated[
+        tuple[str, ...],
+        Option("Model", "Names of the classes, in the model's order.", "A,B,…", "the model's", comma=True),
+    ] = ()
+    target: Annotated[str | None, Option("Model", "Output of a multi-label or regression model.", "NAME")] = None
+    threshold: Annotated[
+        float | None, Option("Model", "With a regression model: audit values above this number.", "X", "the median")
+    ] = None
+    prompt: Annotated[str | None, Option("Model", "Prompt of a language model, with {text}.", "TEMPLATE")] = None
+    label_words: Annotated[
+        tuple[str, ...],
+        Option("Model", "With --prompt: word that stands for a label; repeatable.", "LABEL=WORD", name="--label-word"),
+    ] = ()
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The options whose value is not the default."""
+        values = {item.name: getattr(self, item.name) for item in fields(ModelOptions)}
+        return {name: value for name, value in values.items() if value != getattr(ModelOptions, name)}

@@ -12,7 +12,7 @@ from estimator.tiny import TEXTS, write_csv
 from steadygaze.cli import application, demo, serve_command
 from steadygaze.cli.application import Common
 from steadygaze.core.errors import UserError
-from steadygaze.results.model_options import ModelOptions
+from steadygaze.results.model_options import OPTIONAL, ModelOptions
 
 SIZES: list[int] = []
 """Texts of each call of `model`."""
@@ -97,6 +97,31 @@ def test_a_command_offers_the_common_options_that_it_reads(command, folder, caps
     always = {"config", "save_config", "quiet", "json"}  # a command that prints JSON reads it after its work
     assert offered - always == used - always
     assert ("json" in offered) == (command != "serve")
+
+
+MODEL_COMMANDS = [name for name, words in COMMANDS.items() if words[0] == MODEL[0]]
+SHARED = {"classes": ("neg", "pos"), "prompt": "Review: {text}", "label_words": ("neg= bad", "pos= good")}
+"""Options of ModelOptions that every command with a model has, with a value of each."""
+
+
+def test_the_shared_options_are_all_that_a_command_does_not_choose():
+    assert {field.name for field in fields(ModelOptions)} == {*SHARED, *OPTIONAL}
+
+
+@pytest.mark.parametrize("command", MODEL_COMMANDS)
+def test_every_command_with_a_model_passes_the_shared_options_to_its_loader(command, folder, capsys, monkeypatch):
+    calls = []
+
+    def load_named(name, options, device, *, import_objects):
+        calls.append({name: getattr(options, name) for name in SHARED})
+        raise UserError("the model is loaded")
+
+    for module in ("steadygaze.adapters.as_adapter", "steadygaze.bundle.loaded_audit"):
+        monkeypatch.setattr(f"{module}.load_named", load_named)
+    words = ["--prompt", "Review: {text}", "--label-word", "neg= bad", "--label-word", "pos= good"]
+    ended = run(capsys, *command.split(), *COMMANDS[command], *words)
+    assert "the model is loaded" in ended.err
+    assert calls == [SHARED]
 
 
 BATCHED = ("predict", "explain", "evaluate", "word-weights", "audit", "certify")

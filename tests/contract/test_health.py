@@ -101,7 +101,7 @@ def folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def in_state(trained: Path, name: str) -> str:
-    """The model of a state: a folder whose records were edited, as an older version would have written it."""
+    """The model of a state: a folder whose records were edited."""
     shutil.copytree(trained / "model", "model")
     file = Path("model/config.json")
     config = json.loads(file.read_text())

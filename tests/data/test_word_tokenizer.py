@@ -77,7 +77,7 @@ def test_hashtags_contractions_and_hyphens_have_the_ids_of_their_words():
 
 
 def test_a_saved_tokenizer_keeps_the_split_it_was_saved_with():
-    """Version 0.1.0 kept #tag and @user whole; models of that version have such words in their vocabulary."""
+    """A pattern that keeps #tag and @user whole."""
     document = json.loads(build_word_tokenizer(["angry"]).to_json())
     pattern = document["pre_tokenizer"]["pattern"]
     pattern["Regex"] = r"[@#][\p{L}\p{N}_]+|" + pattern["Regex"]

@@ -1,4 +1,4 @@
-"""The health of a model is judged by its records and its weights, also those of earlier versions and edited ones."""
+"""The health of a model is judged by its records and its weights; edited ones are judged, too."""
 
 from dataclasses import replace
 from typing import Any

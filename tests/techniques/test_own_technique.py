@@ -126,7 +126,6 @@ def test_the_file_name_of_a_module_is_accepted(module):
 
 
 def test_the_printed_commands_import_the_module(module):
-    from steadygaze.bundle.loaded_audit import recorded_settings
     from steadygaze.properties.commands import rerun_command
     from steadygaze.results.tuning import Trial
     from steadygaze.study.tune import train_command
@@ -141,8 +140,6 @@ def test_the_printed_commands_import_the_module(module):
     assert "--import" not in built_in
     settings = {"model": "m", "data": "sst2", "imports": ("own_penalty",)}
     assert rerun_command(settings)[-2:] == ("--import", "own_penalty")
-    assert recorded_settings(settings) == settings
-    assert "imports" not in recorded_settings({**settings, "imports": ()})
 
 
 def test_commands_import_the_module(module, capsys: pytest.CaptureFixture[str]):

@@ -104,21 +104,21 @@ def without(file: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["best_loss", "history", "groups", "technique", "stage", "identity", "now/model.decoder.output.weight"]
 )
-def test_a_checkpoint_of_which_an_older_version_kept_less_is_refused_in_a_sentence(name: str, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_part_is_refused_in_a_sentence(name: str, tmp_path: Path) -> None:
     file = interrupted(tmp_path)
     without(file, name)
     left = file.read_bytes()
-    sentence = rf"older version without {name}: it cannot be resumed\.  Delete the folder to start over"
+    sentence = rf"a run without {name}: it cannot be resumed\.  Delete the folder to start over"
     with pytest.raises(UserError, match=sentence):
         make_run(Anneal(), folder=tmp_path, resume=True).execute()
     assert file.read_bytes() == left
 
 
-def test_a_finished_stage_of_which_an_older_version_kept_less_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_finished_stage_without_a_part_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
     without(tmp_path / "finished-0.safetensors", "best_epoch")
-    with pytest.raises(UserError, match="older version without best_epoch: it cannot be resumed"):
+    with pytest.raises(UserError, match="a run without best_epoch: it cannot be resumed"):
         make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
 
 

@@ -134,12 +134,7 @@ def portable_path(name: str, base: Path) -> str:
 
 def portable_settings(settings: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """The settings of an audit with portable paths."""
-    return recorded_settings({**settings, **_with_paths(settings, partial(_portable, base))})
-
-
-def recorded_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a bundle records: `imports` only if there are any, as in bundles of earlier versions."""
-    return {name: value for name, value in settings.items() if name != "imports" or value}
+    return {**settings, **_with_paths(settings, partial(_portable, base))}
 
 
 def restored_settings(

@@ -18,7 +18,6 @@ from steadygaze.bundle.loaded_audit import (
     canonical,
     load_audit,
     portable_settings,
-    recorded_settings,
     restored_settings,
 )
 from steadygaze.bundle.manifest import MANIFEST, Manifest, ManifestChange
@@ -221,7 +220,7 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
         differences.append("the policy of the bundle is not the one that --require and --policy name")
     recorded = asdict(build(AuditConfig, dict(old.manifest.settings)))
     config = build(AuditConfig, restored_settings({**recorded, **expected.instead}, expected.folder, expected.instead))
-    settings = json.loads(json.dumps(recorded_settings({**asdict(config), **canonical(recorded, expected.folder)})))
+    settings = json.loads(json.dumps({**asdict(config), **canonical(recorded, expected.folder)}))
     typed = {str(expected.instead.get("model")), *expected.instead.get("other_seeds", ())}
     with audit_runtime(common, stderr_console(common), typed) as runtime:
         loaded, renames = _with_bundle_names(load_audit(config, runtime), old, expected.instead)

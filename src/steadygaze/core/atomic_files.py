@@ -161,12 +161,12 @@ def remove_named_leftovers(folder: Path, names: str) -> None:
     for entry in _leftovers(folder, names, "tmp"):
         with try_lock(entry) as lock:
             if lock == "locked":
-                _delete(entry)
+                shutil.rmtree(entry, ignore_errors=True)
             else:
                 live.add(entry.stem)
     for entry in _leftovers(folder, names, "old"):
         if entry.stem not in live:
-            _delete(entry)
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def _leftovers(folder: Path, names: str, kind: Kind) -> list[Path]:
@@ -188,14 +188,6 @@ def unmatched(folder: Path, names: str) -> list[str]:
     leftovers = rf"\.({names})\.[0-9a-f]{{8}}\.(tmp|old)"
     ours = re.compile(rf"({names})|{leftovers}|\.({names}|{leftovers})\.lock")
     return sorted(name for name in os.listdir(folder) if not ours.fullmatch(name))
-
-
-def _delete(leftover: Path) -> None:
-    if leftover.is_dir():
-        shutil.rmtree(leftover, ignore_errors=True)
-    else:  # from version 0.1.0, which wrote files without a folder
-        with suppress(OSError):
-            leftover.unlink()
 
 
 @contextmanager

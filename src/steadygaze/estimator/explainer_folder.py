@@ -230,8 +230,6 @@ class ExplainerFiles:
         # no memory: a damaged file may claim any size
         with without_memory(), foreign_error(f"{self.folder / CONFIG} is damaged"):
             nets = make()
-        if "reader" in nets and not any(name.startswith("reader.") for name in self.weights):
-            del nets["reader"]  # version 0.1.0 has no reader
         if (difference := layout_difference(layout(self.weights), layout(nets.state_dict()))) is not None:
             raise UserError(f"{self.folder / NETS} does not match the networks that {CONFIG} describes: {difference}")
         nets.load_state_dict(dict(self.weights), assign=True)

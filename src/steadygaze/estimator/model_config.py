@@ -79,7 +79,7 @@ class ModelConfig:
     best_epoch: dict[str, Any] = Field(default_factory=dict)
     """The epoch of the saved weights: stage, epoch, macro-f1, always, attention."""
     validation_texts: int | None = None
-    """Number of validation texts; None: written by an earlier version."""
+    """Number of validation texts; None: unknown."""
     health: list[dict[str, Any]] = Field(default_factory=list)
     """Known-bad states, as `Health.to_list`; judged again when the model is loaded."""
     independent_reader: dict[str, Any] = Field(default_factory=dict)

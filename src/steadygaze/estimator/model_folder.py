@@ -70,7 +70,7 @@ WEIGHTS = "model.safetensors"
 FILES = ("config.json", WEIGHTS, "tokenizer.json")
 GROUPS = "synonym_groups.json"
 READER = "reader.safetensors"
-"""The independent reader of a rationalizer, in a separate file that version 0.1.0 ignores."""
+"""The independent reader of a rationalizer."""
 PREFIX = "reader."
 """Prefix of its tensor names in the model."""
 TRAINING_TEXTS = "training_texts.safetensors"

@@ -1,7 +1,7 @@
 """Health of a trained model, from the records of its training and its weights.
 
-It is computed again whenever a model is saved or loaded, so that folders of earlier versions and edited ones are
-judged, too.  Problems that were saved are kept: some, such as an unlearned reference, leave no other record.
+It is computed again whenever a model is saved or loaded, so that edited folders are judged, too.  Problems that were
+saved are kept: some, such as an unlearned reference, leave no other record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@
     finished-<n>.safetensors      final weights of stage n, if another stage follows
     diverged-<n>.safetensors      why stage n has no model, if other models were trained on; without tensors
 
-A checkpoint stores the identity of its run.  Loading fails for another run, or if an older version stored less.
+A checkpoint stores the identity of its run.  Loading fails for another run, or if something is missing.
 """
 
 import json
@@ -28,7 +28,7 @@ from steadygaze.core.untrusted_files import reason
 from steadygaze.training.training_state import TrainingState
 
 NAMES = r"(checkpoint|checkpoint-[0-9]+|finished-[0-9]+|diverged-[0-9]+)\.safetensors"
-OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last is from version 0.1.0
+OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp")
 
 
 def has_run(folder: Path) -> bool:
@@ -167,7 +167,7 @@ class Checkpoint:
         missing = sorted({*keys} - {*saved})
         if missing:
             raise UserError(
-                f"{self.folder} contains a run of an older version without {missing[0]}: it cannot be resumed.  "
+                f"{self.folder} contains a run without {missing[0]}: it cannot be resumed.  "
                 "Delete the folder to start over."
             )
 

@@ -244,7 +244,6 @@ class TrainingRun:
             "trains": stage.trains,
             "epochs": longest(self.job, stage),
             "select": stage.select,
-            "prefers_sound": True,  # teachers of earlier versions can be collapsed
             "schedule": self._schedule(stage),
             "rate_factor": stage.rate_factor,
         }

@@ -106,7 +106,8 @@ def test_a_killed_write_leaves_nothing_that_is_read(tmp_path):
     folder = tmp_path / "answers"
     filled(folder)
     torn = folder / ".000002.npy.0123abcd.tmp"
-    torn.write_bytes(b"\x93NUM")
+    torn.mkdir()
+    (torn / "000002.npy").write_bytes(b"\x93NUM")
     assert AnswerCache(folder, IDENTITY).lines()[0].tolist() == [0, 1, 4]
     assert not torn.exists()
     (tmp_path / "new").mkdir()

@@ -79,7 +79,7 @@ class FittedSelector(Explainer):
         return logits
 
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
-        if "reader" not in self.nets:  # a folder of version 0.1.0
+        if "reader" not in self.nets:
             return None
         draw, own = uniform_subsets(self.config.k), self.own(batch, saliency)
         return read(self.nets["reader"], *self.selected(batch, saliency), draw, own, self.nets["approximator"])
@@ -257,7 +257,7 @@ def selector_measures(
         logits = nets["approximator"](views, mask)
         log_probability = nets["probe"](mask).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
     measures = {"fidelity": logits.argmax(-1) == predicted, "probe-loss": -log_probability}
-    if "reader" in nets:  # a folder of version 0.1.0 has none
+    if "reader" in nets:
         readings = read(nets["reader"], views, mask, uniform_subsets(config.k), logits, nets["approximator"])
         measures |= readings.measures(predictions, selected_predictions)
     return measures

@@ -71,7 +71,9 @@ def test_a_run_interrupted_inside_any_write_ends_in_the_same_bits(
         if metadata["state"] not in torn:
             torn.add(metadata["state"])
             half = path.read_bytes()[: path.stat().st_size // 2]
-            (tmp_path / f".{path.name}.0123abcd.tmp").write_bytes(half)
+            left = tmp_path / f".{path.name}.0123abcd.tmp"
+            left.mkdir(exist_ok=True)
+            (left / path.name).write_bytes(half)
             raise KeyboardInterrupt
 
     monkeypatch.setattr(checkpoint, "save_file", tear)
@@ -85,8 +87,8 @@ def test_a_run_interrupted_inside_any_write_ends_in_the_same_bits(
 
 def test_the_torn_files_of_a_killed_run_are_swept_away(tmp_path: Path) -> None:
     ours = [
-        ".checkpoint.safetensors.0123abcd.tmp",
-        ".finished-0.safetensors.0123abcd.tmp",
+        ".checkpoint.safetensors.0123abcd.tmp/checkpoint.safetensors",
+        ".finished-0.safetensors.0123abcd.tmp/finished-0.safetensors",
         ".checkpoint.safetensors.4567abcd.tmp/.tmpAbC",
     ]
     others = [".gitignore", ".tmpAbC123", ".notes.safetensors.0123abcd.tmp", ".checkpoint.safetensors.a_folder.tmp/a"]

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["ModelAdapter", "as_adapter"]
 
 
-def _fingerprint(saved: SavedModel) -> str:
-    """SHA-256 of the weights, the vocabulary and the labels."""
-    return digest_json([[fingerprint(saved.model), saved.tokenizer.to_json(), list(saved.description.classes)]])
-
-
 def from_classifier(clf: "TextClassifier", name: str = "model") -> ModelAdapter:
     if not hasattr(clf, "stored_"):
         raise UserError("this TextClassifier has not been trained yet: call fit first")
@@ -67,7 +62,7 @@ def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
         tokens=saved.tokenizer,
         classes=config.classes,
         pair=config.pair,
-        fingerprint=_fingerprint(saved),
+        fingerprint=digest_json([[fingerprint(saved.model), saved.tokenizer.to_json(), list(config.classes)]]),
         facts=facts,
         saved=saved,
         health=saved.health,

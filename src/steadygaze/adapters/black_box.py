@@ -15,7 +15,7 @@ Predictions are cached, because most erasures of a text recur in other measures.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, ClassVar
 
@@ -166,7 +166,9 @@ class BlackBoxModel(Model):
         """(B,C)"""
         keys = {text: _key(text) for text in texts}
         probabilities = {text: self._cache[key] for text, key in keys.items() if key in self._cache}
-        for chunk in _chunks([text for text in keys if text not in probabilities]):
+        others = [text for text in keys if text not in probabilities]
+        for start in range(0, len(others), CHUNK):
+            chunk = others[start : start + CHUNK]
             probabilities.update(zip(chunk, self._answer(list(chunk)), strict=True))
         self._remember({keys[text]: probs for text, probs in probabilities.items()})
         return np.stack([probabilities[text] for text in texts])
@@ -223,11 +225,6 @@ def black_box(
         pair=None,
         fingerprint="",
     )
-
-
-def _chunks(texts: list[Text]) -> Iterator[list[Text]]:
-    for start in range(0, len(texts), CHUNK):
-        yield texts[start : start + CHUNK]
 
 
 def _key(text: Text) -> bytes:

@@ -10,13 +10,11 @@ from steadygaze.cli import app
 from steadygaze.cli.application import (
     AnyModel,
     Common,
-    DataOption,
-    DropEmpty,
-    LabelIfAny,
+    CorpusOptions,
     Split,
-    TextColumn,
     command_help,
     common_options,
+    corpus_options,
     load_adapter,
     load_model,
     model_options,
@@ -58,16 +56,14 @@ Table = Annotated[
     )
 )
 @common_options()
+@corpus_options
 @model_options("attention")
 @config_options(SubstitutionConfig)
 def certify(
     model: AnyModel,
-    data: DataOption,
+    corpus: CorpusOptions,
     radius: Radius = None,
     split: Split = None,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    drop_empty: DropEmpty = False,
     reference: Reference = None,
     norm: Norm = "linf",
     simplex: Simplex = False,
@@ -81,12 +77,8 @@ def certify(
     """Certify labels and top words against changes of attention weights, or substitutions of words."""
     if substitutions is None:
         _check_attention_certificate(model, radius, {**options.changed, **settings})
-    from steadygaze.data.corpora import load_corpus
-
-    corpus = load_corpus(
-        data, text=tuple(text or ("text",)), label=label, data_dir=common.data_dir, drop_empty=drop_empty
-    )
-    print_omissions(corpus.name, corpus.dropped, common)
+    loaded = corpus.load(common)
+    print_omissions(loaded.name, loaded.dropped, common)
     from steadygaze.certificates.certify import certify
     from steadygaze.core.types import texts_of
     from steadygaze.models.inference import BATCH
@@ -95,7 +87,7 @@ def certify(
     subject = load_model(Path(model), common) if substitutions is None else load_adapter(model, options, common)
     certificates = certify(
         subject,
-        texts_of(corpus.splits[corpus.choose(split)]),
+        texts_of(loaded.splits[loaded.choose(split)]),
         radius,
         norm,
         simplex=simplex,

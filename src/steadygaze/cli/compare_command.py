@@ -8,16 +8,6 @@ from steadygaze.cli import app
 from steadygaze.cli.application import (
     Common,
     Data,
-    Encoder,
-    Engine,
-    Epochs,
-    Imports,
-    KeepLabels,
-    SynonymGroupsFile,
-    Synonyms,
-    Track,
-    Vectors,
-    Workers,
     command_help,
     common_options,
     model_option,
@@ -28,7 +18,7 @@ from steadygaze.cli.application import (
 )
 from steadygaze.cli.command_options import config_options
 from steadygaze.cli.output_streams import print_json, print_line
-from steadygaze.cli.study_runtime import study_runtime
+from steadygaze.cli.study_runtime import StudyOptions, study_options, study_runtime
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
@@ -66,6 +56,7 @@ WIDTH = 240
     )
 )
 @common_options("verbose")
+@study_options
 @config_options(DataConfig, split="test, or a held-out fifth of the texts", label="label")
 def compare(
     data: Data,
@@ -73,20 +64,11 @@ def compare(
     out: Out,
     *,
     settings: dict[str, Any],
-    synonyms: Synonyms = None,
-    encoder: Encoder = "bilstm",
-    vectors: Vectors = None,
-    synonym_groups: SynonymGroupsFile = None,
+    study: StudyOptions,
     explainer: Explainer = None,
     seeds: Seeds = 3,
-    epochs: Epochs = None,
     settings_of_all: Settings = None,
     settings_for: SettingsFor = None,
-    imports: Imports = None,
-    engine: Engine = "local",
-    workers: Workers = None,
-    track: Track = None,
-    keep_labels: KeepLabels = False,
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
@@ -96,23 +78,17 @@ def compare(
 
     config = {
         **settings,
+        **study.config(common),
         "data": data,
         "techniques": tuple(name.strip() for name in techniques.split(",") if name.strip()),
         "seeds": seeds,
-        "seed": common.seed,
-        "encoder": encoder,
-        "vectors": vectors,
-        "epochs": epochs,
-        "batch_size": common.batch_size,
         "settings": parse(settings_of_all or []),
         "settings_for": _parse_settings_for(settings_for or []),
         "explainer": explainer,
-        "synonyms": None if synonyms is None else str(synonyms),
-        "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    study = build(CompareConfig, config)
-    with study_runtime(out, common, engine, workers, track, keep_labels, "models") as runtime:
-        result = run(study, runtime)
+    comparison = build(CompareConfig, config)
+    with study_runtime(out, common, study, "models") as runtime:
+        result = run(comparison, runtime)
     _show(result, out, common)
 
 

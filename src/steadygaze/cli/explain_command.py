@@ -136,9 +136,11 @@ def explain(
     adapter, empty, dropped = load(), streaming.EmptyTexts(), Counter[str]()
     subject, request = _method_and_model(adapter, request)
     notes = _print_notes(subject, request.explainer, common)
-    note, health = partial(_print_note, common), getattr(request.explainer, "health", subject.health)
+    health = getattr(request.explainer, "health", subject.health)
     texts = inputs.read(subject, dropped, label, None if eraser is not None else empty)
-    explanations = streaming.explain(subject, texts, request, note)
+    explanations = streaming.explain(
+        subject, texts, request, lambda sentence: print_line(stderr_console(common), f"! {sentence}")
+    )
     explanations, counts = _with_progress(explanations, common), Counter[str]()
     if label is not None and file is not None:
         labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
@@ -146,7 +148,9 @@ def explain(
     if eraser is not None and file is not None:
         _write_eraser(eraser, _nonempty(explanations), (file, inputs.columns, inputs.drop_empty), share, health, common)
     elif html is not None:
-        written = _write_page(html, _nonempty(explanations), Path(model).name, notes, inputs.replace)
+        from steadygaze.report.page import write_explanations
+
+        written = write_explanations(html, _nonempty(explanations), Path(model).name, notes, inputs.replace)
         _print_page(html, written, counts, health, common)
     else:
         _print_explanations(explanations, health, common)
@@ -194,10 +198,6 @@ def _with_progress(explanations: "Iterator[Explanation | None]", common: Common)
             yield explanation
 
 
-def _print_note(common: Common, sentence: str) -> None:
-    print_line(stderr_console(common), f"! {sentence}")
-
-
 def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Path | None]) -> None:
     """Refuse outputs that exclude each other, a file that lacks a column, and an unknown format."""
     from steadygaze.core.errors import UserError
@@ -213,14 +213,6 @@ def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Pa
     if label is not None and (without_file or named not in ([], ["--html"])):
         raise UserError("--label names a column of the file: give --file FILE, without other texts, --eraser or --out")
     inputs.check(label)
-
-
-def _write_page(
-    html: Path, explanations: "Iterator[Explanation]", model: str, notes: "Sequence[str]", replace: bool
-) -> dict[str, int]:
-    from steadygaze.report.page import write_explanations
-
-    return write_explanations(html, explanations, model, notes, replace)
 
 
 def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", health: "Health", common: Common) -> None:

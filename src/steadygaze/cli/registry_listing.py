@@ -64,13 +64,10 @@ def _fitted() -> list[dict[str, Any]]:
             own = [field for field in own if field not in shared]
             selecting.append(name)
         cost = f"; {COSTS[name]}" if name in COSTS else ""
-        rows.append(_row(name, f"{_first(method)} (fitted by fit-explainer{cost})", own))
+        about_method = str(method.__doc__).split("\n")[0].removesuffix(".")
+        rows.append(_row(name, f"{about_method} (fitted by fit-explainer{cost})", own))
     about = "also take these, unless they have their own default"
     return [*rows, _row(", ".join(selecting), about, shared)]
-
-
-def _first(cls: Any) -> str:
-    return str(cls.__doc__).split("\n")[0].removesuffix(".")
 
 
 def _describe_measure(name: str) -> str:

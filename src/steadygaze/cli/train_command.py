@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from steadygaze.data.corpus import Corpus
     from steadygaze.estimator.held_out_test import TestPartFile
     from steadygaze.estimator.model_config import ModelConfig
-    from steadygaze.estimator.text_classifier import TextClassifier
 
 Columns = dict[str, Any]
 """Arguments of `load_corpus` that name columns."""
@@ -154,11 +153,16 @@ def train(
     reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
     whole_corpus, corpus = _load(data, columns, drop_empty, keep_labels, test_share, common)
-    with interruptible(stderr_console(common), lambda: _how_to_resume(out)):
+    resume_hint = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
+    with interruptible(stderr_console(common), lambda: resume_hint):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
-    _write_test_part(test_file, whole_corpus)
+    if test_file is not None:
+        test_file.write(whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
-    _show_next(clf, out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
+    if not common.json:
+        next_audit = NextAudit(data, columns, drop_empty, imports, test_share, test_out)
+        _print_commands(out, next_audit, whole_corpus, common)
+    print_health(clf.health)  # the last line says that a model in a known-bad state was saved
 
 
 def _load(
@@ -174,17 +178,6 @@ def _load(
     corpus = whole_corpus if test_share is None else hold_out_test(whole_corpus, test_share)
     print_line(stderr_console(common), resumable_training.describe(corpus, training=True))
     return whole_corpus, corpus
-
-
-def _write_test_part(file: "TestPartFile | None", corpus: "Corpus") -> None:
-    if file is not None:
-        file.write(corpus)
-
-
-def _how_to_resume(out: Path) -> str:
-    from steadygaze.estimator.resumable_training import unfinished_folder
-
-    return f"{unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
 
 
 def _test_file(
@@ -234,14 +227,8 @@ class NextAudit:
         return f"add {'' if self.test_share else '--test-share 0.2 '}--test-out held-out.csv to train"
 
 
-def _show_next(clf: "TextClassifier", out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
-    """Print the commands to try next; the last line says that a model in a known-bad state was saved."""
-    if not common.json:
-        _print_commands(out, next_audit, corpus, common)
-    print_health(clf.health)
-
-
 def _print_commands(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
+    """Print the commands to try next."""
     console = stderr_console(common)
     is_pair = len(next_audit.columns["text"]) == 2
     inputs = '--pair "a text of your own" "a question"' if is_pair else '"a text of your own"'

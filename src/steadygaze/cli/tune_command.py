@@ -9,18 +9,8 @@ from steadygaze.cli.application import (
     Common,
     Data,
     DropEmpty,
-    Encoder,
-    Engine,
-    Epochs,
-    Imports,
-    KeepLabels,
     LabelColumn,
-    SynonymGroupsFile,
-    Synonyms,
     TextColumn,
-    Track,
-    Vectors,
-    Workers,
     command_help,
     common_options,
     data_option,
@@ -31,7 +21,7 @@ from steadygaze.cli.application import (
     training_option,
 )
 from steadygaze.cli.output_streams import print_json, print_line, show
-from steadygaze.cli.study_runtime import study_runtime
+from steadygaze.cli.study_runtime import StudyOptions, study_options, study_runtime
 
 if TYPE_CHECKING:
     from steadygaze.results.tuning import Tuning
@@ -71,6 +61,7 @@ Limit = Annotated[
     )
 )
 @common_options("verbose")
+@study_options
 def tune(
     data: Data,
     technique: Technique,
@@ -82,21 +73,12 @@ def tune(
     label: LabelColumn = "label",
     drop_empty: DropEmpty = False,
     limit: Limit = None,
-    synonyms: Synonyms = None,
-    encoder: Encoder = "bilstm",
-    vectors: Vectors = None,
-    synonym_groups: SynonymGroupsFile = None,
-    epochs: Epochs = None,
+    study: StudyOptions,
     settings: Settings = None,
     search: Search = None,
-    imports: Imports = None,
     prune: Prune = True,
     vary_seed: VarySeed = False,
     parallel: Parallel = 4,
-    engine: Engine = "local",
-    workers: Workers = None,
-    track: Track = None,
-    keep_labels: KeepLabels = False,
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
@@ -106,6 +88,7 @@ def tune(
 
     fixed, spaces = _parse_settings(settings or [])
     config = {
+        **study.config(common),
         "data": data,
         "text": tuple(text or ("text",)),
         "label": label,
@@ -114,23 +97,16 @@ def tune(
         "technique": technique,
         "trials": trials,
         "objectives": tuple(name.strip() for name in objective.split(",") if name.strip()),
-        "seed": common.seed,
         "parallel": parallel,
         "prune": prune,
         "vary_seed": vary_seed,
-        "encoder": encoder,
-        "vectors": vectors,
-        "epochs": epochs,
-        "batch_size": common.batch_size,
         "settings": fixed,
         "spaces": spaces,
         "search": tuple(search or ()),
-        "synonyms": None if synonyms is None else str(synonyms),
-        "synonym_groups": None if synonym_groups is None else str(synonym_groups),
     }
-    study = build(TuneConfig, config)
-    with study_runtime(out, common, engine, workers, track, keep_labels, "trials") as runtime:
-        result = run(study, runtime)
+    search_config = build(TuneConfig, config)
+    with study_runtime(out, common, study, "trials") as runtime:
+        result = run(search_config, runtime)
     _show(result, out, common)
 
 

@@ -113,7 +113,7 @@ def explain_texts(
                 target=request.target,
                 explainer=request.name,
                 granularity=request.granularity,
-                read_to=_end(spans) if tokenized.ragged.cut[row] else None,
+                read_to=(spans[-1][1] if spans else 0) if tokenized.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects_words,
                 rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
@@ -187,7 +187,3 @@ def _per_row(weights: Tensor, mask: Tensor) -> list[list[float]]:
     flat = weights.double()[mask].tolist()
     ends = mask.sum(-1).cumsum(-1).tolist()
     return [flat[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-
-
-def _end(spans: Sequence[tuple[int, int]]) -> int:
-    return spans[-1][1] if spans else 0

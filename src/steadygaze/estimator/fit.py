@@ -24,8 +24,8 @@ from steadygaze.data.word_vectors import LOW_COVERAGE
 from steadygaze.estimator import class_balance, small_data
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
 from steadygaze.estimator.inputs import Split, hold_out_validation, join_questions
-from steadygaze.estimator.model_config import ModelConfig, stored_reader
-from steadygaze.estimator.model_folder import Hashes, SavedModel, fingerprint, hash_texts
+from steadygaze.estimator.model_config import stored_reader
+from steadygaze.estimator.model_folder import SavedModel, fingerprint, hash_texts
 from steadygaze.estimator.model_health import loss_stalled, reference_problems
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
@@ -314,15 +314,11 @@ def _finish(fit: _Fit, model: Model) -> SavedModel:
         names = list(map(str, description.classes))
         if (remark := class_balance.advice(model, fit.train, run.job.validation, names)) is not None:
             watcher.say(remark)
-    hashes = _training_hashes(config, description, fit.train, fit.validation)
+    hashes = None
+    if config.text.text_hashes:
+        inputs = [item for part in (fit.train, fit.validation) for item in join_questions(part.texts, part.questions)]
+        hashes = np.unique(hash_texts(inputs, description.corpus))
     return SavedModel(description, model, plan.tokenizer, hashes)
-
-
-def _training_hashes(config: TrainConfig, description: ModelConfig, *splits: Split) -> Hashes | None:
-    if not config.text.text_hashes:
-        return None
-    inputs = [item for split in splits for item in join_questions(split.texts, split.questions)]
-    return np.unique(hash_texts(inputs, description.corpus))
 
 
 def prepare(

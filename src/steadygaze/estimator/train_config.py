@@ -74,7 +74,7 @@ class TrainConfig:
 def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     """From the parameters of a TextClassifier."""
     name, custom_technique = _technique(parameters["technique"])
-    values = _values(parameters)
+    values, max_length = _values(parameters), parameters["max_length"]
     if not custom_technique:
         _refuse_filled(TECHNIQUES[name], values)
     kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if custom_technique else [TECHNIQUES[name]])]
@@ -90,7 +90,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
         text=_readable(text),
         seed=check_seed(parameters["seed"], parameters["random_state"]),
         vectors=_vectors(parameters["vectors"]),
-        max_length=_max_length(parameters["max_length"]),
+        max_length=None if max_length is None else _whole("max_length", max_length, 1, MOST_TOKENS),
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
         synonym_groups=_synonym_groups(parameters["synonym_groups"]),
@@ -175,10 +175,6 @@ def _synonym_groups(value: Any) -> GroupSource:
             f"synonym_groups must be a file, SynonymGroups or a mapping of words to synonyms, found {value!r:.80}"
         )
     return value
-
-
-def _max_length(value: Any) -> int | None:
-    return None if value is None else _whole("max_length", value, 1, MOST_TOKENS)
 
 
 def _whole(name: str, value: Any, minimum: int, maximum: int) -> int:

@@ -112,7 +112,11 @@ def explain_file(job: Job, source: Source, task: BulkTask, call: Explain) -> int
     served = ServedTask(task.adapter, task.request, call=call, job=job, total=total)
     BulkRun(source, parts, job.on_progress).write(served)  # type: ignore[arg-type]
     parts.merge(task.health)
-    write_explanations(job.folder / "result.html", iter(served.drawn), job.model, _notes(job, total))
+    notes = [
+        f"File: {job.name}.",
+        *([f"The page shows the first {DRAWN:,} of {total:,} texts."] if total > DRAWN else []),
+    ]
+    write_explanations(job.folder / "result.html", iter(served.drawn), job.model, notes)
     return total
 
 
@@ -128,7 +132,3 @@ def _check_rows(job: Job, source: Source) -> int:
     if not rows:
         raise UserError("the file has no rows")
     return rows
-
-
-def _notes(job: Job, total: int) -> list[str]:
-    return [f"File: {job.name}."] + ([f"The page shows the first {DRAWN:,} of {total:,} texts."] * (total > DRAWN))

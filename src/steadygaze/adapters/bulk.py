@@ -40,6 +40,7 @@ from steadygaze.data.tables import column_types
 from steadygaze.data.text_checks import EmptyTexts
 from steadygaze.data.user_files import input_files, stream_chunks
 from steadygaze.estimator.explain_request import ExplainRequest
+from steadygaze.models.inference import BATCH
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.health import HEALTHY, Health
 
@@ -194,7 +195,7 @@ class BulkTask:
     adapter: ModelAdapter
     request: ExplainRequest | None
     """What to explain; None: predict."""
-    batch_size: int | None = None
+    batch_size: int = BATCH
     """Texts per batch of predictions."""
 
     @property

@@ -209,12 +209,12 @@ def with_true_labels(
 def predict(
     adapter: ModelAdapter,
     chunks: Iterator[list[Any]],
-    batch_size: int | None = None,
+    batch_size: int = inference.BATCH,
     warn: Callable[[Warning], None] = warnings.warn,
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per text, in order; then `warn` receives the warnings about tokenization."""
     classes = [str(label) for label in adapter.classes]
-    work = partial(adapter.predict_covered, batch_size=batch_size or inference.BATCH)
+    work = partial(adapter.predict_covered, batch_size=batch_size)
     coverage = Coverage()
     for chunk, (rows, part) in _in_parallel(adapter.model, work, chunks):
         coverage += part

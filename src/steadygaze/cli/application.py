@@ -192,6 +192,13 @@ class Common:
     verbose: Annotated[bool, output_option("--verbose", "-v", help="Print details.")] = False
     quiet: Annotated[bool, output_option("--quiet", "-q", help="Print only the result.")] = False
 
+    @property
+    def batch(self) -> int:
+        """Texts per batch of predictions and explanations."""
+        from steadygaze.models.inference import BATCH
+
+        return self.batch_size or BATCH
+
 
 @dataclass(frozen=True)
 class CorpusOptions:

@@ -97,7 +97,10 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
     if outputs.card:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
     print_health(report.health)
-    _show(report, common)
+    if common.json:
+        print_json(report.to_dict())
+    else:
+        stdout_console().print(terminal(without_health(report), full=common.verbose))
     for line in lines:
         print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
     if not common.json and outputs.base == Path.cwd():
@@ -180,13 +183,6 @@ def _write(outputs: AuditOutputs, report: Report, contents: Manifest, policy: Po
         report.to_html(outputs.html, replace=outputs.replace)
         lines.append(f"written: {outputs.html}")
     return lines
-
-
-def _show(report: Report, common: Common) -> None:
-    if common.json:
-        print_json(report.to_dict())
-        return
-    stdout_console().print(terminal(without_health(report), full=common.verbose))
 
 
 def _gate(gate: Gate, console: "Console") -> None:

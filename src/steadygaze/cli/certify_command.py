@@ -81,7 +81,6 @@ def certify(
     print_omissions(loaded.name, loaded.dropped, common)
     from steadygaze.certificates.certify import certify
     from steadygaze.core.types import texts_of
-    from steadygaze.models.inference import BATCH
 
     subject: Any
     subject = load_model(Path(model), common) if substitutions is None else load_adapter(model, options, common)
@@ -96,7 +95,7 @@ def certify(
         substitutions=substitutions,
         **settings,
         seed=common.seed,
-        batch_size=common.batch_size or BATCH,
+        batch_size=common.batch,
     )
     if common.json:
         print_json(certificates.to_dict())

@@ -24,6 +24,7 @@ from steadygaze.cli.application import (
     stderr_console,
     stdout_console,
 )
+from steadygaze.cli.command_options import check_label_values, option_words
 from steadygaze.cli.output_streams import print_json, print_line
 from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
@@ -63,13 +64,10 @@ def evaluate(
 ) -> None:
     """Measure accuracy, macro-F1, calibration and the scores of each class."""
     corpus.check(labeled=True, sentences=sentences)
-    from steadygaze.cli.command_options import check_label_values
-
     check_label_values(model, options, corpus.data, corpus.text or ("text",), corpus.label, corpus.drop_empty)
     from steadygaze.auditing.evaluate import evaluate_adapter
     from steadygaze.core.errors import UserError
     from steadygaze.core.types import inputs_of
-    from steadygaze.models import inference
     from steadygaze.results.evaluation import exchanged_classes, written_labels
 
     adapter = load_adapter(model, options, common)
@@ -79,8 +77,7 @@ def evaluate(
     labels = [example.label for example in examples if example.label is not None]
     if len(labels) < len(examples):
         raise UserError("evaluate needs labels: name their column with --label")
-    size = common.batch_size or inference.BATCH
-    evaluation = evaluate_adapter(adapter, inputs_of(examples), labels, size, common.seed, options.target)
+    evaluation = evaluate_adapter(adapter, inputs_of(examples), labels, common.batch, common.seed, options.target)
     if out_file is not None:
         evaluation.to_json(out_file, replace=replace)
         print_line(stderr_console(common), f"written: {out_file}")
@@ -94,10 +91,11 @@ def evaluate(
     if adapter.task == "classification" and adapter.classifier is None:
         written = written_labels(labels, adapter.label_codes(labels), adapter.classes)
         if (exchanged := exchanged_classes(evaluation.confusion, written)) is not None:
+            order = tuple(map(str, exchanged[0]))
             words = ["evaluate", model, *corpus.words, *(["--split", split] if split else [])]
-            order = ",".join(map(str, exchanged[0]))
-            print_line(console, f"! {WORSE_THAN_CONSTANT.format(order, exchanged[1])}")
-            print_line(console, f"try:  steadygaze {shlex.join([*words, '--classes', order])}")
+            words += option_words(ModelOptions, {**options.changed, "classes": order})
+            print_line(console, f"! {WORSE_THAN_CONSTANT.format(','.join(order), exchanged[1])}")
+            print_line(console, f"try:  steadygaze {shlex.join(words)}")
     for error in evaluation.errors[:SHOWN]:
         prediction = (
             f"{one_line(error.predicted, 24)} {percent(error.probability, 1)}, label {one_line(error.label, 24)}"

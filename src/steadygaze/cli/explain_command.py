@@ -123,12 +123,9 @@ def explain(
         return
     from steadygaze.adapters import streaming
     from steadygaze.estimator.explain_request import ExplainRequest
-    from steadygaze.models.inference import BATCH
 
-    size, parsed = common.batch_size or BATCH, parse(settings or [])
-    request = ExplainRequest(
-        None, explainer, target, granularity, output=output, settings=parsed, seed=common.seed, batch_size=size
-    )
+    rest: dict[str, Any] = {"settings": parse(settings or []), "seed": common.seed, "batch_size": common.batch}
+    request = ExplainRequest(None, explainer, target, granularity, output=output, **rest)
     if inputs.out_file is not None:
         values = {**asdict(options), **asdict(request), "batch_size": None, **_explainer_digest(explainer)}
         write_table(inputs, partial(_explanation_task, load, request), values, common, _print_notes)
@@ -172,8 +169,7 @@ def _print_sentences(
         raise UserError(f"--each-sentence prints a table, or JSON with --json: leave out {excluded[0]}")
     adapter, dropped, empty = load(), Counter[str](), EmptyTexts()
     texts = [text for chunk in inputs.read(adapter, dropped, empty=empty) for text in chunk]
-    size: dict[str, Any] = {} if common.batch_size is None else {"batch_size": common.batch_size}
-    predictions = predictions_of_sentences(adapter, texts, **size)
+    predictions = predictions_of_sentences(adapter, texts, common.batch)
     if common.json:
         print_json(predictions.to_dict())
     else:

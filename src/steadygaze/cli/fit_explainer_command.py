@@ -123,7 +123,7 @@ def fit_explainer(
         run: dict[str, Any] = {
             "seed": common.seed,
             "device": common.device,
-            **({} if common.batch_size is None else {"batch_size": common.batch_size}),
+            "batch_size": common.batch,
             "on_progress": on_progress,
             "watcher": FitProgress(console, on_progress),
         }

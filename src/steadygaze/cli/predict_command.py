@@ -144,7 +144,7 @@ def predict(model: AnyModel, *, inputs: TextOptions, options: ModelOptions, comm
     inputs.check()
     load = partial(load_adapter, model, options, common)
     if inputs.out_file is not None:
-        write_table(inputs, partial(_prediction_task, load, common.batch_size), asdict(options), common)
+        write_table(inputs, partial(_prediction_task, load, common.batch), asdict(options), common)
         return
     from steadygaze.adapters import streaming
     from steadygaze.data.text_checks import EmptyTexts
@@ -152,7 +152,7 @@ def predict(model: AnyModel, *, inputs: TextOptions, options: ModelOptions, comm
     adapter, console = load(), stderr_console(common)
     dropped, empty = Counter[str](), EmptyTexts()
     texts = inputs.read(adapter, dropped, empty=empty)
-    records = streaming.predict(adapter, texts, common.batch_size, lambda warning: print_line(console, f"! {warning}."))
+    records = streaming.predict(adapter, texts, common.batch, lambda warning: print_line(console, f"! {warning}."))
     if common.json:
         health = {"health": adapter.health.to_list()}
         lines = (json.dumps({**health, **record}, ensure_ascii=False) for record in records)
@@ -187,7 +187,7 @@ def check_out(out: Path, file: Path | None, texts: "Sequence[str] | None") -> No
     check_format(out)
 
 
-def _prediction_task(load: "Callable[[], ModelAdapter]", batch_size: int | None) -> "BulkTask":
+def _prediction_task(load: "Callable[[], ModelAdapter]", batch_size: int) -> "BulkTask":
     from steadygaze.adapters.bulk import BulkTask
 
     return BulkTask(load(), None, batch_size)

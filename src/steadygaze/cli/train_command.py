@@ -87,6 +87,7 @@ TeacherCacheFolder = Annotated[
 ]
 Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
 ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out, and --test-out.")]
+RESUME = "{} keeps the finished epochs: add --resume to continue"
 DEGENERATE = "collapsed attention or a constant label"
 TRAINING_TEXTS = "that audit reads training texts, so its scores are optimistic: "
 
@@ -150,18 +151,15 @@ def train(
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
     test_file = _test_file(test_out, data, test_share, (text or ["text"], label, drop_empty, spreadsheet_safe))
-    reference = [load_classifier(folder, common.device) for folder in start or []]
+    teachers = [load_classifier(folder, common.device) for folder in start or []]
     columns: Columns = {"text": text or ["text"], "label": label, "rationales": rationales, "sentences": sentences}
     whole_corpus, corpus = _load(data, columns, drop_empty, keep_labels, test_share, common)
-    resume_hint = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs: add --resume to continue"
-    with interruptible(stderr_console(common), lambda: resume_hint):
-        clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace, bool(test_share))
+    with interruptible(stderr_console(common), lambda: RESUME.format(resumable_training.unfinished_folder(out))):
+        clf = resumable_training.train(clf, corpus, out, resume, teachers, teacher_cache, replace, bool(test_share))
     if test_file is not None:
         test_file.write(whole_corpus)
     _show(resumable_training.summary(clf, corpus, out), clf.stored_.description, out, common)
-    if not common.json:
-        next_audit = NextAudit(data, columns, drop_empty, imports, test_share, test_out)
-        _print_commands(out, next_audit, whole_corpus, common)
+    _print_commands(out, NextAudit(data, columns, drop_empty, imports, test_share, test_out), whole_corpus, common)
     print_health(clf.health)  # the last line says that a model in a known-bad state was saved
 
 
@@ -229,6 +227,8 @@ class NextAudit:
 
 def _print_commands(out: Path, next_audit: NextAudit, corpus: "Corpus", common: Common) -> None:
     """Print the commands to try next."""
+    if common.json:
+        return
     console = stderr_console(common)
     is_pair = len(next_audit.columns["text"]) == 2
     inputs = '--pair "a text of your own" "a question"' if is_pair else '"a text of your own"'

@@ -72,12 +72,10 @@ def word_weights(
     corpus.check()
     from steadygaze.adapters.load_and_explain import weigh_words
     from steadygaze.core.types import inputs_of
-    from steadygaze.models.inference import BATCH
 
     adapter = load_adapter(model, options, common)
     loaded = corpus.load(common, task=adapter.task)
     inputs = inputs_of(loaded.splits[loaded.choose(split)])
-    size = common.batch_size or BATCH
     with progress_bar(stderr_console(common)) as on_progress:
         weights = weigh_words(
             adapter,
@@ -87,7 +85,7 @@ def word_weights(
             min_texts,
             common.seed,
             target,
-            size,
+            common.batch,
             on_progress,
             function_words,
         )

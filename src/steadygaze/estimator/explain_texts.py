@@ -61,7 +61,7 @@ def resolve_request(
 
 
 def explain_inputs(inputs: Any, tokens: Tokens, explain: Callable[[list[Any]], Explanations]) -> Any:
-    """An Explanation for one text, a list for a list; warn the caller's caller of empty and truncated texts."""
+    """An Explanation for one text, a list for a list; warn the user of empty and truncated texts."""
     is_single = is_single_text(inputs)
     explanations = explain_nonempty(join_questions(*read_inputs([inputs])) if is_single else inputs, explain)
     warn_of_empty((explanation is None for explanation in explanations), stacklevel=4)

@@ -57,6 +57,10 @@ from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, execute_together, freeze
 
+FEW_VECTORS = (
+    "only {} of the tokens in the training texts have a vector in {}: the others start from random vectors.  "
+    "Check that the file has the texts' language and is in lower case, or use a larger one"
+)
 UNPLANNED: dict[str, Any] = {
     "history": [],
     "best_epoch": {},
@@ -258,7 +262,7 @@ def _start(
     job = TrainingJob(data, held_out, config.training, accelerate, watcher, synonyms)
     covered = plan.token_coverage(job.train)
     if not earlier and covered is not None and covered < LOW_COVERAGE:
-        watcher.warn(_few_vectors(covered, plan.description.vectors))
+        watcher.warn(CoverageWarning(FEW_VECTORS.format(percent(covered), plan.description.vectors)))
     run = TrainingRun(config.technique, plan.make_model, job, config.seed)
     for name, saved in named_references(config, request.references).items():
         own = copy.deepcopy(saved.model)  # the user's models do not change
@@ -362,10 +366,3 @@ def check_same_run(
             f"the existing model was trained with another {name.rpartition('.')[2]}: {values}; "
             "pass --replace to replace it"
         )
-
-
-def _few_vectors(share: float, name: str | None) -> CoverageWarning:
-    return CoverageWarning(
-        f"only {percent(share)} of the tokens in the training texts have a vector in {name}: the others start from "
-        "random vectors.  Check that the file has the texts' language and is in lower case, or use a larger one"
-    )

@@ -13,13 +13,13 @@ OPTIONAL = ("attention", "target", "threshold")
 class ModelOptions:
     """The options of the commands that load a model, and fields of AuditConfig.
 
-    `adapters.as_adapter.load_named` reads them all.
+    `adapters.as_adapter.load_named` loads the model; `target` and `threshold` choose an output of it afterwards.
     """
 
     attention: Annotated[Literal["last", "rollout"], Option("Model", "Attention of a Hugging Face model.")] = "last"
     classes: Annotated[
         tuple[str, ...],
-        Option("Model", "Names of the classes, in the model's order.", "A,B,…", "the model's", comma=True),
+        Option("Model", "Names of the classes, in the model's order.", "A,B", "the model's", comma=True),
     ] = ()
     target: Annotated[str | None, Option("Model", "Output of a multi-label or regression model.", "NAME")] = None
     threshold: Annotated[

@@ -146,14 +146,9 @@ class Models:
         model.bound_vocabulary()
         if method == "certify":
             return model.certify(items)
-        inputs = self._with_sentences(model, items)
-        return model.predict(inputs) if method == "predict" else model.explain(inputs, *arguments)
-
-    def _with_sentences(self, model: ServedModel, items: Sequence[Any]) -> Sequence[Any]:
-        """The texts, those of the data with their given sentences, if the model selects sentences."""
-        if not selects(model.adapter.model) or self.sentences.keys().isdisjoint(items):
-            return items
-        return [Example(text, sentences=self.sentences.get(text)) for text in items]
+        if selects(model.adapter.model) and not self.sentences.keys().isdisjoint(items):  # texts of the data
+            items = [Example(text, sentences=self.sentences.get(text)) for text in items]
+        return model.predict(items) if method == "predict" else model.explain(items, *arguments)
 
     async def call(self, kind: Hashable, inputs: Sequence[Any], seconds: float | None = SECONDS) -> list[Any]:
         """One result for each text; texts of several requests are processed together."""

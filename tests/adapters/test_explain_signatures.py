@@ -139,6 +139,14 @@ def test_every_explain_gives_the_same_explanations(options: dict[str, Any]) -> N
     assert not np.allclose(EXPLAIN["TextClassifier"](TEXTS[0], **plain).weights, one[0]["weights"], atol=1e-9)
 
 
+@every_public
+def test_a_warning_of_an_explain_is_about_the_line_of_the_caller(function: Callable[..., Any]) -> None:
+    model = as_model(fitted()) if function is ModelAdapter.explain else fitted()
+    with pytest.warns(UserWarning, match="no prediction for 1 empty text") as warned:
+        function(model, ["a good film", ""])
+    assert [warning.filename for warning in warned] == [__file__]
+
+
 @every_explain
 @pytest.mark.parametrize(
     ("options", "message"),

@@ -30,12 +30,11 @@ from stability_table import (
     table,
     with_first_seeds,
 )
-from steadygaze.results.intervals import t_interval
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 from steadygaze.study.comparison_table import bounded
 from steadygaze.study.published_tables import AXES, find_table
 from steadygaze.study.table_blocks import blocks as table_blocks
-from studies.tables import minus_signs, read_records
+from studies.tables import mean_and_half, minus_signs, read_records
 
 RECORDS = Path(__file__).parent / "records"
 COMMITS = {
@@ -131,7 +130,7 @@ def with_t_intervals(reproduction: Reproduction, cells: Sequence[CellScores]) ->
             value, model = found.get(labels), (block.folder, block.techniques[entry.label("techniques")].name)
             if value is not None and value.value is not None:
                 scores = [cell.scores[value.measure] for cell in cells if (cell.block, cell.technique) == model]
-                middle, half = t_interval(list(jackknife(scores)) if value.measure == BETWEEN else scores)
+                middle, half = mean_and_half(list(jackknife(scores)) if value.measure == BETWEEN else scores)
                 low, high = bounded(value.measure, (middle - half, middle + half)) or (middle, middle)
                 found[labels] = replace(value, interval=(scale * low, scale * high))
     return replace(reproduction, values=tuple(found.values()))

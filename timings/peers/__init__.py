@@ -20,7 +20,6 @@ from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.data.batches import collate
-from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.properties.measures import faithfulness_measures, plausibility_measures
 from steadygaze.properties.probes.erasure import SHARES, erase_words
 from steadygaze.properties.probes.text_perturbations import observe
@@ -93,15 +92,16 @@ class Bench:
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
         self.subject: ModelAdapter = as_adapter(folder, device="cpu")
         self.texts, self.samples = list(texts), samples
-        self.explanations = list(
-            streaming.explain(self.subject, iter([self.texts]), ExplainRequest(None, "leave-one-out"))
-        )
+        self.explanations = self.explain(self.texts, "leave-one-out")
+
+    def explain(self, texts: list[str], name: str, **settings: Any) -> list[Explanation]:
+        explanations = streaming.explain(self.subject, iter([texts]), name, settings=settings)
+        return [explanation for explanation in explanations if explanation is not None]
 
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
             chunk = [self.texts[row] for row in rows]
-            explanations = streaming.explain(self.subject, iter([chunk]), ExplainRequest(None, name, settings=settings))
-            return [np.array(explanation.weights) for explanation in explanations]
+            return [np.array(explanation.weights) for explanation in self.explain(chunk, name, **settings)]
 
         return ours
 

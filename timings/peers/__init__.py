@@ -20,6 +20,7 @@ from steadygaze.adapters import streaming
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.data.batches import collate
+from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.properties.measures import faithfulness_measures, plausibility_measures
 from steadygaze.properties.probes.erasure import SHARES, erase_words
 from steadygaze.properties.probes.text_perturbations import observe
@@ -95,7 +96,7 @@ class Bench:
         self.explanations = self.explain(self.texts, "leave-one-out")
 
     def explain(self, texts: list[str], name: str, **settings: Any) -> list[Explanation]:
-        explanations = streaming.explain(self.subject, iter([texts]), name, settings=settings)
+        explanations = streaming.explain(self.subject, iter([texts]), ExplainRequest(None, name, settings=settings))
         return [explanation for explanation in explanations if explanation is not None]
 
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:

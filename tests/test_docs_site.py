@@ -80,6 +80,7 @@ def test_every_measure_has_a_card() -> None:
     for name in all_measures():
         assert f"\n## {name} {{ #" in text
     assert "| bounds | 0 to ln 2 |" in text
+    assert "q = 1 − Π (1 − d_t)" in text
 
 
 def test_every_public_name_has_a_page() -> None:

@@ -41,11 +41,11 @@ def test_the_summary_of_a_comparison_names_every_column(gallery: Any) -> None:
     )
 
 
-def test_the_highlights_are_those_of_explanations(gallery: Any) -> None:
-    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
-    part = text[text.index(gallery.MARKS[0]) : text.index(gallery.MARKS[1])]
-    assert part.count('<div class="output"><figure') == part.count("\n### ") == 4
-    assert "share of the attention" in part
+def test_the_highlights_are_those_of_explanations_and_on_the_page(gallery: Any) -> None:
+    text = gallery.HIGHLIGHTS.read_text(encoding="utf-8")
+    assert text.count('<div class="output"><figure') == text.count("<h3>") == 4
+    assert "share of the attention" in text
+    assert f'--8<-- "{gallery.HIGHLIGHTS.relative_to(DOCS)}"' in (DOCS / "gallery.md").read_text(encoding="utf-8")
 
 
 def test_a_picture_of_a_section_hides_the_rest(gallery: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -32,6 +32,19 @@ EXTENSIONS = {
     "Saliency": "steadygaze.explainers.explainer.Saliency",
     "inference": "steadygaze.models.inference.inference",
     "with_gradients": "steadygaze.models.inference.with_gradients",
+    "PROPERTIES": "steadygaze.properties.PROPERTIES",
+    "Property": "steadygaze.properties.property.Property",
+    "Advice": "steadygaze.properties.property.Advice",
+    "AdviceKind": "steadygaze.properties.property.AdviceKind",
+    "Check": "steadygaze.properties.property.Check",
+    "Rule": "steadygaze.properties.property.Rule",
+    "Threshold": "steadygaze.properties.property.Threshold",
+    "Measure": "steadygaze.properties.measures.measure.Measure",
+    "AuditCase": "steadygaze.properties.audit_case.AuditCase",
+    "Finding": "steadygaze.properties.audit_case.Finding",
+    "Column": "steadygaze.results.comparison.Column",
+    "Batch": "steadygaze.core.types.Batch",
+    "normalize": "steadygaze.core.maths.distributions.normalize",
     "settings": "steadygaze.core.settings.settings",
     "SearchRange": "steadygaze.core.search_space.SearchRange",
     "SearchChoice": "steadygaze.core.search_space.SearchChoice",
@@ -56,7 +69,11 @@ IMPORTED = {
     "steadygaze.core.settings.Field": (
         "[`Field`](https://docs.pydantic.dev/latest/concepts/fields/)",
         "Limits of a setting, such as `Field(ge=0)`; it is that of pydantic.",
-    )
+    ),
+    "steadygaze.properties.audit_case.Rows": (
+        "[`Rows`](https://numpy.org/doc/stable/reference/typing.html#numpy.typing.NDArray)",
+        "Indices of texts: an array of whole numbers.",
+    ),
 }
 """Names for extensions that another package documents: link and purpose."""
 

@@ -7,6 +7,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from markdown_text import code, paragraphs, table
+from steadygaze.certificates import certificate_bounds, substitution_certificate, worst_rewrites
 from steadygaze.properties import PROPERTIES, conditions
 from steadygaze.properties import measures as packages
 from steadygaze.properties.measures.measure import Measure
@@ -20,7 +21,8 @@ DIRECTION = {
 
 
 def pages(_: Path) -> dict[str, str]:
-    return {"metrics/index.md": _index(), **{_path(item): _page(item) for item in _described()}}
+    cards = {_path(item): _page(item) for item in _described()}
+    return {"metrics/index.md": _index(), **cards, "metrics/certificates.md": _certificates()}
 
 
 def _described() -> list[Property]:
@@ -49,6 +51,7 @@ def _index() -> str:
         rows = [(f"[`{m.name}`]({link}#{_anchor(m.name)})", m.sentence, DIRECTION[m.direction]) for m in item.measures]
         parts += [f"## {item.title}\n", table(("measure", "meaning", "direction"), rows)]
     parts += [
+        "[Certificates](certificates.md) has the definitions of certificates.\n",
         "## Probes and comparisons\n",
         table(("probe", "meaning"), [(code(n), t) for n, t in conditions().items()]),
     ]
@@ -67,6 +70,16 @@ def _page(item: Property) -> str:
             *definitions,
         ]
     )
+
+
+def _certificates() -> str:
+    modules = {
+        "Attention weights": certificate_bounds,
+        "Substitutions": substitution_certificate,
+        "Worst rewrite": worst_rewrites,
+    }
+    parts = [f"## {title}\n\n{paragraphs(str(module.__doc__))}\n" for title, module in modules.items()]
+    return "\n".join(["# Certificates\n", *parts])
 
 
 def _card(measure: Measure) -> str:

@@ -1,15 +1,18 @@
 """Quality and cost of explainers, and the default by the rule: docs/methods/default-explainer.md."""
 
+import csv
+import io
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from steadygaze.results.intervals import bootstrap_mean
 from studies.default_explainer.models import CLASSIFIER, SUBJECTS
 from studies.default_explainer.run import CANDIDATES, MEASURES, NEEDED, RESAMPLES, UNSIGNED
-from studies.tables import RECORDS, markdown, minus_signs, read_records
+from studies.tables import RECORDS, read_records
 
 
 def subject_of(record: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -86,14 +89,28 @@ def attention_stays(records: list[dict[str, Any]]) -> bool:
     )
 
 
+LOADERS = tuple(dict.fromkeys(subject.loader for subject in SUBJECTS))
+
+
+def all_tables(records: list[dict[str, Any]]) -> str:
+    """The table of each split and loader, as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for number, (split, loader) in enumerate(product(("validation", "test"), LOADERS)):
+        heading, *rows = loader_table(records, split, loader)
+        writer.writerows([["split", "model", *heading]] if number == 0 else [])
+        writer.writerows([split, loader, *row] for row in rows)
+    return out.getvalue()
+
+
 def table(
     records: list[Path] = [RECORDS / "default_explainer.jsonl.gz"],  # noqa: B006
     *,
-    split: Literal["validation", "test"] = "validation",
+    as_csv: bool = False,
 ) -> str:
-    """The decision and the measures of each loader."""
-    lines, runs = [], read_records(records)
-    for loader in dict.fromkeys(subject.loader for subject in SUBJECTS):
-        lines.append(f"\n### {loader}\n\nDefault by the rule: {decision(runs, loader)}\n")
-        lines.append(minus_signs(markdown(loader_table(runs, split, loader))))
-    return "\n".join([*lines, f"\nattention stays the default of a TextClassifier: {attention_stays(runs)}"])
+    """The decision of each loader, or all measures as CSV."""
+    runs = read_records(records)
+    if as_csv:
+        return all_tables(runs).rstrip("\n")
+    lines = [f"default for {loader}, by the rule: {decision(runs, loader)}" for loader in LOADERS]
+    return "\n".join([*lines, f"attention stays the default of a TextClassifier: {attention_stays(runs)}"])

@@ -8,7 +8,7 @@ Run `make demo`, then a comparison and this script:
     python -m studies.figures gallery runs/demo runs/compare
 
 Pictures are screenshots by Chromium of parts of the pages, with 64 colors.  Highlights are the HTML that a notebook
-shows; they replace the part of docs/gallery.md between its two marks.  What the comparison shows is a sentence of
+shows, in docs/figures/highlights.html.  What the comparison shows is a sentence of
 bench/records/gallery_comparison.json.
 """
 
@@ -27,7 +27,7 @@ from steadygaze.cli.demo import CORPUS
 
 ROOT = Path(__file__).parents[2]
 PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "figures" / "gallery"
-MARKS = "<!-- highlights -->", "<!-- end of highlights -->"
+HIGHLIGHTS = ROOT / "docs" / "figures" / "highlights.html"
 COMPARISON = "<!-- comparison -->", "<!-- end of comparison -->"
 MARK_NAMES = {
     "better": "better",
@@ -148,4 +148,5 @@ def run(demo: Path, comparison: Path) -> None:
     record = compact(json.loads((comparison / "comparison.json").read_text(encoding="utf-8")))
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     page = between(PAGE.read_text(encoding="utf-8"), COMPARISON, summary(record) + "\n")
-    PAGE.write_text(between(page, MARKS, highlights(demo)), encoding="utf-8")
+    PAGE.write_text(page, encoding="utf-8")
+    HIGHLIGHTS.write_text(highlights(demo), encoding="utf-8")

@@ -24,7 +24,7 @@ record.json.gz was made when the code was moved to its packages, with the number
 It was recorded again since, twice, with equal results: only dates, and the digests and sentences with a date, differ
 between the two.  Nine entries changed on purpose, audit/* and compare, and nine by rounding,
 weights/learned.  The other 48 are equal bit for bit.  The training settings for fewer than 600 texts change no entry.
-The differences, all listed in CHANGELOG.md:
+The differences:
     intervals       of accuracy, label-flip, first-sentence and first-sentence-pick: Wilson's, not the bootstrap's
     split           of an audit of training texts: named in words
     answers         `partly` is `undecided`; faithfulness is `undecided`, not `no`, if erasing any words costs almost

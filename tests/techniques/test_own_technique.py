@@ -3,13 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import commands
 import steadygaze as sg
-from printed_pages import ROOT, blocks
 from steadygaze.cli.application import import_modules
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
@@ -189,13 +187,6 @@ def test_a_class_without_loss_or_decorator_names_the_fix(module, monkeypatch: py
     TECHNIQUES["own-undecorated"] = Undecorated
     with pytest.raises(UserError, match="put @settings above the class"):
         sg.TextClassifier(technique="own-undecorated", settings={"factor": 2.0}).fit(TEXTS, LABELS)
-
-
-def test_the_example_of_contributing_is_complete():
-    names: dict[str, Any] = {"__name__": "example"}
-    exec(blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "python")[0], names)
-    clf = sg.TextClassifier("average", names["ConfidencePenalty"](strength=0.5), epochs=1, device="cpu", verbose=False)
-    assert set(clf.fit(TEXTS, LABELS).history_[0]["terms"]) == {"task", "confidence"}
 
 
 @pytest.mark.slow

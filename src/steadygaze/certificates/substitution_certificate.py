@@ -8,7 +8,7 @@ exact      The model distinguishes few rewrites: at most `samples`.  All of them
            of top-k words, is certified if it is the same for all, with a margin above rounding.  This is about the
            model itself.  Otherwise the rewrite with the lowest margin, if it is negative, is a counterexample.
            (A margin: the probability of the label minus the largest of the others.)
-           With the encoders `average` and `cnn`, also for more rewrites: audit/worst_rewrites.py finds the worst one.
+           With the encoders `average` and `cnn`, also for more rewrites: worst_rewrites.py finds the worst one.
 
 sampling   Randomized smoothing (SAFER; Ye, Gong & Liu 2020, arXiv:2005.14424) for any model f, black boxes included.
            X_t is drawn uniformly from the perturbation set P(x_t) (data/substitutions.py).  The smoothed model is

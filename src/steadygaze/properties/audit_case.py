@@ -50,6 +50,8 @@ class PerturbedSaliency:
 
 @dataclass(frozen=True)
 class AuditCase:
+    """The audited model with its texts, explainers and settings."""
+
     model: Model
     data: Data
     explainers: Mapping[str, Explainer]
@@ -286,6 +288,8 @@ def random_weights(case: AuditCase, name: str, rows: Rows, batch: Batch) -> Tens
 
 @dataclass(frozen=True)
 class Finding:
+    """The values of a measure, with notes."""
+
     measure: str
     """A measure, or a measure and a probe: jensen-shannon/noise."""
     values: Tensor | None = None

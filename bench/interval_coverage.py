@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tables import markdown
 
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval, mean_intervals
+from studies.tables import markdown
 
 TRIALS = 120
 SEEDS, TEXTS = (3, 5), (60, 200)

@@ -168,6 +168,8 @@ def test_json_and_page_have_the_true_labels(explained, reviews, tmp_path):
 
 def test_labels_need_a_file_and_classes_of_the_model(explained, tmp_path):
     assert "--label names a column of the file" in explained("a good film", "--label", "rating").err
+    excluded = explained("--file", tmp_path / "a.csv", "--label", "rating", "--out", tmp_path / "e.csv")
+    assert "--label does not go with --out" in excluded.err
     other = tmp_path / "other.csv"
     other.write_text("text,rating\na good film,lukewarm\n")
     ended = explained("--file", other, "--label", "rating")

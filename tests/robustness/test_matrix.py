@@ -83,7 +83,6 @@ REFUSED = (
         lambda c: c.model != "fitted-explainer" and c.call == "sg.load_explainer",
         r"is not a fitted explainer|it has no config.json",
     ),
-    Refusal(lambda c: c.model == "fitted-explainer" and c.call in ("word-weights", "audit"), r"unknown explainer"),
     Refusal(lambda c: c.inputs == "sentences" and c.call == "fit-explainer", r"does not take --sentences"),
     Refusal(lambda c: c.call == "demo", r"unknown device 'gpu'"),
 )

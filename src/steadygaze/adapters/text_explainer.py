@@ -16,6 +16,8 @@ from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.explain_texts import ResolvedRequest, explain_inputs, explain_texts
 from steadygaze.estimator.explainer_folder import SavedExplainer
 from steadygaze.estimator.inputs import read_texts
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import FittedCXPlain
 from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.fitted_explainer import (
@@ -126,3 +128,20 @@ def load_explainer(
     vocabulary = Vocabulary(files.words, adapter.tokens.kind)
     learned = FittedExplainer(config, vocabulary, nets, files.value("history", list))
     return TextExplainer(method_name(config), adapter, learned, *files.measured())
+
+
+def explainer_of(name: str | None, adapter: ModelAdapter, target: Any = None) -> "str | TextExplainer | None":
+    """The name of an explainer, or the one of a folder.  A name takes precedence over a folder (./lime).
+
+    `target`: the output of a multi-label model that it was fitted to.
+    """
+    if name is None:
+        return None
+    if name not in EXPLAINERS and Path(name).exists():
+        return load_explainer(name, adapter.for_output(target) if adapter.task == "multi-label" else adapter)
+    if name in METHODS:
+        raise UserError(
+            f"{name} must be fitted to the model first: "
+            f"fit-explainer MODEL --data DATA --explainer {name} --out DIR, then --explainer DIR"
+        )
+    return name

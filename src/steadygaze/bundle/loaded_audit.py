@@ -15,6 +15,7 @@ from typing import Any
 
 from steadygaze.adapters.as_adapter import load_named
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.text_explainer import TextExplainer, explainer_of
 from steadygaze.auditing.audit import run_audit
 from steadygaze.auditing.prepare_case import AuditRequest, compose_request, fingerprint
 from steadygaze.bundle.manifest import Manifest
@@ -48,6 +49,11 @@ class LoadedAudit:
     @property
     def labeled(self) -> bool:
         return all(example.label is not None for example in self.request.examples)
+
+    @property
+    def has_fitted(self) -> bool:
+        """Whether an explainer was fitted to the model."""
+        return any(isinstance(explainer, TextExplainer) for explainer in self.request.explainers)
 
     @property
     def model(self) -> dict[str, str]:
@@ -96,7 +102,7 @@ def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
         corpus.splits[split],
         config,
         runtime,
-        explainers=config.explainers,
+        explainers=[explainer_of(name, adapter, config.target) for name in config.explainers],
         synonyms=config.synonyms,
         train=train,
     )

@@ -83,6 +83,10 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
             settings = portable_settings(asdict(loaded.config), outputs.base)
             if outputs.card and not loaded.request.adapter.is_classifier:
                 raise UserError(f"--card writes into the card of a model of train, which {config.model} is not")
+            if outputs.out is not None and loaded.has_fitted:
+                raise UserError(
+                    "--bundle does not hold fitted explainers: leave out --bundle, or name other explainers"
+                )
             if not loaded.labeled:
                 print_line(console, NO_LABELS)
             print_omissions(loaded.corpus.name, loaded.corpus.dropped, common)

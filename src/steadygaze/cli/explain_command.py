@@ -30,7 +30,6 @@ from steadygaze.cli.command_options import option_words
 from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, progress_bar, show, until_closed
 from steadygaze.cli.predict_command import TextOptions, print_empty, text_options, write_table
 from steadygaze.core.rounding import percent
-from steadygaze.core.types import Label
 from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
@@ -206,8 +205,12 @@ def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Pa
         )
     if len(named) > 1:
         raise UserError(f"{named[0]} and {named[1]} exclude each other: give one of them")
-    if label is not None and (without_file or named not in ([], ["--html"])):
-        raise UserError("--label names a column of the file: give --file FILE, without other texts, --eraser or --out")
+    if label is not None and named not in ([], ["--html"]):
+        raise UserError(
+            f"--label does not go with {named[0]}: it marks wrong predictions in the terminal and in --html"
+        )
+    if label is not None and without_file:
+        raise UserError("--label names a column of the file: give --file FILE, without other texts")
     inputs.check(label)
 
 
@@ -311,7 +314,9 @@ def _write_eraser(
 
 def _method_and_model(adapter: "ModelAdapter", request: "ExplainRequest") -> "tuple[ModelAdapter, ExplainRequest]":
     """The model to explain, and the request with a fitted explainer instead of its folder."""
-    method = _resolve(request.explainer, adapter, request.target)
+    from steadygaze.adapters.text_explainer import explainer_of
+
+    method = explainer_of(request.explainer, adapter, request.target)
     if isinstance(method, str | None):
         return adapter, request
     target = None if adapter.outputs else request.target  # it explains one output
@@ -378,25 +383,3 @@ def _rationalizer_warnings(adapter: "ModelAdapter", explainer: str | None) -> li
     rows = adapter.saved.description.reader_rows
     reader = by_measure(rows).get(READER)
     return [] if reader is None or reader.n < MIN_TEXTS else selection_warnings(rows)
-
-
-def _resolve(explainer: str | None, adapter: "ModelAdapter", target: Label | None) -> "str | TextExplainer | None":
-    """Return a name, or an explainer fitted to this model.  A name takes precedence over a folder (./lime).
-
-    `target`: the output of a multi-label model that it was fitted to.
-    """
-    from steadygaze.adapters.text_explainer import load_explainer
-    from steadygaze.core.errors import UserError
-    from steadygaze.explainers import EXPLAINERS
-    from steadygaze.explainers.learned import METHODS
-
-    if explainer is None:
-        return None
-    if explainer not in EXPLAINERS and Path(explainer).exists():
-        return load_explainer(explainer, adapter.for_output(target) if adapter.task == "multi-label" else adapter)
-    if explainer in METHODS:
-        raise UserError(
-            f"{explainer} must be fitted to the model first: "
-            f"fit-explainer MODEL --data DATA --explainer {explainer} --out DIR, then --explainer DIR"
-        )
-    return explainer

@@ -27,7 +27,11 @@ from steadygaze.results.model_options import ModelOptions
 
 Explainers = Annotated[
     list[str] | None,
-    model_option("--explainer", help="Explainer, see: list explainers; repeatable.", show_default="the model's"),
+    model_option(
+        "--explainer",
+        help="Explainer (see: list explainers) or folder of fit-explainer; repeatable.",
+        show_default="the model's",
+    ),
 ]
 Target = Annotated[
     str | None,
@@ -71,6 +75,7 @@ def word_weights(
     """Show which words carry the weight of the explanations of a corpus, per class."""
     corpus.check()
     from steadygaze.adapters.load_and_explain import weigh_words
+    from steadygaze.adapters.text_explainer import explainer_of
     from steadygaze.core.types import inputs_of
 
     adapter = load_adapter(model, options, common)
@@ -80,7 +85,7 @@ def word_weights(
         weights = weigh_words(
             adapter,
             inputs,
-            explainers or [None],
+            [explainer_of(name, adapter, target) for name in explainers or ()] or [None],
             words,
             min_texts,
             common.seed,

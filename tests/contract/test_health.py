@@ -20,9 +20,13 @@ from serve.serving import live_server
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import COMMANDS
 from steadygaze.core.errors import HealthWarning, UserError
+from steadygaze.results.comparison import Comparison, TechniqueResult
+from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.results.leakage_warnings import FIDELITY, RANDOM_WORDS, READER
+from steadygaze.results.report import Report
 from steadygaze.results.row import Row
+from steadygaze.results.tuning import Tuning
 from steadygaze.serve.served_models import ServedModel
 
 Edit = Callable[[dict[str, Any]], Any]
@@ -326,14 +330,20 @@ def test_python_objects_carry_the_health_of_their_model(state: str, trained: Pat
     weights = sg.word_weights(clf, TEXTS[:8])
     evaluation = sg.evaluate(clf, TEXTS[:24], LABELS[:24])
     certificates = sg.certify(clf, TEXTS[:4], radius=0.01)
-    for item in (clf, explanations[0], weights, evaluation, certificates):
+    printed = [explanations, explanations[0], weights, evaluation, certificates]
+    printed += [sg.predict_sentences(clf, TEXTS[:4]), sg.certify(clf, TEXTS[:4], substitutions={"good": ["fine"]})]
+    printed += [Report("An audit", (), health=clf.health), Tuning((), (), {}, health=clf.health)]
+    printed += [Comparison((), (TechniqueResult("vanilla", {}, (False,), health=clf.health),), (0,))]
+    for item in (clf, *printed):
         assert [flat(problem.sentence) for problem in item.health] == expected, item
-    for item in (explanations[0], weights, evaluation, certificates):
-        check("json", json.dumps(item.to_dict(), default=str), expected)
+    for item in printed:
+        if not isinstance(item, Explanations):
+            check("json", json.dumps(item.to_dict(), default=str), expected)
         check("text", str(item), expected)
         assert not expected or flat(str(item)).startswith(f"! {expected[0][:40]}")
     check("json", explanations[0].to_json().decode(), expected)
-    for html in (explanations._repr_html_(), explanations[0].to_html(), weights.to_html(), evaluation._repr_html_()):
+    pages = [item._repr_html_() for item in printed if hasattr(item, "_repr_html_")]
+    for html in (*pages, explanations[0].to_html(), weights.to_html()):
         check("page", html, expected)
 
 
@@ -353,6 +363,12 @@ def test_every_output_of_a_failed_explainer_says_so_once(
         "The explainer l2x selects words that are no better than random words: a reader recovers the predicted class "
         "in 50.0 % of the held-out texts, and in 60.0 % from random words."
     )
+    for name in ("word-weights", "audit"):
+        ended = ended_well(run(capsys, name, model, "--data", "data.csv", "--explainer", "l2x"))
+        assert flat(ended.err).count(sentence) == 1, name
+    ended = run(capsys, "audit", model, "--data", "data.csv", "--explainer", "l2x", "--bundle", "bundle")
+    assert ended.code == 2
+    assert "--bundle does not hold fitted explainers" in ended.err
     command = ("explain", model, TEXTS[0], "--explainer", "l2x")
     for options, result in (((), None), (("--json",), "stdout"), (("--html", "e.html", "--json"), "e.html")):
         ended = ended_well(run(capsys, *command, *options))

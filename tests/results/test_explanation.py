@@ -156,7 +156,7 @@ def test_all_of_a_selection_is_listed_and_nothing_else():
 def test_a_selection_with_probabilities_lists_them():
     bounds = ((0.5, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1))
     e = explain(weights=(0.6, 0, 0, 0.2, 0), bounds=bounds, explainer="cxplain", selected=True)
-    assert "selected by cxplain: good 0.600 [0.500, 0.700] · bad 0.200 [0.100, 0.300]\n" in printed(e)
+    assert "selected by cxplain: good 75.0 % [62.5 %, 87.5 %] · bad 25.0 % [12.5 %, 37.5 %]\n" in printed(e)
 
 
 def test_pandas_gets_one_row_per_token():
@@ -211,7 +211,7 @@ def test_pieces_that_share_a_character_add_up_to_one_mark():
     html = highlight_html(e)
     assert HighlightParser(html).shown == "🙂 ok"
     assert html.count("0.600)") == 2
-    assert 'title="🙂: 0.2000, 🙂: 0.3000"' in html
+    assert 'title="🙂: 20.0 %, 🙂: 30.0 %"' in html
 
 
 def test_rationales_are_underlined_through_words_and_the_gaps_between_them():
@@ -290,7 +290,7 @@ def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
     assert highlighted in legend([explain()])
     assert highlighted in explain()._repr_html_()
     other = explain(weights=(0.3, 0, 0, -0.9, 0), explainer="gradient")
-    assert "gradient: bad -0.900 · good 0.300" in str(other)
+    assert "gradient: bad -75.0 % · good 25.0 %" in str(other)
     assert "attention" not in str(other) + other._repr_html_()
 
 
@@ -365,8 +365,8 @@ def paired(**changes):
 
 def test_the_words_of_a_question_are_drawn_and_listed_with_their_weights():
     e = paired()
-    assert "question: bad -0.900 · why 0.100" in str(e)
-    assert 'title="bad: -0.9000"' in e.to_html()
+    assert "question: bad -45.0 % · why 5.0 %" in str(e)
+    assert 'title="bad: -45.0 %"' in e.to_html()
     assert e.question_explanation.tokens == ("why", "bad", "?")
     assert json.loads(e.to_json())["question_weights"] == [0.1, -0.9, 0.0]
     assert e.to_dict()["question_tokens"] == ["why", "bad", "?"]

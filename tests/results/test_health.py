@@ -31,7 +31,8 @@ def test_a_problem_of_two_sources_is_listed_once_and_the_worst_is_first() -> Non
     assert [problem.kind for problem in both] == [ProblemKind.CONSTANT_LABEL, ProblemKind.COLLAPSED]
     assert both.problems[1].detail == COLLAPSE.detail
     assert both - Health((COLLAPSE,)) == Health((CONSTANT_LABEL,))
-    assert len((both + both.of("word-at")).problems) == 4
+    subjects = [problem.subject for problem in both + both.of("word-at")]
+    assert subjects == ["The model", "word-at"] * 2, "the order of the sum"
 
 
 def test_a_healthy_model_says_nothing() -> None:

@@ -350,6 +350,7 @@ def test_the_pareto_front_by_hand_and_against_optuna():
     assert [trial.number for trial in tuning.front] == [0, 1, 3, 5]
     assert tuning.best is not None
     assert tuning.best.number == 0
+    assert str(tuning) == "<Tuning: 6 trials, 6 complete; best trial 0: macro-f1 0.9000, jensen-shannon/noise 0.5000>"
     draw = random.Random(0)
     values = [(draw.random(), draw.random()) for _ in range(40)]
     study = optuna.create_study(directions=["maximize", "minimize"])

@@ -115,6 +115,7 @@ def text(report: Report) -> str:
     """Plain text: all scores, and the number of those that do not apply."""
     measured = _measured(report)
     lines = [
+        *map(str, report.health.lines),
         report.title,
         *filter(None, [audit_subject(report.facts)]),
         *map(flag_text, report.notes),
@@ -141,7 +142,8 @@ def notebook(report: Report) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     folded = f"<details><summary>{count_text(len(_measured(report)), 'number')}</summary>{table}</details>"
-    html = f"<div><strong>{escape(report.title)}</strong><ul style='list-style:none'>{answers}</ul>{folded}</div>"
+    title = f"<strong>{escape(report.title)}</strong>"
+    html = f"{report.health.banner}<div>{title}<ul style='list-style:none'>{answers}</ul>{folded}</div>"
     return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
 

@@ -30,7 +30,7 @@ from steadygaze.results.highlight import (
     page,
     total_weight,
 )
-from steadygaze.results.shade import negligible_text, scale_text, strength
+from steadygaze.results.shade import negligible_text, scale_text, strength, weight_text
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -364,7 +364,8 @@ class Explanation:
         return self.__rich__().plain
 
     def __repr__(self) -> str:
-        top = ", ".join(f"{one_line(token, LABEL)} {_three_decimals(weight)}" for token, weight in self.top(3))
+        total = total_weight(self, self.question_explanation)
+        top = ", ".join(f"{one_line(token, LABEL)} {weight_text(w, self.unit, total)}" for token, w in self.top(3))
         top = top if self.rationale is None else shorten(" · ".join(self._pieces()), 60, placeholder="…")
         text = shorten(self.text, 40, placeholder="…")
         return f"<Explanation {text!r}: {one_line(self.label, LABEL)} {self._confidence()}; {self.explainer}: {top}>"
@@ -379,12 +380,14 @@ class Explanation:
         error = f"✗ wrong: the label is {one_line(self.true_label, LABEL)}" if self.is_wrong else ""
         return " ".join(filter(None, (probability, explained_class, error)))
 
-    def _token_text(self, i: int) -> str:
+    def _token_text(self, i: int, total: float) -> str:
         """A word and its weight; selected words have no weight, only an order."""
-        if self.bounds is not None:
-            low, high = map(_three_decimals, self.bounds[i])
-            return f"{self.tokens[i]} {_three_decimals(self.weights[i])} [{low}, {high}]"
-        return self.tokens[i] if self.selected else f"{self.tokens[i]} {_three_decimals(self.weights[i])}"
+        if self.selected and self.bounds is None:
+            return self.tokens[i]
+        weight, *ends = (
+            weight_text(w, self.unit, total) for w in (self.weights[i], *(self.bounds[i] if self.bounds else ()))
+        )
+        return f"{self.tokens[i]} {weight}" + (f" [{', '.join(ends)}]" if ends else "")
 
     def _pieces(self) -> list[str]:
         """The selected spans."""
@@ -396,14 +399,18 @@ class Explanation:
 
     def _lines(self) -> list[str]:
         """The meaning of the colors, in words."""
+        question_part = self.question_explanation
+        total = total_weight(self, question_part)
         top = (
-            [self._token_text(i) for i in self.top_indices() if self.weights[i]]
+            [self._token_text(i, total) for i in self.top_indices() if self.weights[i]]
             if self.rationale is None
             else self._pieces()
         )
         lines = [f"{self.caption}: {' · '.join(top) or self._nothing}"]
-        if (question_part := self.question_explanation) is not None:
-            words = [question_part._token_text(i) for i in question_part.top_indices() if question_part.weights[i]]
+        if question_part is not None:
+            words = [
+                question_part._token_text(i, total) for i in question_part.top_indices() if question_part.weights[i]
+            ]
             lines.append(f"question: {' · '.join(words) or question_part._nothing}")
         if self.negligible:
             lines.append(self.negligible)
@@ -416,14 +423,6 @@ class Explanation:
 
 
 JSON_FIELDS = tuple(name for name in Explanation.__slots__ if name != "health")
-
-
-def _three_decimals(value: float) -> str:
-    """
-    >>> _three_decimals(-0.0004), _three_decimals(-0.0006)
-    ('0.000', '-0.001')
-    """
-    return f"{value:z.3f}"
 
 
 class Explanations(list[Explanation]):
@@ -460,12 +459,19 @@ class Explanations(list[Explanation]):
         table = data_frame(rows, names)
         return table if any(e.bounds is not None for _, e in self._numbered()) else table.drop(columns=["low", "high"])
 
+    @property
+    def health(self) -> Health:
+        """Known-bad states of the model or of the fitted explainer."""
+        return sum((e.health for _, e in self._numbered()), HEALTHY)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.health.lines), repr(self)])
+
     def _repr_html_(self) -> str:
         more = len(self) - MOST_SHOWN
         note = f"<div>… and {more:,} more</div>" if more > 0 else ""
-        health = sum((e.health for _, e in self._numbered()), HEALTHY)
         shown = self[:MOST_SHOWN]._numbered()
-        return health.banner + "".join(without_health(e)._repr_html_() for _, e in shown) + note
+        return self.health.banner + "".join(without_health(e)._repr_html_() for _, e in shown) + note
 
     def _numbered(self) -> "list[tuple[int, Explanation]]":
         """The explanations and their positions, without those of empty texts."""

@@ -117,7 +117,7 @@ class Health:
 
     def __add__(self, other: "Health") -> "Health":
         """The problems of both, the worst first; one of each kind and subject."""
-        known = {(problem.kind, problem.subject): problem for problem in (*other, *self)}
+        known = {(problem.kind, problem.subject): problem for problem in (*self, *other, *self)}  # keeps the order
         order = list(ProblemKind)
         return Health(tuple(sorted(known.values(), key=lambda problem: order.index(problem.kind))))
 

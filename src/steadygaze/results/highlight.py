@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from steadygaze.core.errors import printable as printable
 from steadygaze.core.types import Picked, Span, Unit
-from steadygaze.results.shade import FLOOR, LEVELS, NAMES, UNITS, level_text, strength
+from steadygaze.results.shade import FLOOR, LEVELS, NAMES, UNITS, level_text, strength, weight_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -156,7 +156,7 @@ def _pieces(e: WeightedText) -> Iterator[_Piece]:
 
 
 def _span(e: WeightedText, piece: _Piece, total: float) -> str:
-    numbers = escape(", ".join(f"{e.tokens[i]}: {e.weights[i]:.4f}" for i in piece.tokens))
+    numbers = escape(", ".join(f"{e.tokens[i]}: {weight_text(e.weights[i], e.unit, total, 4)}" for i in piece.tokens))
     style = _UNDERLINE if piece.reason else ""
     if piece.weight:
         rounded = "" if e.rationale is not None else ";border-radius:3px"  # a sentence has one background

@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable
 from typing import get_args
 
+from steadygaze.core.rounding import percent
 from steadygaze.core.types import Unit
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -57,6 +58,15 @@ def strength(weight: float, unit: Unit, total: float = 1.0) -> float:
     """
     size = effect(weight, unit, total)
     return min(1.0, math.sqrt(size / FULL)) if size >= FLOOR else 0.0
+
+
+def weight_text(weight: float, unit: Unit, total: float = 1.0, digits: int = 3) -> str:
+    """A weight as it is printed, in the unit of the shade.
+
+    >>> weight_text(-0.0004, "probability"), weight_text(-0.0006, "probability"), weight_text(-2e-9, "relative", 8e-9)
+    ('0.000', '-0.001', '-25.0 %')
+    """
+    return percent(weight / total, 1) if unit == "relative" and total > 0 else f"{weight:z.{digits}f}"
 
 
 def level_text(level: float, unit: Unit) -> str:

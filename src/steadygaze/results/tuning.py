@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, ClassVar, Literal
 
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.results.formatting import count_text
 from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.row import SavedResult, json_values
 
@@ -26,7 +28,7 @@ class Trial:
     error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuning(SavedResult):
     """The result of `sg.tune`."""
 
@@ -69,6 +71,21 @@ class Tuning(SavedResult):
         """The objectives, as numbers to minimize."""
         directions = [direction for _, direction in self.objectives]
         return tuple(v if d == "minimize" else -v for v, d in zip(trial.values, directions, strict=True))
+
+    def __repr__(self) -> str:
+        trials = f"{count_text(len(self.trials), 'trial')}, {len(self.complete):,} complete"
+        if (best := self.best) is None:
+            return f"<Tuning: {trials}>"
+        values = ", ".join(
+            f"{measure} {value:.4f}" for (measure, _), value in zip(self.objectives, best.values, strict=True)
+        )
+        return f"<Tuning: {trials}; best trial {best.number}: {values}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.health.lines), repr(self)])
+
+    def _repr_html_(self) -> str:
+        return f"{self.health.banner}<pre>{escape(repr(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,27 @@ def test_the_interval_is_that_of_resampled_texts():
     items = [explanation("good film", [3.0, 1.0]), explanation("good dull", [4.0, -2.0])]
     weight = word_weights_of({"lime": items}, "model", min_texts=1).top("good")[0]
     assert (weight.low, weight.high) == pytest.approx((4 / 6, 3 / 4))
+
+
+def test_the_words_of_both_texts_of_a_pair_count():
+    """|weights| are 3 + 1 in the first text and 4 in the second: 8."""
+    item = explanation("good film", [3.0, 1.0])
+    second = {"question_tokens": ("Dull",), "question_spans": ((0, 4),), "question_weights": (-4.0,)}
+    result = word_weights_of({"lime": [replace(item, question="Dull", **second)]}, "model", min_texts=1)
+    assert {weight.word: weight.share for weight in result} == {"good": 3 / 8, "film": 1 / 8, "dull": -1 / 2}
+    assert result.remarks == ()
+    one = word_weights_of({"attention": [replace(item, question="Dull")]}, "model", min_texts=1)
+    for text in (str(one), one.body()):
+        assert text.count("attention: only the words of the first text of each pair have weights.") == 1
+
+
+def test_weights_below_the_floor_are_named():
+    items = [replace(explanation("good film", [0.001, 0.002]), unit="probability")] * 3
+    result = word_weights_of({"leave-one-out": items}, "model")
+    for text in (str(result), result.body()):
+        assert text.count("leave-one-out, good: no word matters much in 3 texts.") == 1
+    strong = replace(items[0], weights=(0.4, 0.002))
+    assert word_weights_of({"leave-one-out": [*items, strong]}, "model").remarks == ()
 
 
 def test_rare_words_are_left_out():

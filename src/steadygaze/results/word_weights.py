@@ -2,7 +2,8 @@
 
     s_w = Σ_i W_iw / Σ_i Σ_v |W_iv|          over the texts i that are explained for the class
 
-    W_iw  sum of the weights of the word w in text i; upper and lower case count as one word
+    W_iw  sum of the weights of the word w in text i, or in both texts of the pair i; upper and lower case count as one
+          word
     s_w   its share of all weight; negative if the word lowers the score of the class
 
 The interval is a bootstrap over texts, which resamples numerator and denominator together.  Words are ranked by |s_w|
@@ -44,6 +45,7 @@ from steadygaze.results.health import HEALTHY, Health, without_health
 from steadygaze.results.highlight import page
 from steadygaze.results.intervals import percentile_bounds, resample_counts
 from steadygaze.results.row import SavedResult
+from steadygaze.results.shade import NEGLIGIBLE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -101,6 +103,8 @@ class WordWeights(SavedResult):
     """Known-bad states of the model or of the fitted explainers."""
     left_out: Mapping[str, float] = field(default_factory=dict)
     """Explainer -> the share of all weight of function words and punctuation; empty: they are listed."""
+    remarks: tuple[str, ...] = ()
+    """What limits the meaning of the weights: no word matters much, or only the first text of a pair has weights."""
 
     def __iter__(self) -> Iterator[WordWeight]:
         return iter(self.weights)
@@ -157,6 +161,7 @@ class WordWeights(SavedResult):
             "model": self.model,
             "texts": texts,
             "left_out": dict(self.left_out),
+            "remarks": list(self.remarks),
             "weights": weights,
         }
 
@@ -181,7 +186,7 @@ class WordWeights(SavedResult):
         str
             For each class one table per explainer.
         """
-        parts = [self.health.banner]
+        parts = [self.health.banner, *(f"<p>{escape(remark)}</p>" for remark in self.remarks)]
         for label, count in self.texts.items():
             parts.append(f"<h2>{escape(str(label))} <small>({count_text(count, 'text')})</small></h2>")
             tables = [_table(name, self.top(label, name, len(self.weights))) for name in self.explainers]
@@ -199,7 +204,7 @@ class WordWeights(SavedResult):
         from rich.table import Table
         from rich.text import Text
 
-        parts: list[Any] = self.health.lines
+        parts: list[Any] = [*self.health.lines, *map(Text, self.remarks)]
         for label, count in self.texts.items():
             table = Table(*self.explainers, box=None)
             columns = [
@@ -278,7 +283,22 @@ def word_weights_of(
     texts = {label: count for label, count in counts.items() if count}
     health = sum((item.health for items in explanations.values() for item in items[:1]), HEALTHY)
     left_out = {} if function_words else {name: _left_out(items) for name, items in explanations.items()}
-    return WordWeights(model, tuple(weights), texts, health, left_out)
+    return WordWeights(model, tuple(weights), texts, health, left_out, tuple(_remarks(explanations, texts)))
+
+
+def _remarks(explanations: Mapping[str, Sequence[Explanation]], texts: Mapping[Label, int]) -> Iterator[str]:
+    for name, items in explanations.items():
+        if any(item.question is not None and item.question_weights is None for item in items):
+            yield f"{name}: only the words of the first text of each pair have weights."
+        for label, count in texts.items():
+            if all(item.negligible for item in items if item.explained_label == label):
+                yield f"{name}, {one_line(label, WORD)}: {NEGLIGIBLE} in {count_text(count, 'text')}."
+
+
+def _weights(explanation: Explanation) -> list[tuple[str, float]]:
+    """The words of the text, and of the other text of a pair, with their weights."""
+    parts = (explanation, explanation.question_explanation)
+    return [pair for part in parts if part is not None for pair in zip(part.tokens, part.weights, strict=True)]
 
 
 def is_function_word(word: str) -> bool:
@@ -299,7 +319,7 @@ def _has_meaning(character: str) -> bool:
 
 def _left_out(explanations: Sequence[Explanation]) -> float:
     """The share of function words and punctuation in the absolute weights."""
-    pairs = [pair for item in explanations for pair in zip(item.tokens, item.weights, strict=True)]
+    pairs = [pair for item in explanations for pair in _weights(item)]
     total = sum(abs(weight) for _, weight in pairs)
     return sum(abs(weight) for word, weight in pairs if is_function_word(word)) / total if total else 0.0
 
@@ -314,12 +334,13 @@ def _of_class(
     function_words: bool,
 ) -> list[WordWeight]:
     """The words with the largest absolute share."""
-    tokens = [token.lower() for item in explanations for token in item.tokens]
+    pairs = list(map(_weights, explanations))
+    tokens = [token.lower() for text in pairs for token, _ in text]
     if not tokens:
         return []
     vocabulary, ids = np.unique(np.array(tokens, dtype=object), return_inverse=True)
-    rows = np.repeat(np.arange(len(explanations)), [len(item) for item in explanations])
-    values = np.array([weight for item in explanations for weight in item.weights])
+    rows = np.repeat(np.arange(len(explanations)), list(map(len, pairs)))
+    values = np.array([weight for text in pairs for _, weight in text])
     cells, cell = np.unique(rows * len(vocabulary) + ids, return_inverse=True)  # one per text and word in it
     sums = np.bincount(cell, values)
     text, word = np.divmod(cells, len(vocabulary))

@@ -139,6 +139,17 @@ def test_a_test_that_no_explanation_can_pass_decides_nothing(name, value, drop, 
     assert ("steadygaze evaluate" in verdict.advice) == (expected == "undecided")
 
 
+def test_the_measure_that_decides_comes_first_and_says_so():
+    rows = good(rule_of("faithfulness")) | {PERMUTED: row(PERMUTED, 0.001), ERASED: row(ERASED, 0.004)}
+    verdict = of("faithfulness", *(rows | {DROP: row(DROP, 0.06, near=0.02)}).values())
+    assert verdict.answer == "no"
+    decisive = (
+        "Permuting the weights changes the prediction by 0.001, which decides: it is beyond the threshold of no, "
+    )
+    assert verdict.why.startswith(f"{decisive}0.01; erasing the highlighted words ")
+    assert verdict.why.index("that decides nothing here") > len(decisive)
+
+
 @pytest.mark.parametrize(("size", "expected"), [(0.01, "undecided"), (0.4, "yes")])
 def test_the_same_explanation_is_undecided_if_the_model_is_close_to_constant(size, expected):
     """It names the only word that matters, of a model whose probabilities span 0.02 or 0.8."""

@@ -189,6 +189,8 @@ def _stable_attention(context: AdviceContext) -> tuple[str, ...]:
 def _after_constant_model(context: AdviceContext) -> str:
     """For a model whose prediction hardly depends on the words."""
     compare = f"compare the model with the most frequent label: {context.commands.evaluate()}"
+    if context.has_pairs:
+        return f"{compare}; if it is better, its prediction depends on the second text, whose words are not erased here"
     if context.trained:
         return f"{compare}; then train it for more epochs, with --balanced or with --vectors"
     return f"{compare}; if it is not better, check the order of --classes and the language of the texts"
@@ -333,7 +335,7 @@ INTERRUPTED = "The audit was interrupted."
 LARGEST_DROP = "largest-drop"
 """The measure that bounds the scores of faithfulness."""
 OUT_OF_REACH = (
-    "this decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most {drop} as "
+    "that decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most {drop} as "
     "a mean over texts: too little for any explanation to pass"
 )
 
@@ -375,6 +377,9 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     reasons = [rule.thresholds[name].describe(rows[name]) for name in listed]
     if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
         reasons[listed.index(shift)] += f" ({measure_of(shift).scale})"  # the first shift explains the range of all
+    if out_of_reach and answer == "no":
+        last = max(i for i, name in enumerate(listed) if answers[name] == "no")
+        reasons[last] += f", which decides: it is beyond the threshold of no, {short_number(limits[listed[last]][1])}"
     if drop is not None and out_of_reach:
         last = max(listed.index(name) for name in out_of_reach)
         erased = " of the first text" if context.has_pairs else ""
@@ -387,8 +392,7 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
-    is_constant = out_of_reach and not context.has_pairs  # the prediction for a pair may depend on the second text
-    constant = _after_constant_model(context) if answer == "undecided" and is_constant else ""
+    constant = _after_constant_model(context) if answer == "undecided" and out_of_reach else ""
     advice = advise(undecided, limits, audited, context, note, constant)
     if answer == "no":
         advice = advise_after_no(order[0], explainer, context)

@@ -14,6 +14,7 @@ from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tin
 from steadygaze.certificates.certificate import SCOPE
 from steadygaze.core.rounding import percent
 from steadygaze.results import substitution_certificates
+from steadygaze.results.health import Health, HealthProblem, ProblemKind, without_health
 
 Run = Callable[..., Ended]
 
@@ -100,7 +101,9 @@ def test_texts_without_labels_are_certified(run: Run, folder: Path) -> None:
     assert "unknown column 'stars'" in run(folder / "model", *options).err
 
 
-def test_a_model_with_a_constant_label_is_reported_first(run: Run, folder: Path) -> None:
+def test_a_model_with_a_constant_label_is_reported_first(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clf = fitted()
     options = ("--data", folder / "films.jsonl", "--radius", 0.01)
     assert "same label" not in run(folder / "model", *options).out
@@ -112,6 +115,10 @@ def test_a_model_with_a_constant_label_is_reported_first(run: Run, folder: Path)
     assert json.loads(run(folder / "constant", *options, "--json").out)["summary"]["only_label"] == clf.classes_[0]
     assert str(steadygaze.certify(constant, TEXTS)).startswith(first)
     assert steadygaze.certify(constant, TEXTS[:1]).only_label is None  # one text cannot decide
+    health = Health((HealthProblem(ProblemKind.CONSTANT_LABEL, label=clf.classes_[0].item()),))
+    monkeypatch.setattr(type(constant), "health", health)
+    known = steadygaze.certify(constant, TEXTS)
+    assert "same label" not in str(known) + str(without_health(known))
 
 
 def test_a_hugging_face_folder_is_an_error_that_names_the_right_command(run: Run, folder: Path, tmp_path: Path) -> None:

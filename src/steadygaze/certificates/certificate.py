@@ -102,12 +102,14 @@ class Certificates(Sequence[Certificate]):
     """The certificates."""
     health: Health = HEALTHY
     """Known-bad states of the model."""
+    warns_of_label: bool = True
+    """Whether `warnings` has a label that all texts get; False: the health of the model has it."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, index: Any) -> Any:
-        return Certificates(self.rows[index], self.health) if isinstance(index, slice) else self.rows[index]
+        return dataclasses.replace(self, rows=self.rows[index]) if isinstance(index, slice) else self.rows[index]
 
     def __iter__(self) -> Iterator[Certificate]:
         return iter(self.rows)
@@ -228,7 +230,7 @@ class Certificates(Sequence[Certificate]):
         list of str
             One sentence each.
         """
-        if self.only_label is None or any(problem.kind is ProblemKind.CONSTANT_LABEL for problem in self.health):
+        if self.only_label is None or not self.warns_of_label:
             return []
         label = repr(self.only_label)[:80]
         return [f"Every text gets the same label, {label}: the certificate is uninformative."]
@@ -309,7 +311,8 @@ def certify_attention(
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
             question = None if questions is None else questions[row]
             certificates[row] = Certificate(text=read[row], question=question, **{**values, **settings})
-    return Certificates(tuple(certificates[row] for row in range(len(read))), clf.health)
+    warns_of_label = all(problem.kind is not ProblemKind.CONSTANT_LABEL for problem in clf.health)
+    return Certificates(tuple(certificates[row] for row in range(len(read))), clf.health, warns_of_label)
 
 
 def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:

@@ -208,7 +208,9 @@ def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path:
     again = load_explainer(tmp_path / "l2x", queried_pairs, classes=CLASSES)
     assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
     assert again.black_box.pair
-    with pytest.raises(UserError, match=r"reads pairs .*: pass a question with each text"):
+    with pytest.raises(
+        UserError, match=r"reads pairs .*: pass a question with each text.* --text premise --text hypothesis"
+    ):
         again.explain(["word1 superb word3"])
 
 

@@ -51,6 +51,14 @@ def test_a_counter_sentence_is_counted_with_the_texts_that_it_changes() -> None:
     assert [item.flips for item in bad.counter_sentences] == [0, 0, 0], "no sentence removes the dirt"
 
 
+def test_a_counter_sentence_in_upper_and_lower_case_is_listed_once() -> None:
+    texts = ["It was dirty. It was Dirty. It was fine.", "It was fine. It was fine too."]
+    results = sg.predict_sentences(lambda texts: strict([text.lower() for text in texts]), texts, classes=CLASSES)
+    listed = [item.sentence.lower() for part in results for item in part.counter_sentences]
+    assert listed
+    assert len(listed) == len({*listed})
+
+
 def test_questions_and_given_sentences_are_used() -> None:
     def asked(pairs: list[tuple[str, str]]) -> np.ndarray:
         return np.array([[0.9, 0.1] if text.startswith(question) else [0.2, 0.8] for text, question in pairs])

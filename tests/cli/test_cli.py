@@ -347,7 +347,7 @@ def test_an_interrupted_run_is_not_thrown_away(run: Run, csv: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["predict", "MODEL"], "nothing to read"),
+        (["predict", "MODEL", "--text", "a film"], '--pair "A text." "Another."; --text names a column'),
         (["predict", "nowhere", "text"], "no such folder"),
         (["explain", "MODEL", "text", "--target", "goood"], "did you mean 'good'"),
         (["explain", "MODEL", "text", "--explainer", "attenton"], "did you mean 'attention'"),

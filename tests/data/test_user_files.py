@@ -286,7 +286,7 @@ BAD = {
     "semicolons and a comma": (
         "a.csv",
         "text;label\na, b;x\n",
-        "row 2 has 2 cells .* separated by semicolons, save it",
+        "row 2 has 2 cells .*: '[^']*'; its header is separated by semicolons, save it",
     ),
     "tabs": ("a.csv", "text\tlabel\na, b\tx\n", r"row 2 has 2 cells .* separated by tabs, save it .* tabs \(.tsv\)"),
     "quote": ("a.csv", 'text,label\n"a,x\nb,y\n', "a.csv, row 2 has 1 cell where"),

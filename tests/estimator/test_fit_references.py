@@ -80,7 +80,7 @@ def test_a_reference_of_another_kind_is_refused_in_a_sentence(what):
         ("word-at", 1, "word-at takes none"),
         ("seat", 2, "seat takes 1 as reference or teachers, found 2"),
         ("anchored", 3, "anchored takes 1 .*found 3"),
-        ("consensus", 1, "consensus takes 2 .*found 1"),
+        ("consensus", 1, "consensus takes 2 .*found 1; for 1, .*--set teachers=1$"),
         ("consensus", 3, "consensus takes 2 .*found 3"),
     ],
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from report.audited import full_report
 from steadygaze.results.formatting import code
+from steadygaze.results.health import HealthProblem, ProblemKind
 from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card, write_card
 from steadygaze.results.row import Verdict
 
@@ -38,6 +39,14 @@ def test_the_card_describes_the_model():
     assert "| labels | `bad`, `good` |" in page
     assert 'clf.explain("A text.")' in page
     assert 'clf.explain(("A text.", "A question?"))' in card({**CONFIG, "pair": True})
+
+
+def test_the_card_of_a_collapsed_model_does_not_say_that_the_highlighted_words_have_a_meaning():
+    problem = HealthProblem(ProblemKind.COLLAPSED, detail="The weights are nearly the same for every word.")
+    collapsed = card({**CONFIG, "health": [problem.to_dict()]})
+    assert "have no meaning: see the warning above" in collapsed
+    assert "largest attention weights" not in collapsed
+    assert "largest attention weights" in card(CONFIG)
 
 
 def test_the_score_is_the_models_own_and_not_that_of_an_earlier_stage():

@@ -54,7 +54,10 @@ if TYPE_CHECKING:
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
 KINDS = ("single texts", "pairs (text, question)")
-PASS_KIND = ("leave out the questions", "pass a question with each text")
+PASS_KIND = (
+    "leave out the questions; a command takes one --text",
+    "pass a question with each text; a command takes both columns, such as --text premise --text hypothesis",
+)
 
 
 @dataclass(frozen=True, repr=False)

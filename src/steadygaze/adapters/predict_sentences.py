@@ -223,7 +223,7 @@ def _flips(
     best: dict[str, SentencePrediction] = {}
     for item in sorted(predictions, key=lambda item: -item.probability):
         if item.label != label:
-            best.setdefault(item.sentence, item)
+            best.setdefault(" ".join(item.sentence.lower().split()), item)
     for item in list(best.values())[:COUNTERS]:
         longer = [f"{texts[row].rstrip()} {item.sentence}" for row in rows]
         selected_questions = None if questions is None else [questions[row] for row in rows]

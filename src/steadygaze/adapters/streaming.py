@@ -133,7 +133,10 @@ def read(
     the empty texts, instead of an error.
     """
     if not quoted and file is None and both is None:
-        raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
+        raise UserError(
+            'nothing to read: give a text in quotes, as in: predict MODEL "A fine film.", --file FILE, or --pair "A '
+            'text." "Another."; --text names a column of the file'
+        )
     if both is not None:
         if quoted or file is not None:
             raise UserError("--pair is one pair of texts: leave out other texts and --file")
@@ -163,9 +166,16 @@ def read(
 
 def _counted(inputs: list[Any], empty: EmptyTexts | None) -> list[Any]:
     """The inputs of the command line; with `empty`, those without a text are added to it."""
+    if empty is None:
+        return inputs
     for number, item in enumerate(inputs, 1):
-        if empty is not None and any(map(is_empty, [item] if isinstance(item, str) else item)):
-            empty.add(f"text {number}")
+        if isinstance(item, str):
+            names = [f"text {number}"] if is_empty(item) else []
+        else:
+            names = [name for name, text in zip(("first", "second"), item, strict=True) if is_empty(text)]
+            names = [f"the {' and the '.join(names)} text of the pair"] if names else []
+        for name in names:
+            empty.add(name)
     return inputs
 
 

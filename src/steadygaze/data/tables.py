@@ -94,6 +94,8 @@ def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
             raise UserError(f"{file} has {counts[name]} columns called {name!r}; rename all but one.")
 
 
+EXCERPT = 60
+"""Characters of a row that an error shows."""
 BLOCK = 1 << 22  # bytes; a row must fit in one block, and Arrow reads up to 32 blocks ahead
 
 
@@ -218,12 +220,12 @@ def _explained(path: Path, delimiter: str) -> Iterator[None]:
 
 def _unfitting(path: Path, row: Any) -> str:
     cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
-    advice = ""
+    advice, text = "", row.text if len(row.text) <= EXCERPT else f"{row.text[:EXCERPT]}…"
     if row.expected_columns == 1:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
             advice = _other_separator(lines.readline(BLOCK))
     return (
-        f"{path.name}, row {row.number} has {cells} where the header has {row.expected_columns}: {row.text!r:.60}; "
+        f"{path.name}, row {row.number} has {cells} where the header has {row.expected_columns}: {text!r}; "
         f"{advice}a cell with the separator must be in double quotes."
     )
 

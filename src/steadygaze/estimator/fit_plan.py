@@ -60,7 +60,13 @@ def named_references(config: TrainConfig, references: Sequence[SavedModel]) -> d
     names = list(dict.fromkeys(s.model for s in config.technique.stages(config.seed) if s.model != RESULT))
     if references and len(references) != len(names):
         requirement = f"takes {len(names)}" if names else "takes none"
-        raise UserError(f"{config.technique_name} {requirement} as reference or teachers, found {len(references)}")
+        count = len(references)
+        advice = (
+            f"; for {count}, set teachers={count}: --set teachers={count}"
+            if hasattr(config.technique, "teachers")
+            else ""
+        )
+        raise UserError(f"{config.technique_name} {requirement} as reference or teachers, found {count}{advice}")
     return dict(zip(names, references, strict=False))
 
 

@@ -17,7 +17,7 @@ from steadygaze.core.rounding import percent
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.formatting import code, interval, measure_noun, number
-from steadygaze.results.health import Health
+from steadygaze.results.health import Health, ProblemKind
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
 
@@ -26,6 +26,7 @@ SHOWS = {
     "rationale": "The highlighted words are the selected rationale, the only input of its predictor.  The choice of "
     "words can still leak the label: an audit tests for that.",
 }
+NO_MEANING = "Differences between its attention weights have no meaning: see the warning above."
 SELECTION_SCORE = "selection score (validation macro-F1)"
 """A validation score that selected the epoch, and is therefore optimistic."""
 BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
@@ -62,7 +63,7 @@ Faithfulness has not been audited yet.
 
 def card(config: Mapping[str, Any]) -> str:
     """Markdown, from the values of config.json."""
-    best = config.get("best_epoch") or {}
+    best, health = config.get("best_epoch") or {}, Health.from_list(config.get("health", ()))
     shows = "rationale" if "granularity" in config.get("technique_settings", {}) else "attention"  # it selects units
     return PAGE.format(
         **{name: config[name] for name in ("steadygaze", "seed", "max_length", "corpus")},
@@ -76,10 +77,8 @@ def card(config: Mapping[str, Any]) -> str:
         vectors=_vectors(config),
         groups=_groups(config),
         shows=shows,
-        words=SHOWS[shows],
-        health="".join(
-            f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in Health.from_list(config.get("health", ()))
-        ),
+        words=NO_MEANING if any(problem.kind is ProblemKind.COLLAPSED for problem in health) else SHOWS[shows],
+        health="".join(f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in health),
         begin=BEGIN,
         end=END,
     )

@@ -82,7 +82,8 @@ class Collapse:
             extent = "All or nearly all words are" if self.selected > ALL else "No or almost no word is"
             return f"{extent} selected ({percent(self.selected, 1)})."
         if self.uniform:
-            distance = f"{self.distance_to_uniform:.4f} nats from uniform"
+            value = self.distance_to_uniform
+            distance = f"{'less than 0.0001' if value < 0.0001 else f'{value:.4f}'} nats from uniform"
             return f"The weights are nearly the same for every {self.unit} ({distance})."
         if self.constant:
             left = percent(self.unexplained, 1)

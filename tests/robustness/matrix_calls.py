@@ -19,7 +19,7 @@ from steadygaze.core.types import Example
 INPUTS = ("single", "pair", "sentences", "empty", "one")
 TABLE = '{"word": "good", "synonyms": ["fine"]}\n{"word": "bad", "synonyms": ["dull"]}\n'
 COLUMNS = {"pair": ("--text", "text", "--text", "question")}
-FEW = 8
+FEW = 10
 """Texts of an audit, half of each class."""
 
 

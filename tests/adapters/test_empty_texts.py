@@ -6,7 +6,9 @@ import pytest
 
 import steadygaze as sg
 from estimator.tiny import fitted, fitted_pair
+from steadygaze.adapters import streaming
 from steadygaze.core.errors import CoverageWarning, UserError
+from steadygaze.data.text_checks import EmptyTexts
 from steadygaze.estimator.inputs import predict_nonempty
 from steadygaze.models.inference import NonFiniteOutput
 
@@ -47,6 +49,15 @@ def test_a_pair_without_a_question_is_empty():
     with pytest.warns(CoverageWarning, match=r"1 empty text: texts\[1\]$"):
         labels = fitted_pair().predict([("a film", "why?"), ("a film", " ")])
     assert [label is None for label in labels] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("pair", "name"), [(("A", ""), "second"), (("", "B"), "first"), (("", " "), "first and the second")]
+)
+def test_the_empty_text_of_a_pair_on_the_command_line_is_named(pair, name):
+    empty = EmptyTexts()
+    assert list(streaming.read(True, [], None, ["text"], False, pair, empty=empty)) == [[pair]]
+    assert empty.sentence == f"no prediction for 1 empty text: the {name} text of the pair"
 
 
 def test_without_any_text_all_rows_are_null():

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from estimator.tiny import LABELS, TEXTS
 from printed_pages import DOCS, ROOT, blocks, check_links, folder, printed, run
 from steadygaze.cli import COMMANDS, demo
-from steadygaze.results.explanation import Explanation
 
 __all__ = ["folder"]
 pytestmark = pytest.mark.usefixtures("short_probe_in_module")
@@ -49,15 +48,6 @@ def test_the_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     exec(compile(small, "README.md", "exec"), {"texts": texts, "labels": labels})
     assert "lovely" in capsys.readouterr().out
     assert (folder / "stable" / "model.safetensors").is_file()
-
-
-def test_the_printed_explanation_has_the_lines_of_an_explanation() -> None:
-    text = "The head is anything but dull, the aroma 🍋 lovely."
-    weights = {"lovely": 0.965, "aroma": 0.014, "the": 0.009, "anything": 0.004, ".": 0.002}
-    spans = tuple((text.index(word), text.index(word) + len(word)) for word in weights)
-    tokens, values = tuple(weights), tuple(weights.values())
-    item = Explanation(text, tokens, spans, values, "positive", {"positive": 0.996}, unit="attention")
-    assert f"```text\n{item}\n```" in README
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])

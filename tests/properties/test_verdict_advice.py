@@ -117,8 +117,7 @@ def test_commands_have_the_model_the_data_and_the_columns_of_the_user():
     )
     table, more = advice.split("; audit about 400 texts instead of 100: ")
     assert more == f"`{AUDIT.format(400)} --explainer attention`."
-    with_table = AUDIT.format(30).replace(" --classes", " --synonyms synonyms.jsonl --classes")
-    assert table.endswith(f"then pass it: `{with_table} --explainer attention`")
+    assert table.endswith(f"then pass it: `{AUDIT.format(30)} --synonyms synonyms.jsonl --explainer attention`")
     other = advise_after_no("kendall/randomized", "attention", HUB)
     assert other == f"Audit another explainer of this model: `{AUDIT.format(30)} --explainer integrated-gradients`."
     trained = advise_after_no(SHIFT, "attention", replace(HUB, trained=True))

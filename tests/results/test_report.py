@@ -78,11 +78,11 @@ def replaced(path: str, value) -> dict:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("schema", 1, "schema 1, written by steadygaze 0.1.0; steadygaze .* reads schema 3: run the audit again"),
+        ("schema", 1, "schema 1, written by steadygaze 0.1.0; steadygaze .* reads schema 4: run the audit again"),
         (
             "schema",
-            4,
-            "schema 4, written by .*; steadygaze .* reads schema 3: upgrade steadygaze to read it",
+            5,
+            "schema 5, written by .*; steadygaze .* reads schema 4: upgrade steadygaze to read it",
         ),
         ("schema", KeyError, "not a steadygaze report: it has no schema number"),
         ("schema", True, "no schema number"),

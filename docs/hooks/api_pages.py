@@ -40,11 +40,6 @@ EXTENSIONS = {
     "Rule": "steadygaze.properties.property.Rule",
     "Threshold": "steadygaze.properties.property.Threshold",
     "Measure": "steadygaze.properties.measures.measure.Measure",
-    "AuditCase": "steadygaze.properties.audit_case.AuditCase",
-    "Finding": "steadygaze.properties.audit_case.Finding",
-    "Column": "steadygaze.results.comparison.Column",
-    "Batch": "steadygaze.core.types.Batch",
-    "normalize": "steadygaze.core.maths.distributions.normalize",
     "settings": "steadygaze.core.settings.settings",
     "SearchRange": "steadygaze.core.search_space.SearchRange",
     "SearchChoice": "steadygaze.core.search_space.SearchChoice",
@@ -62,6 +57,7 @@ The [names for it](index.md#for-techniques-and-explainers-of-your-own) are part 
 DATA = {
     "TECHNIQUES": 'Techniques by name; `TECHNIQUES["name"] = Class` registers your own.',
     "EXPLAINERS": 'Explainers by name; `EXPLAINERS["name"] = Class` registers your own.',
+    "PROPERTIES": 'Properties by name; `PROPERTIES["name"] = Property(...)` registers your own.',
     "SYNONYMS": "Synonyms of the words of the generated corpora, for examples.",
 }
 """Purpose of the extension names that are values, which have no docstring at run time."""
@@ -70,12 +66,32 @@ IMPORTED = {
         "[`Field`](https://docs.pydantic.dev/latest/concepts/fields/)",
         "Limits of a setting, such as `Field(ge=0)`; it is that of pydantic.",
     ),
+    "steadygaze.properties.audit_case.AuditCase": (
+        "[`AuditCase`](../how-to/own-property.md)",
+        "The audited model with its texts and the cached weights of its explainers: `gather`, `saliency`, `rows`.",
+    ),
+    "steadygaze.properties.audit_case.Finding": (
+        "[`Finding`](../how-to/own-property.md)",
+        "The values of a measure for each text, or the reason why there are none.",
+    ),
+    "steadygaze.results.comparison.Column": (
+        "[`Column`](../how-to/own-property.md)",
+        "A column of a comparison: row, title, sentence, better direction.",
+    ),
+    "steadygaze.core.types.Batch": (
+        "[`Batch`](../how-to/own-property.md)",
+        "Texts of one forward pass: `ids` and `mask`, (B,T).",
+    ),
+    "steadygaze.core.maths.distributions.normalize": (
+        "[`normalize`](../how-to/own-property.md)",
+        "Absolute weights over their sum.  (…,T), (…,T) -> (…,T)",
+    ),
     "steadygaze.properties.audit_case.Rows": (
         "[`Rows`](https://numpy.org/doc/stable/reference/typing.html#numpy.typing.NDArray)",
         "Indices of texts: an array of whole numbers.",
     ),
 }
-"""Names for extensions that another package documents: link and purpose."""
+"""Names for extensions that another page documents: link and purpose."""
 
 
 def public_names() -> dict[str, str]:

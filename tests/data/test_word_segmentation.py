@@ -110,7 +110,7 @@ def test_runs_of_a_hundred_thousand_letters_are_segmented():
         assert (positions[0], positions[-1]) == (0, 100_000)
 
 
-def test_a_tokenizer_of_version_0_1_0_keeps_runs_whole():
+def test_a_tokenizer_that_does_not_split_at_separators_keeps_runs_whole():
     saved = build_word_tokenizer(["我喜欢电影"]).to_json()
     assert read_tokenizer(saved, kind="words", max_length=9).place(["我喜欢电影"]).spans == [[(0, 1), (1, 3), (3, 5)]]
     old = read_tokenizer(saved.replace("\ufdd0", ""), kind="words", max_length=9)

@@ -135,13 +135,16 @@ class WordTokenizer(TextTokenizer):
         self._plain = Tokenizer(self._reader.model)  # ASCII in lower case needs no normalizer: two thirds of the time
         self._plain.pre_tokenizer = self._reader.pre_tokenizer
         self._known = SplitCache(self._split)
+        # A tokenizer of others may not split at separators: its words are not segmented.
+        splitter = engine.pre_tokenizer
+        self._segments = splitter is not None and not splitter.pre_tokenize_str(SEPARATOR)
 
     def _leading(self, question: bool) -> Sequence[int]:
         """A question is a separate sequence and begins with `<s>`."""
         return self._before
 
     def _prepare(self, text: str) -> str:
-        return _folded(text)
+        return _folded(text) if self._segments else _plain_apostrophes(text)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return [ids for ids, _, _ in self._spots(texts)]
@@ -152,7 +155,7 @@ class WordTokenizer(TextTokenizer):
         return [next(others) if spot is None else spot for spot in known]
 
     def _split(self, texts: list[str]) -> list[Spot]:
-        breaks = word_breaks(texts) if not all(map(str.isascii, texts)) else {}
+        breaks = word_breaks(texts) if self._segments and not all(map(str.isascii, texts)) else {}
         marked = mark_breaks(texts, breaks) if breaks else texts
         encodings = self._encodings(marked)
         spots = [self._spot(text, encoding) for text, encoding in zip(marked, encodings, strict=True)]
@@ -232,12 +235,15 @@ def _segmented(texts: list[str]) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """Replace typographic apostrophes; lower the case if no character moves.
+    """Apostrophes as below; zero-width spaces that separate words become separators, and no others remain."""
+    text = _plain_apostrophes(text)
+    return text if text.isascii() else blank_zero_width_spaces(text.replace(SEPARATOR, "\ufffd"))
 
-    Zero-width spaces that separate words become separators, and no others remain.
-    """
+
+def _plain_apostrophes(text: str) -> str:
+    """Replace typographic apostrophes, and lower the case if no character moves."""
     text = clean(text).replace("’", "'")
-    return text.lower() if text.isascii() else blank_zero_width_spaces(text.replace(SEPARATOR, "\ufffd"))
+    return text.lower() if text.isascii() else text
 
 
 def _spread(encodings: list[Encoding], canonical: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -34,6 +34,7 @@ class Check:
     """A protocol, and when it runs."""
 
     run: Protocol
+    """Computes findings from an audited case."""
     rows: tuple[str, ...] = ()
     """Names of its rows, for audits of chosen measures.  Empty: such audits run all checks."""
     always: bool = False
@@ -62,6 +63,7 @@ class Advice:
     """What to try if a row leads to a no."""
 
     kind: AdviceKind = AdviceKind.OTHER_EXPLAINER
+    """What to do."""
     goal: str = ""
     """What the options of `train` are for: 'a technique against shortcuts'."""
     options: tuple[str, ...] = ()
@@ -73,7 +75,9 @@ class Threshold:
     """The thresholds of yes and of no.  Higher values are better if `good` is above `bad`."""
 
     good: float
+    """A yes needs the whole interval on this side."""
     bad: float
+    """A no needs the whole interval on this side."""
     sentence: str
     """Sentence with {value}, or with {size} and {more} (or less) or {better} (or worse).
 
@@ -84,8 +88,21 @@ class Threshold:
     note: str = ""
     """A part of the row's note with these words ends the sentence."""
     advice: Advice = Advice()
+    """What to try after a no."""
 
     def decide(self, row: Row) -> Answer:
+        """The answer of one row.
+
+        Parameters
+        ----------
+        row : Row
+            The row of this threshold.
+
+        Returns
+        -------
+        str
+            "yes", "no" or "undecided".
+        """
         if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
             return "undecided"
         low, high = row.interval or (row.value, row.value)
@@ -94,12 +111,35 @@ class Threshold:
         return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
 
     def is_out_of_reach(self, largest_drop: Row | None) -> bool:
-        """Whether no explanation of this model reaches the threshold of yes."""
+        """Whether no explanation of this model reaches the threshold of yes.
+
+        Parameters
+        ----------
+        largest_drop : Row or None
+            The largest probability that any erasure costs.
+
+        Returns
+        -------
+        bool
+            True: a no of this threshold decides nothing.
+        """
         if not self.needs_drop or largest_drop is None or largest_drop.interval is None or largest_drop.n < FEWEST:
             return False
         return largest_drop.interval[1] < REACH * self.good
 
     def describe(self, row: Row) -> str:
+        """The sentence about a row.
+
+        Parameters
+        ----------
+        row : Row
+            The row of this threshold.
+
+        Returns
+        -------
+        str
+            Without a capital and a period.
+        """
         more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
         value, size = (
             "less than 0.001" if 0 < score < 0.001 else number(score) for score in (row.value, abs(row.value))
@@ -121,6 +161,7 @@ class Rule:
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:
+        """Name of a row -> thresholds of yes and of no."""
         return {name: (threshold.good, threshold.bad) for name, threshold in self.thresholds.items()}
 
 
@@ -131,14 +172,19 @@ class Property:
     name: str
     """As in a policy: seed-consistency."""
     title: str
+    """Its heading in reports."""
     question: str = ""
     """The question that its verdict answers."""
     short_question: str = ""
+    """The same in the list at the top of a page; empty: the title."""
     measures: tuple[Measure, ...] = ()
+    """Its measures."""
     checks: tuple[Check, ...] = ()
+    """What computes them."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Probe or comparison, after the slash of a row's name -> its description."""
     rule: Rule | None = None
+    """How its verdict follows; None: it has no verdict."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """Answer -> its meaning, with a {noun}; see `PropertyFact`."""
     noun: str = ""
@@ -166,6 +212,21 @@ class Property:
         return [function for function in functions if not function.__module__.startswith("steadygaze.")]
 
     def extended(self, *checks: Check, measures: tuple[Measure, ...] = (), **thresholds: Threshold) -> "Property":
-        """The property with more checks and measures, and thresholds by the names of rows (`**{"name/probe": …}`)."""
+        """The property with more checks, measures and thresholds.
+
+        Parameters
+        ----------
+        *checks : Check
+            Checks that run after its own.
+        measures : tuple of Measure, default=()
+            Their measures.
+        **thresholds
+            `Threshold` of a row by its name; `**{"name/probe": …}` if the name is no identifier.
+
+        Returns
+        -------
+        Property
+            A copy.
+        """
         rule = self.rule and replace(self.rule, thresholds={**self.rule.thresholds, **thresholds})
         return replace(self, checks=(*self.checks, *checks), measures=(*self.measures, *measures), rule=rule)

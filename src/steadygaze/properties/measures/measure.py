@@ -27,12 +27,15 @@ class Measure:
     """A measure, or one probe of a measure that differs in its description: jensen-shannon/adversarial."""
 
     name: str
+    """Of the measure, or of one row."""
     function: Callable[..., Any]
+    """Pure, batched and masked."""
     bounds: tuple[float, float]
     """Of the reported number: a mean over texts, or one number for a whole set."""
     direction: Better
     """`neither`: the sign depends on the probe, or the measure is descriptive."""
     citation: str = "—"
+    """Such as "Lin 1991"."""
     description: str = ""
     """Empty: the first sentence of the function's docstring."""
     identical: float | None = None
@@ -54,6 +57,7 @@ class Measure:
 
     @property
     def sentence(self) -> str:
+        """The description."""
         return self.description or re.split(r"  |\n", str(self.function.__doc__))[0]
 
     @property
@@ -68,7 +72,18 @@ class Measure:
         return Fact(self.sentence, *self.bounds, self.direction, self.citation, self.scale)
 
     def with_rows_of(self, other: "Measure") -> "Measure":
-        """The measure with the rows, labels and columns of another property too."""
+        """The measure with the rows, labels and columns of another property too.
+
+        Parameters
+        ----------
+        other : Measure
+            A measure of the same name.
+
+        Returns
+        -------
+        Measure
+            A copy.
+        """
         return replace(
             self,
             probes=tuple(dict.fromkeys((*self.probes, *other.probes))),
@@ -77,6 +92,17 @@ class Measure:
         )
 
     def label(self, name: str) -> str:
-        """The plain name of a row, or its technical one."""
+        """The plain name of a row, or its technical one.
+
+        Parameters
+        ----------
+        name : str
+            Name of the row, such as "jensen-shannon/noise".
+
+        Returns
+        -------
+        str
+            The plain name.
+        """
         key = MeasureKey.parse(name)
         return self.labels.get("" if str(key) == self.name else key.probe, name)

@@ -20,6 +20,7 @@ from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from printed_pages import DOCS, ROOT, blocks, check_links, folder, mentioned, parse, printed, run, unknown_options
 from steadygaze.data.synonym_formats import DEBIAN_FOLDER
 from steadygaze.explainers import EXPLAINERS
+from steadygaze.properties import PROPERTIES
 from steadygaze.results.policy import parse_policy
 from steadygaze.techniques import TECHNIQUES
 
@@ -65,9 +66,9 @@ def test_the_commands_of_the_docs_run(
         else:
             make_key(folder)
     if any("--import" in command for command in command_lines):
-        monkeypatch.setattr(TECHNIQUES, "data", {**TECHNIQUES.data})
+        for registry in (TECHNIQUES, EXPLAINERS, PROPERTIES):
+            monkeypatch.setattr(registry, "data", {**registry.data})
         monkeypatch.syspath_prepend(folder)
-        monkeypatch.setattr(EXPLAINERS, "data", {**EXPLAINERS.data})
         module = next(command[command.index("--import") + 1] for command in command_lines if "--import" in command)
         (folder / f"{module}.py").write_text(blocks(text, "python")[0], encoding="utf-8")
     for policy in blocks(text, "toml"):
@@ -214,7 +215,7 @@ QUICK_PYTHON = {"how-to/data", "how-to/certify", "how-to/human-rationales", "how
 def test_the_python_of_the_docs_runs(
     page: str, folder: Path, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for registry in (TECHNIQUES, EXPLAINERS):  # a page registers its own
+    for registry in (TECHNIQUES, EXPLAINERS, PROPERTIES):  # a page registers its own
         monkeypatch.setattr(registry, "data", {**registry.data})
     if page == "how-to/audit-hugging-face":
         save_models(folder)

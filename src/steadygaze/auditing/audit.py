@@ -196,7 +196,7 @@ def audit(
     )
     request = replace(request, validation=validation)
     if request.draw is not None and request.draw.by_default:
-        warnings.warn(f"this audit reads {request.draw}; limit=0 audits all texts", SampleWarning, stacklevel=4)
+        warnings.warn(f"this audit reads {request.draw}; limit=0 audits all texts", SampleWarning, stacklevel=3)
     return replace(run_audit(request).report(), date=now())
 
 

@@ -45,6 +45,8 @@ STATIC = [
     "adversary",
 ]
 EXACT = {"dtype": torch.float64, "dropout": 0.0}
+SMOOTH = {"seat": {"overlap": 0.0}, "anchored": {"overlap": 0.0}}
+"""Settings without the top-k term: |w − w̃| has a kink at 0, where training starts; there rounding decides the sign."""
 
 
 def loop_of(technique: Technique, seed: int, data: Data, stacks: bool = True, **settings: Any) -> TechniqueLoop:
@@ -82,7 +84,7 @@ def test_one_model_trains_as_in_the_ordinary_loop(name):
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", [name for name in STATIC if TECHNIQUES[name].stacks])
 def test_each_model_of_a_stack_trains_as_if_alone(name):
-    technique, data = TECHNIQUES[name](), corpus()
+    technique, data = TECHNIQUES[name](**SMOOTH.get(name, {})), corpus()
     alone = [loop_of(technique, seed, data) for seed in (0, 1, 2)]
     stacked = [loop_of(technique, seed, data) for seed in (0, 1, 2)]
     assert can_stack(stacked)
@@ -99,7 +101,7 @@ VARIED = {
     "attention-at": [{"epsilon": 0.1, "weight": 0.5}, {"epsilon": 3.0, "weight": 2.0}, {}],
     "attention-rp": [{"epsilon": 0.1}, {"epsilon": 5.0}],
     "word-at": [{"epsilon": 0.1}, {"epsilon": 2.0, "weight": 0.3}, {"relative": False}],
-    "seat": [{"radius": 0.1, "stability": 3.0}, {"radius": 0.5, "overlap": 10.0}],
+    "seat": [{"radius": 0.1, "stability": 3.0}, {"radius": 0.5, "stability": 9.0}],
     "seat pgd": [{"solver": "pgd", "steps": 2, "radius": radius} for radius in (0.1, 0.5)],
     "seat l2": [{"solver": "pgd", "norm": "l2", "steps": 2, "radius": radius} for radius in (0.1, 0.5)],
     "seat released": [{"variant": "released", "steps": 2, "embedding_radius": size} for size in (0.01, 0.2)],
@@ -117,7 +119,12 @@ def test_models_of_a_stack_have_their_own_settings(name):
     alone, stacked = (
         [
             loop_of(
-                kind(**settings), seed, data, learning_rate=0.01 * (seed + 1), clip=0.1 + seed, weight_decay=0.1 * seed
+                kind(**{**SMOOTH.get(name.split()[0], {}), **settings}),
+                seed,
+                data,
+                learning_rate=0.01 * (seed + 1),
+                clip=0.1 + seed,
+                weight_decay=0.1 * seed,
             )
             for seed, settings in enumerate(VARIED[name])
         ]

@@ -18,14 +18,14 @@ POSITIVE, NEGATIVE = ["good", "fine", "great", "lovely"], ["bad", "dull", "poor"
 
 
 def corpus(n, seed=0):
+    """The deciding word is anywhere: with a fixed place attention would follow the position."""
     random = np.random.default_rng(seed)
     labels = (np.arange(n) % 2).tolist()
-    texts = [
-        " ".join(
-            [*random.choice(FILLER, 6), str(random.choice(POSITIVE if y else NEGATIVE)), *random.choice(FILLER, 6)]
-        )
-        for y in labels
-    ]
+    texts = []
+    for y in labels:
+        words = random.choice(FILLER, 12).tolist()
+        words.insert(random.integers(len(words) + 1), str(random.choice(POSITIVE if y else NEGATIVE)))
+        texts.append(" ".join(words))
     return texts, labels
 
 

@@ -1,7 +1,6 @@
 """Arbitrary selections: a predictor with a default class, which it predicts from anything without other evidence."""
 
 import json
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,7 +100,6 @@ def reviews() -> Iterator[Callable[[int, int], Texts]]:
             return [text.split(". ", 1)[1] for text in texts], labels
 
         yield without_first
-        del sys.modules["room_reviews"]
 
 
 @pytest.fixture(scope="module")

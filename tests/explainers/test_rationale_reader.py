@@ -26,7 +26,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rnp import Rnp
-from studies.xor_rationalizer.reviews import xor_reviews
+from studies.xor_rationalizer.reviews import one_sided_comments, xor_reviews
 
 LEAKAGE, READER, GAP = "Label leakage", "independent-reader-accuracy", "leakage-gap"
 SETTINGS = {"dimension": 16, "patience": 8, "learning_rate": 0.02}
@@ -189,8 +189,6 @@ def test_a_class_without_any_rationale_is_not_reported_as_leakage(
 ) -> None:
     """The reader cannot distinguish a neutral sentence of a fine comment from one of a toxic one.  Nothing leaks: the
     predictor gives `fine` whichever of them is selected."""
-    from xor_reviews import one_sided_comments
-
     test = one_sided_comments(100, 1, 0.55)
     clf, messages = fitted_plain("rnp", one_sided_comments(600, 0, 0.55))
     report = sg.audit(clf, *test)

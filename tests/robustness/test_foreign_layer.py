@@ -21,7 +21,7 @@ from steadygaze.core.untrusted_files import DEEPEST, MissingFile, open_file, par
 from steadygaze.models.inference import NonFiniteOutput, refuse_non_finite
 
 SOURCE = Path(steadygaze.__file__).parent
-LAYER = {"foreign_files.py", "tensor_files.py"}
+LAYER = {"untrusted_files.py", "tensor_files.py"}
 BANNED = {"load_file", "safe_open", "snapshot_read", "json.load"}
 ALLOWED = {
     ("demo.py", "file.read_bytes"),

@@ -28,8 +28,9 @@ from typer.core import TyperCommand
 
 from steadygaze.core.arguments import names_object, option_name, options
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.output_paths import check_file, check_folder, check_separate
+from steadygaze.core.output_paths import check_file, check_folder, check_separate, write_output
 from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.model_options import ModelOptions
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -140,12 +141,12 @@ class ConfigCommand(TyperCommand):
         if path is None:
             return super().invoke(ctx)
         check_outputs(ctx.params, ctx.params.get("data_dir"))
-        before = path.read_bytes() if path.exists() else None
+        before = read_text(path) if path.exists() else None
         write_config(path, ctx)
         try:
             return super().invoke(ctx)
         except UserError:  # the options were refused
-            path.unlink() if before is None else path.write_bytes(before)
+            path.unlink() if before is None else write_output(path, before, replace=True)
             raise
 
 
@@ -201,8 +202,6 @@ def read_config(path: Path, parameters: list[Any]) -> dict[str, Any]:
 
 def write_config(path: Path, ctx: Any) -> None:
     """Write the options of the command line and of --config."""
-    from steadygaze.core.output_paths import write_output
-
     lines = [HEADER.format(ctx.info_name)]
     for parameter in ctx.command.params:
         value = ctx.params.get(parameter.name)

@@ -222,8 +222,8 @@ def _unfitting(path: Path, row: Any) -> str:
     cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
     advice, text = "", row.text if len(row.text) <= EXCERPT else f"{row.text[:EXCERPT]}…"
     if row.expected_columns == 1:
-        with path.open(encoding="utf-8-sig", errors="replace") as lines:
-            advice = _other_separator(lines.readline(BLOCK))
+        with open_file(path) as file:
+            advice = _other_separator(file.readline(BLOCK).decode("utf-8-sig", errors="replace"))
     return (
         f"{path.name}, row {row.number} has {cells} where the header has {row.expected_columns}: {text!r}; "
         f"{advice}a cell with the separator must be in double quotes."

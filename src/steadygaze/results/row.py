@@ -182,7 +182,7 @@ class Row:
             raise UserError(f"{name}: the key {min(differing)!r} is {problem}")
         if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
             raise UserError(f"{name}: n must be a whole number and note a text")
-        if values["caveat"] is not None and values["caveat"] not in CAVEATS:
+        if values["caveat"] is not None and values["caveat"] not in [*CAVEATS]:  # a list: it may not be hashable
             raise UserError(f"{name}: {unknown('caveat', values['caveat'], CAVEATS)}")
         if not _settings(values["settings"]):
             raise UserError(f"{name}: settings must be words and numbers by name, found {values['settings']!r:.80}")

@@ -1,7 +1,7 @@
 """Validation macro-F1 of vanilla attention on bAbI in every epoch, by settings.
 
     python bench/babi_settings.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 14] [--epochs 50]
-    python bench/job_cells.py DIR/records > bench/records/babi_settings.jsonl
+    python bench/job_cells.py DIR/records > studies/records/babi_settings.jsonl
 
 The rows of CONFIGURATIONS start from the default settings and end at those of Jain & Wallace 2019 (arXiv:1902.10186),
 which Kitada & Iyatomi 2021 follow: word vectors of size 50 without pre-training, 32 hidden units per direction,

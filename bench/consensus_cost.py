@@ -3,7 +3,7 @@
     python bench/consensus_cost.py --tables TABLES --data-dir DATA --glove FILE --out DIR [--device cuda]
                                    [--corpora sst2] [--rows "vanilla,long student"] [--first 0] [--seeds 5]
                                    [--epochs N] [--limit N] [--seconds N]
-    python bench/consensus_cost.py --show bench/records/consensus_cost.jsonl
+    python bench/consensus_cost.py --show studies/records/consensus_cost.jsonl
 
 TABLES as in bench/synonym_groups.py.  Vanilla has no groups, the other rows have groups of both tables.  A time is
 that of training with validation and the outputs of the teachers, without reading of texts and vectors: wall time on a

@@ -1,7 +1,7 @@
 """Accuracy on SNLI with the hypothesis alone: how much the scores of Kitada & Iyatomi's Table 2 need the premise.
 
     python bench/hypothesis_only.py --data-dir DATA --glove FILE --out DIR [--device cuda] [--workers 2]
-    python bench/job_cells.py DIR/records > bench/records/hypothesis_only.jsonl
+    python bench/job_cells.py DIR/records > studies/records/hypothesis_only.jsonl
 
 Every premise is the word "premise".  Test texts: the first 2,000, as on the page.
 """

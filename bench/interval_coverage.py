@@ -1,6 +1,6 @@
 """Coverage of the 95 % intervals of `compare`, by simulation.
 
-    python bench/interval_coverage.py [TRIALS] > bench/records/interval_coverage.jsonl
+    python bench/interval_coverage.py [TRIALS] > studies/records/interval_coverage.jsonl
 
 `coverage_table` makes the table of docs/how-to/compare-techniques.md from these records.
 

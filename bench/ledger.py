@@ -53,7 +53,7 @@ SOURCES = """\
 
 Where a row links a page, its numbers are from that page, which lists the commands with all options. Rows of
 `bench/stability.py` have the numbers of the [stability study](stability.md): three data sets with a BiLSTM, hate speech
-apart, records `bench/records/stability-*.jsonl.gz`.
+apart, records `studies/records/stability-*.jsonl.gz`.
 
 `steadygaze reproduce list` lists the tables of the papers. `steadygaze reproduce a2r/…` runs a similar
 experiment with the package's default reviews and settings, and gives other numbers than the rows of A2R. So do

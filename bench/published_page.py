@@ -36,7 +36,7 @@ from steadygaze.study.published_tables import AXES, find_table
 from steadygaze.study.table_blocks import blocks as table_blocks
 from studies.tables import mean_and_half, minus_signs, read_records
 
-RECORDS = Path(__file__).parent / "records"
+RECORDS = Path(__file__).parents[1] / "studies" / "records"
 COMMITS = {
     "seat-table1": ("f740e00", "9d8e81b"),
     "seat-table4": ("3a7fb79",),

@@ -2,20 +2,20 @@
 
 python bench/result_plots.py docs/figures/results
 
-stability-forest.svg     flips and lost top words of the main rows, ratio to vanilla: bench/records/stability-*.jsonl.gz
+stability-forest.svg     flips and lost top words of the main rows, ratio to vanilla: studies/records/stability-*.jsonl.gz
 stability-accuracy.svg   the same against macro-F1, with the cost of each technique
-synonym-flips.svg        label flips with synonym groups: bench/records/synonym_groups_five_seeds.jsonl; the long
+synonym-flips.svg        label flips with synonym groups: studies/records/synonym_groups_five_seeds.jsonl; the long
                          student: synonym_groups_long_student.jsonl
-leakage-fidelity.svg     post-hoc accuracy against fidelity: bench/records/independent_reader.jsonl
-rationales.svg           right sentence on palate: bench/records/planted_reviews-*; movies.jsonl
-interlocking.svg         X1 against skew and bias: bench/records/planted_reviews-*
-movie-rationales.svg     F1 with human rationales: bench/records/movies.jsonl
-image-fills.svg          post-hoc accuracy by explainer and fill: bench/records/black_boxes-*
-small-data.svg           macro-F1 with few texts: bench/records/small_data.jsonl
-long-texts.svg           accuracy and coverage: bench/records/long_texts.jsonl
-published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: bench/records/seat-table1-*
-published-seat-seeds.svg JSD between seeds, Figure 2 of SEAT: bench/records/seat-figure2-*
-published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: bench/records/kitada-table2-*
+leakage-fidelity.svg     post-hoc accuracy against fidelity: studies/records/independent_reader.jsonl
+rationales.svg           right sentence on palate: studies/records/planted_reviews-*; movies.jsonl
+interlocking.svg         X1 against skew and bias: studies/records/planted_reviews-*
+movie-rationales.svg     F1 with human rationales: studies/records/movies.jsonl
+image-fills.svg          post-hoc accuracy by explainer and fill: studies/records/black_boxes-*
+small-data.svg           macro-F1 with few texts: studies/records/small_data.jsonl
+long-texts.svg           accuracy and coverage: studies/records/long_texts.jsonl
+published-seat.svg       shift under noise in Table 1 of SEAT, ours and the paper's: studies/records/seat-table1-*
+published-seat-seeds.svg JSD between seeds, Figure 2 of SEAT: studies/records/seat-figure2-*
+published-kitada.svg     score and correlation in Table 2 of Kitada & Iyatomi: studies/records/kitada-table2-*
 published-epsilon.svg    score against the size of the perturbation, Figure 4 of Kitada & Iyatomi: kitada-figure4-*
 """
 

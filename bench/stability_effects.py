@@ -17,7 +17,7 @@ from stability_statistics import prediction, ratio
 from stability_table import Rows, compare_with_vanilla, format_number, rows_of, table
 from synonym_table import BASE, Records, control_ratios
 
-RECORDS = Path(__file__).parent / "records"
+RECORDS = Path(__file__).parents[1] / "studies" / "records"
 PROBES = ("3-synonyms", "3-held-out", "1-wordnet")
 """Substitutes of the table used in training, of its held-out pairs, of WordNet."""
 TECHNIQUES = {

@@ -1,6 +1,6 @@
 """Records of bench/stability.py in the form that the repository keeps: needed fields, six significant digits.
 
-    python bench/stability_records.py records.jsonl | gzip -9n > bench/records/stability-COMMIT.jsonl.gz
+    python bench/stability_records.py records.jsonl | gzip -9n > studies/records/stability-COMMIT.jsonl.gz
 
 The first line has what all records share: commit, version, torch, device, seconds of all cells together.  The records
 of the selection are a file of their own, of an earlier commit.
@@ -22,7 +22,7 @@ SELECTION_FIELDS = {"id", "setting", "row", "seed", "phase", "config", "macro-f1
     f"jensen-shannon/{probe}" for probe in SELECTION_PROBES
 }
 DIGITS = 6
-FOLDER = Path(__file__).parent / "records"
+FOLDER = Path(__file__).parents[1] / "studies" / "records"
 STUDY = FOLDER / "stability-db9835f.jsonl.gz"
 SELECTION = FOLDER / "stability-selection-79c48bc.jsonl.gz"
 """Made once; later runs of the study reuse the selected settings."""

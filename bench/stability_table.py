@@ -62,10 +62,10 @@ NOTES = """# Stability: all tables
 This appendix has every number behind [Stability of attention](stability.md). Read that page for the finding, its size,
 the recommendation and the caveats. `bench/stability_table.py` makes this page.
 
-- Records: `bench/records/{file}`, {jobs} of them.
+- Records: `studies/records/{file}`, {jobs} of them.
 - Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.
 - "Three data sets" leaves out hate, which has its own tables. The ablations were run on SST-2 alone.
-- Configurations were selected with commit `{selection}` (`bench/records/{selection_file}`), and not again.
+- Configurations were selected with commit `{selection}` (`studies/records/{selection_file}`), and not again.
 - JSD: Jensen–Shannon divergence between original and perturbed attention, in nats.
 - Δp: total variation between predictions. comp, suff: comprehensiveness and sufficiency.
 - top-7: overlap of the seven top-weighted words. τ: Kendall's τ_b between the two orders of the words.

@@ -51,7 +51,7 @@ SETTING_GROUPS = {
     "main": MAIN_SETTINGS,
     "all": list(SETTINGS),
 }
-OUTSIDE = Path(__file__).parent / "records" / "outside_review.json"
+OUTSIDE = Path(__file__).parents[1] / "studies" / "records" / "outside_review.json"
 """Numbers that an outside reviewer measured; we did not repeat them."""
 EXPRESSION = re.compile(r"\{(\w+)((?: [^{}]+)?)\}")
 NOT_TRAINED = ("tempered-", "ensemble")

@@ -3,7 +3,7 @@
 Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.  If jobs
 fail, the others still run, and the script exits with an error that names them.
 
-`python -m studies records DIR/records | gzip -9n > bench/records/NAME-COMMIT.jsonl.gz` joins the records.
+`python -m studies records DIR/records | gzip -9n > studies/records/NAME-COMMIT.jsonl.gz` joins the records.
 """
 
 import argparse

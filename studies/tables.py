@@ -12,7 +12,7 @@ from typing import Any
 from steadygaze.results.intervals import t_interval
 
 Records = list[dict[str, Any]]
-RECORDS = Path(__file__).parents[1] / "bench" / "records"
+RECORDS = Path(__file__).parent / "records"
 """Records of all studies and timings."""
 
 

@@ -18,7 +18,9 @@ from steadygaze.study.table_blocks import blocks
 
 ROOT = Path(__file__).parents[1]
 BENCH = ROOT / "bench"
-RECORDS = sorted((BENCH / "records").glob("*-table*.gz")) + sorted((BENCH / "records").glob("*-figure*.gz"))
+RECORDS = sorted((ROOT / "studies" / "records").glob("*-table*.gz")) + sorted(
+    (ROOT / "studies" / "records").glob("*-figure*.gz")
+)
 
 
 @pytest.fixture
@@ -115,4 +117,4 @@ def test_the_index_has_the_range_of_word_at(page: Any) -> None:
 
 
 def test_all_records_have_at_most_ten_megabytes() -> None:
-    assert sum(file.stat().st_size for file in (BENCH / "records").iterdir()) < 10_000_000
+    assert sum(file.stat().st_size for file in (ROOT / "studies" / "records").iterdir()) < 10_000_000

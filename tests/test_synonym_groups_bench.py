@@ -173,7 +173,7 @@ def test_the_rows_of_the_page_are_those_of_the_records():
 
     page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
     names = {"4-4-t2-e2": "two short teachers", "linked": "both, linked"}
-    records = Records([str(BENCH / "records" / "synonym_groups_five_seeds.jsonl")], "test", [])
+    records = Records([str(BENCH.parent / "studies" / "records" / "synonym_groups_five_seeds.jsonl")], "test", [])
     heading, *table = main_table(records)
     hidden = {heading.index("comp. at equal confidence"), heading.index("cost")}
     rows = [[names.get(cell, cell) for i, cell in enumerate(line) if i not in hidden] for line in table]
@@ -200,7 +200,7 @@ def test_the_rows_of_long_texts_and_transformers_are_those_of_the_records(
     page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
     names = {"4-4-t2-e2-x0.5": "two short teachers, T = 0.5", "linked": "both, linked", "nan": "–"}
     names |= {"4-4-t2-e8-own-x0.5-s4": "long student", "4-4-t2-e8-own-x0.5-s8": "long student, weight 8"}
-    files = [BENCH / "records" / f"synonym_groups_{part}.jsonl" for part in parts.split()]
+    files = [BENCH.parent / "studies" / "records" / f"synonym_groups_{part}.jsonl" for part in parts.split()]
     heading, *table = main_table(Records([*map(str, files)], "test", [corpus]))
     cost = heading.index("cost")
     table = [line for line in table if line[0] in names or "-own-" not in line[0]]
@@ -225,7 +225,8 @@ def test_the_rows_of_the_long_student_are_those_of_the_records():
 
     page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text().replace("**", "")
     files = [
-        str(BENCH / "records" / f"synonym_groups_{part}.jsonl") for part in ("five_seeds", "tempered", "long_student")
+        str(BENCH.parent / "studies" / "records" / f"synonym_groups_{part}.jsonl")
+        for part in ("five_seeds", "tempered", "long_student")
     ]
     corpora = ["sst2", "rotten_tomatoes", "tweet_emotion", "imdb"]
     rows = []

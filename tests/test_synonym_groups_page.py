@@ -33,7 +33,7 @@ def records(bench: None) -> Any:
     from synonym_table import Records
 
     def of(files: str, corpora: list[str], split: str = "test") -> Any:
-        names = [ROOT / "bench" / "records" / f"synonym_groups_{name}.jsonl" for name in files.split()]
+        names = [ROOT / "studies" / "records" / f"synonym_groups_{name}.jsonl" for name in files.split()]
         return Records([*map(str, names)], split, corpora)
 
     return of
@@ -61,7 +61,7 @@ def times(row: str) -> str:
 def cost_records() -> list[dict[str, Any]]:
     import json
 
-    lines = (ROOT / "bench" / "records" / "consensus_cost.jsonl").read_text().splitlines()
+    lines = (ROOT / "studies" / "records" / "consensus_cost.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -370,7 +370,7 @@ def test_the_table_of_cheaper_students_has_the_numbers_of_the_records(bench: Non
     from studies.tables import minus_signs
     from synonym_table import Records, main_table
 
-    cheaper = Records([str(ROOT / "bench" / "records" / "synonym_groups.jsonl")], "validation", THREE)
+    cheaper = Records([str(ROOT / "studies" / "records" / "synonym_groups.jsonl")], "validation", THREE)
     page = rows_of(section("Cheaper students"))
     heading, *table = main_table(cheaper)
     columns = ["cost", "models", *heading[3:6], "seeds", "comp.", "entropy"]

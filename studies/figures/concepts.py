@@ -4,7 +4,7 @@ Run `make demo` first, then `python -m studies.figures concepts runs/demo docs/f
 
     faithfulness.svg    probability of the predicted class as words are deleted, by attention and at random
     plausibility.svg    one review: attention of the vanilla model, and the words that decide the label
-    leakage.svg         fidelity and accuracy of the independent reader: bench/records/independent_reader.jsonl
+    leakage.svg         fidelity and accuracy of the independent reader: studies/records/independent_reader.jsonl
     collapse.svg        shift under three synonyms and normalized entropy: docs/results/stability-tables.md
 """
 
@@ -105,7 +105,7 @@ def plausibility(model: sg.TextClassifier, example: Example) -> str:
 
 
 def leakage() -> alt.LayerChart:
-    records = read_records([ROOT / "bench" / "records" / "independent_reader.jsonl"])
+    records = read_records([ROOT / "studies" / "records" / "independent_reader.jsonl"])
     frame = pd.DataFrame(
         [
             {

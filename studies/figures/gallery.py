@@ -9,7 +9,7 @@ Run `make demo`, then a comparison and this script:
 
 Pictures are screenshots by Chromium of parts of the pages, with 64 colors.  Highlights are the HTML that a notebook
 shows, in docs/figures/highlights.html.  What the comparison shows is a sentence of
-bench/records/gallery_comparison.json.
+studies/records/gallery_comparison.json.
 """
 
 import json
@@ -38,7 +38,7 @@ MARK_NAMES = {
     "not tested": "not tested",
 }
 """Mark of a cell -> its name in the summary."""
-RECORD = ROOT / "bench" / "records" / "gallery_comparison.json"
+RECORD = ROOT / "studies" / "records" / "gallery_comparison.json"
 COLORS = 64
 LIGHT, DARK = "--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"
 

@@ -80,7 +80,7 @@ def test_the_measure_made_for_a_flaw_fails_its_thresholds(name):
 
 def test_the_page_of_results_has_the_counts_of_the_records():
     root = Path(__file__).parents[2]
-    lines = (root / "bench" / "records" / "audit_oracles.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (root / "studies" / "records" / "audit_oracles.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     right = [EXPECTED[record["model"]].items() <= record["verdicts"].items() for record in records]
     page = (root / "docs" / "results" / "audit-tests.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 from result_pages import ROOT, missing
 from studies.certified_share.table import table
 
-RECORDS, PAGE = ROOT / "bench" / "records", ROOT / "docs" / "how-to" / "certify.md"
+RECORDS, PAGE = ROOT / "studies" / "records", ROOT / "docs" / "how-to" / "certify.md"
 
 
 def test_the_page_has_rows_of_the_records():

@@ -57,7 +57,7 @@ def test_a_study_has_at_most_four_kinds_of_files_and_its_options_are_shown(name:
 
 def test_a_table_is_that_of_the_records_of_the_repository_or_of_files() -> None:
     own = CliRunner().invoke(application, ["table", "a2r_small"])
-    named = CliRunner().invoke(application, ["table", "a2r_small", str(ROOT / "bench/records/a2r_small.jsonl")])
+    named = CliRunner().invoke(application, ["table", "a2r_small", str(ROOT / "studies/records/a2r_small.jsonl")])
     assert own.stdout == named.stdout
     assert "| 1e-3 |" in own.stdout
 

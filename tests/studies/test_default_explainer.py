@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def records() -> Any:
-    return read_records([ROOT / "bench" / "records" / "default_explainer.jsonl.gz"])
+    return read_records([ROOT / "studies" / "records" / "default_explainer.jsonl.gz"])
 
 
 class Network(Model):

@@ -201,7 +201,7 @@ def test_the_text_about_moved_findings_has_the_numbers_of_the_records(scores: Sc
         for row, at in (("rnp", "standard"), ("a2r", "biased80"), ("a2r-lambda-10", "biased80"))
     }
     sentences = [
-        f"the {sum(counts.values())} records of `bench/records/planted_reviews-*.jsonl.gz`",
+        f"the {sum(counts.values())} records of `studies/records/planted_reviews-*.jsonl.gz`",
         f"{counts['db9835f']} runs were made at commit `db9835f`, {counts['0c1099d']} at `0c1099d`, and "
         f"{counts['af4afca']} (lower rates) at `af4afca`, with",
         "The {} of the neighboring settings, apart from negations, were made at `76dcec38` ({}), `4dc7bfe7` ({}) and "
@@ -299,7 +299,7 @@ def test_the_table_of_fresh_is_that_of_the_records() -> None:
     """Rows that refer to the table above are those of movies.jsonl."""
     from studies.fresh.table import rows
 
-    recorded = {(line[0], line[1]): line[2:] for line in rows([str(ROOT / "bench" / "records" / "fresh.jsonl")])}
+    recorded = {(line[0], line[1]): line[2:] for line in rows([str(ROOT / "studies" / "records" / "fresh.jsonl")])}
     lines = PAGE.read_text("utf-8").split("| texts | row | seeds |")[1].split("\n\n")[0].splitlines()[2:]
     texts, checked = "", set()
     for line in lines:
@@ -318,7 +318,7 @@ def test_the_table_of_fresh_is_that_of_the_records() -> None:
 def test_readme_compares_attention_with_both_variants_of_a2r() -> None:
     """The released variant agrees with people as well as attention does: naming A2R as printed alone would mislead."""
     runs: dict[tuple[str, float | None], list[float]] = {}
-    for line in (ROOT / "bench" / "records" / "movies.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "studies" / "records" / "movies.jsonl").read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
         runs.setdefault((record["row"], record.get("rate")), []).append(100 * record["chosen"]["test"]["f1"])
     attention, printed, released = (

@@ -15,7 +15,7 @@ Records = list[dict[str, Any]]
 
 
 def records(name: str) -> Records:
-    lines = (ROOT / "bench" / "records" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "studies" / "records" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 

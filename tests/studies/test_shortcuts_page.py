@@ -235,7 +235,7 @@ def test_the_text_about_attention_has_the_numbers_of_the_records() -> None:
         "by {:.1f} points (95 % CI {:.1f} to {:.1f}); the".format(*fall("pooling", NEUTRAL, "mass", 100)),
         f"predicts the label from the weights ({probe:.3f} nats). With the RCNN the reduction is "
         "{:.1f} points ({:.2f} to {:.1f})".format(*fall("rcnn", NEUTRAL, "mass", 100)),
-        f"from the {len(records)} records of `bench/records/default_tokens-*.jsonl.gz`",
+        f"from the {len(records)} records of `studies/records/default_tokens-*.jsonl.gz`",
     ]
     assert not missing(sentences, PAGE)
 

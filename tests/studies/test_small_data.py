@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 
 from result_pages import RESULTS, ROOT, missing, text_of
 
-PAGE, RECORDS = RESULTS / "small-data.md", ROOT / "bench" / "records" / "small_data.jsonl"
+PAGE, RECORDS = RESULTS / "small-data.md", ROOT / "studies" / "records" / "small_data.jsonl"
 Scores = dict[tuple[str, int], dict[str, dict[int, float]]]
 SHORT = [(corpus, size) for corpus in ("sst2", "rotten_tomatoes") for size in (200, 500, 1000)]
 YELP = [("yelp_polarity", size) for size in (200, 500, 1000)]
@@ -110,7 +110,7 @@ def test_the_tables_of_other_corpora_are_those_of_the_records() -> None:
     from studies.small_data.table import OTHER_CORPORA, paired
     from studies.tables import mean_and_half, read_records
 
-    records = read_records([ROOT / "bench" / "records" / "small_data_other.jsonl"])
+    records = read_records([ROOT / "studies" / "records" / "small_data_other.jsonl"])
     scores = scores_of(records)
     assert sorted(scores) == sorted((corpus, 500) for corpus in OTHER_CORPORA)
     losses = {
@@ -128,7 +128,7 @@ def test_the_sizes_of_network_and_batch_are_those_of_the_records() -> None:
     from studies.small_data.table import paired
     from studies.tables import mean_and_half, read_records
 
-    records = read_records([ROOT / "bench" / "records" / "small_data_settings.jsonl"])
+    records = read_records([ROOT / "studies" / "records" / "small_data_settings.jsonl"])
     assert {record["split"] for record in records} == {"held-out"}
     differences: dict[bool, list[float]] = defaultdict(list)
     for (_, size), rows in scores_of(records).items():

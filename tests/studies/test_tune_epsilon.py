@@ -45,7 +45,7 @@ def test_what_a_search_found_is_trained_after_it(tmp_path: Path):
 
 
 def test_the_page_has_the_numbers_of_the_records():
-    (file,) = (ROOT / "bench" / "records").glob("tune_epsilon-*.jsonl")
+    (file,) = (ROOT / "studies" / "records").glob("tune_epsilon-*.jsonl")
     page = (ROOT / "docs" / "how-to" / "studies.md").read_text(encoding="utf-8")
     assert file.name in page
     grid, *searches = results([file])

@@ -208,7 +208,7 @@ def test_without_locks_leftovers_stay_because_a_live_process_may_write_them(
     def flock(*_: int) -> None:
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(atomic_files.fcntl, "flock", flock)
+    monkeypatch.setattr(fcntl, "flock", flock)
     killed = {".x.0123abcd.tmp", ".x.0123abcd.old"}
     for name in killed:
         (tmp_path / name).mkdir()
@@ -230,7 +230,7 @@ def only_writable(descriptor: int, operation: int, flock: Any = fcntl.flock) -> 
 
 
 def test_a_folder_on_nfs_is_locked_by_a_file_next_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_files.fcntl, "flock", only_writable)
+    monkeypatch.setattr(fcntl, "flock", only_writable)
     folder, leftover = tmp_path / "run", tmp_path / ".run.0123abcd.tmp"
     folder.mkdir()
     with try_lock(folder) as first, try_lock(folder) as second:
@@ -260,7 +260,7 @@ def test_a_lock_file_that_its_owner_deletes_is_made_again(tmp_path: Path, monkey
             deleted.append(file.unlink())
 
     deleted: list[None] = []
-    monkeypatch.setattr(atomic_files.fcntl, "flock", flock)
+    monkeypatch.setattr(fcntl, "flock", flock)
     with try_lock(tmp_path / "run") as lock:
         assert lock == "locked"
         assert file.exists()
@@ -271,7 +271,7 @@ def test_a_lock_is_taken_busy_or_unsupported(tmp_path: Path, monkeypatch: pytest
         assert (first, second) == ("locked", "busy")
     with try_lock(tmp_path / "missing") as lock:
         assert lock == "busy"
-    monkeypatch.setattr(atomic_files, "LOCKS", False)
+    monkeypatch.setattr(atomic_files, "has_fcntl", False)
     with try_lock(tmp_path) as lock:
         assert lock == "unsupported"
 

@@ -9,7 +9,7 @@ both exist and `<name>` does not: `recover_folder` then finishes the replacement
 restored: it was replaced, and can be half deleted.
 
 NFS locks only files that are open for writing, so no folders.  There a file .<name>.lock next to <name> is locked, and
-deleted with the lock.
+deleted with the lock.  On Windows there are no locks, and leftovers stay.
 """
 
 import errno
@@ -19,27 +19,19 @@ import shutil
 import uuid
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from steadygaze.core.errors import LockWarning, RecoveryWarning, UserError
+from filelock import FileLock, Timeout, has_fcntl, lock_descriptor
 
-try:
-    import fcntl
-except ImportError:  # on Windows: no locks, and leftovers stay
-    LOCKS = False
-else:
-    LOCKS = True
+from steadygaze.core.errors import LockWarning, RecoveryWarning, UserError
 
 Kind = Literal["tmp", "old"]
 Lock = Literal["locked", "busy", "unsupported"]
 """Locked here; locked by another process, missing or not readable; not supported by the file system."""
 RECOVERED = "a process was killed while it replaced {}: the replacement was complete and has been restored"
-BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
-"""Errors if another process holds the lock; any other error means that the file system has no locks."""
-
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a full disk."""
 
@@ -191,9 +183,9 @@ def unmatched(folder: Path, names: str) -> list[str]:
 
 
 @contextmanager
-def try_lock(path: Path) -> Iterator[Lock]:
-    """Lock a file or folder inside the block, without waiting; yield whether it is locked."""
-    if not LOCKS:
+def try_lock(path: Path, *, wait: bool = False) -> Iterator[Lock]:
+    """Lock a file or folder inside the block; yield whether it is locked.  `wait`: until another process unlocks it."""
+    if not has_fcntl:
         yield "unsupported"
         return
     try:
@@ -201,48 +193,38 @@ def try_lock(path: Path) -> Iterator[Lock]:
     except OSError:  # missing, or not readable
         yield "busy"
         return
-    try:
-        lock = _lock(descriptor)
-        if lock == "unsupported":
-            with _lock_beside(path) as beside:
-                yield beside
-        else:
-            yield lock
-    finally:
-        os.close(descriptor)
+    with ExitStack() as stack:
+        stack.callback(os.close, descriptor)
+        try:
+            lock: Lock = "locked" if lock_descriptor(descriptor, blocking=wait) else "busy"
+        except OSError:
+            lock = stack.enter_context(_lock_beside(path, wait))
+        yield lock
 
 
 @contextmanager
-def _lock_beside(path: Path, wait: bool = False) -> Iterator[Lock]:
+def _lock_beside(path: Path, wait: bool) -> Iterator[Lock]:
     """Lock a file next to a path inside the block."""
     path = Path(os.path.realpath(path))  # one file for all links to a folder
     file = path.with_name(f".{path.name}.lock")
-    lock: Lock | None = None
-    while lock is None:
-        try:
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
-        except OSError:  # a folder that cannot be written
-            yield "unsupported"
-            return
-        lock = _lock(descriptor, wait)
-        if lock == "locked" and not _is_open(descriptor, file):  # deleted by its owner before it was locked here
-            os.close(descriptor)
-            lock = None
+    is_new = not file.exists()
+    lock = FileLock(file, timeout=-1 if wait else 0.1, poll_interval=0.01, fallback_to_soft=False)
     try:
-        yield lock
+        lock.acquire()
+    except Timeout:
+        yield "busy"
+        return
+    except OSError:  # a folder that cannot be written, or a file system without locks
+        if is_new:
+            file.unlink(missing_ok=True)
+        yield "unsupported"
+        return
+    try:
+        yield "locked"
     finally:
-        if lock != "busy":
-            with suppress(OSError):
-                file.unlink()
-        os.close(descriptor)
-
-
-def _is_open(descriptor: int, file: Path) -> bool:
-    """Whether the descriptor is of the file that now has this name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), file.stat())
-    except FileNotFoundError:
-        return False
+        with suppress(OSError):
+            file.unlink()
+        lock.release()
 
 
 @cache
@@ -252,28 +234,13 @@ def _warn_without_lock(folder: Path) -> None:
     warnings.warn(LockWarning(message), stacklevel=4)
 
 
-def _lock(descriptor: int, wait: bool = False) -> Lock:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        return "busy" if error.errno in BUSY else "unsupported"
-    return "locked"
-
-
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock a file or folder inside the block; wait while another process has locked it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        if LOCKS and _lock(descriptor, wait=True) == "locked":
-            yield
-            return
-        with _lock_beside(path, wait=True) if LOCKS else nullcontext("unsupported") as lock:
-            if lock == "unsupported":
-                _warn_without_lock(path)
-            yield
-    finally:
-        os.close(descriptor)
+    with try_lock(path, wait=True) as lock:
+        if lock != "locked":
+            _warn_without_lock(path)
+        yield
 
 
 @contextmanager

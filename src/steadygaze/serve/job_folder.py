@@ -10,6 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from filelock import lock_descriptor
+
 PREFIX = "steadygaze-"
 LOCK = ".lock"
 
@@ -50,11 +52,6 @@ def remove_dead_folders() -> None:
 def _is_locked(file: int) -> bool:
     """Lock a file without waiting; False: another process holds it, or the system has no locks."""
     try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_descriptor(file, blocking=False)
     except OSError:
         return False
-    return True

@@ -176,7 +176,7 @@ class Row:
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("measure"), str):
             raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
-        name, values = f"row {values['measure']!r:.80}", {"caveat": None, **values}  # earlier versions have no caveats
+        name = f"row {values['measure']!r:.80}"
         if differing := {*cls.__slots__, "signature"} ^ values.keys():
             problem = "unknown" if min(differing) in values else "missing"
             raise UserError(f"{name}: the key {min(differing)!r} is {problem}")

@@ -103,7 +103,7 @@ class StudyFolder:
             return
         try:
             parts = must_equal(stored, settings)
-        except (KeyError, TypeError, AttributeError):  # of an earlier version, or damaged
+        except (KeyError, TypeError, AttributeError):  # damaged
             parts = stored, settings
         if changed := difference(*parts):
             raise UserError(

@@ -103,7 +103,7 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
         (
             "explainers",
             EXPLAINERS,
-            {"explainer", "captum", "resolve_explainer", "class_probability"},
+            {"explainer", "captum", "resolve_explainer", "class_probability", "word_deletion"},
         ),
     ],
 )

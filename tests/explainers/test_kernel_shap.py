@@ -15,7 +15,7 @@ from explainers.worked import WORTH, Line, game, random_texts, row, subsets_of, 
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build
-from steadygaze.explainers import lime as module
+from steadygaze.explainers import word_deletion as module
 from steadygaze.explainers.kernel_shap import KernelShap, coalitions, values
 
 

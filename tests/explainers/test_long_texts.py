@@ -8,7 +8,7 @@ import steadygaze as sg
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
-from steadygaze.explainers import class_probability, leave_one_out, lime
+from steadygaze.explainers import class_probability, leave_one_out, word_deletion
 from steadygaze.explainers.kernel_shap import KernelShap
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
@@ -94,9 +94,9 @@ def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
         sizes.append(gone.numel())
         return class_probability.predict_without(model, batch, rows, gone, aim, output)
 
-    for module in (leave_one_out, lime):
+    for module in (leave_one_out, word_deletion):
         monkeypatch.setattr(module, "predict_without", measured)
-    monkeypatch.setattr(lime, "ENTRIES", 1 << 12)
+    monkeypatch.setattr(word_deletion, "ENTRIES", 1 << 12)
     _, model, batch = batch_of([text(60), text(120)])
     explainer.explain(model, batch)
     assert len(sizes) > 1

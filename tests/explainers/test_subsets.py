@@ -7,8 +7,9 @@ from scipy.stats import binom, chisquare
 from contract.tiny import assert_close
 from explainers.worked import Line, random_texts, subsets_of, texts
 from steadygaze.core.random_key import RandomKey
-from steadygaze.explainers import lime as module
-from steadygaze.explainers.lime import groups, subsets
+from steadygaze.explainers import word_deletion as module
+from steadygaze.explainers.lime import subsets
+from steadygaze.explainers.word_deletion import groups
 from steadygaze.perturbations.word_removal import take_rows
 
 KEY = RandomKey(3)

@@ -23,15 +23,13 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import Output, clean_prediction, max_tokens
-from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, trim_to_longest
-from steadygaze.models.inference import Capability, Model, with_gradients
-from steadygaze.perturbations.word_removal import take_rows, text_key, words_of
+from steadygaze.explainers.class_probability import Output, max_tokens
+from steadygaze.explainers.gradient import ExplainedBatch, VectorExplainer, gradient_tokens
+from steadygaze.perturbations.word_removal import text_key, words_of
 
 
 @dataclass(frozen=True)
-class Captum(Explainer):
+class Captum(VectorExplainer):
     """Any method of Captum on word vectors; one text at a time.
 
     clf.explain(texts, explainer=captum.attr.GradientShap)
@@ -39,7 +37,6 @@ class Captum(Explainer):
     clf.explain(texts, explainer=Captum(lambda f: NoiseTunnel(Saliency(f)), {"nt_samples": 10}))
     """
 
-    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
     forward_passes: ClassVar[int] = 100
 
     method: Any
@@ -69,35 +66,19 @@ class Captum(Explainer):
         kind = self._kind if isinstance(self._kind, type) else type(self._kind)
         return kind.__name__ if kind.__module__.startswith("captum.") else "Captum"
 
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        clean = clean_prediction(model, batch, target, embedded)
-        device = batch.ids.device
-        weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=device)
-        question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
-        keys = text_key(batch).tolist()
-        with with_gradients(model):
-            for row in words_of(batch).any(-1).nonzero().flatten().tolist():
-                index = torch.tensor([row], device=device)
-                part = trim_to_longest(take_rows(batch, index))
-                width, words = part.ids.shape[1], words_of(part)
-                with _seeded(keys[row], device):
-                    vectors = None if embedded is None else embedded[index, :width].detach()
-                    scores = self._attribute(
-                        explained_batch(model, part, clean.target_class[index], vectors, self.output), words
-                    ).masked_fill(~words[0], 0.0)
-                weights[row, :width] = scores[:width]
-                if question is not None:
-                    question[row, : len(scores) - width] = scores[width:]
-        return Saliency(weights, clean.logits, question=question)
+    def groups(self, batch: Batch) -> Iterator[Tensor]:
+        return iter(words_of(batch).any(-1).nonzero())
 
-    def _attribute(self, explained: ExplainedBatch, mask: Tensor) -> Tensor:
-        """(1,T,E) -> (T,)"""
+    def weigh(self, explained: ExplainedBatch) -> Tensor:
+        with _seeded(int(text_key(explained.batch)), explained.vectors.device):
+            return self._attribute(explained)
+
+    def _attribute(self, explained: ExplainedBatch) -> Tensor:
+        """(1,T,E) -> (1,T)"""
         method = _with_function(self.method, explained.f)
         inner = getattr(method, "attribution_method", method)  # NoiseTunnel passes other arguments on
         parameters = {**signature(method.attribute).parameters, **signature(inner.attribute).parameters}
-        arguments = {name: value for name, value in _arguments(explained, mask).items() if name in parameters}
+        arguments = {name: value for name, value in _arguments(explained).items() if name in parameters}
         attributions = method.attribute(explained.vectors, **{**arguments, **self.settings})
         attributions = attributions[0] if isinstance(attributions, tuple) else attributions
         if not isinstance(attributions, Tensor) or attributions.shape != explained.vectors.shape:
@@ -105,7 +86,7 @@ class Captum(Explainer):
                 f"{self.name} must return one number for each entry of the word vectors; use another method"
             )
         # Perturbation methods treat a word as one feature and repeat its value in each entry of the vector.
-        values = attributions[0].detach().double()
+        values = attributions.detach().double()
         return values.mean(-1) if {"feature_mask", "sliding_window_shapes"} & parameters.keys() else values.sum(-1)
 
 
@@ -171,9 +152,10 @@ def _with_function(method: Any, f: Callable[..., Tensor]) -> Any:
     return instance
 
 
-def _arguments(explained: ExplainedBatch, mask: Tensor) -> dict[str, Any]:
+def _arguments(explained: ExplainedBatch) -> dict[str, Any]:
     """Optional arguments of `attribute`."""
     _, width, size = explained.vectors.shape
+    mask = words_of(explained.batch)
     word = mask.cumsum(-1) * mask  # 0: tokens that are not words and never change
     word = word - word.min()
     return {

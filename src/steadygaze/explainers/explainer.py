@@ -18,6 +18,7 @@ from steadygaze.core.maths.label_leakage import (
 )
 from steadygaze.core.types import Batch, Unit
 from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
+from steadygaze.perturbations.word_removal import Units
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
 ARBITRARY = "arbitrary-selection"
@@ -92,6 +93,13 @@ class Saliency:
     """(B,) number of sentences, if one of them is selected."""
     question: Tensor | None = None
     """(B,Q) weights of the question's words, if the explainer covers them."""
+
+    @staticmethod
+    def of_units(units: Units, weights: Tensor, batch: Batch, logits: Tensor) -> "Saliency":
+        """Assign the weights of units (B,U) to their first tokens; those of the question are separate."""
+        token_weights, width = units.on_first(weights), batch.ids.shape[1]
+        question = token_weights[:, width:] if token_weights.shape[1] > width else None
+        return Saliency(token_weights[:, :width], logits, question=question)
 
 
 def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:

@@ -30,7 +30,7 @@ The integral uses the Gauss–Legendre rule with `steps` points; completeness me
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -57,49 +57,44 @@ from steadygaze.perturbations.word_removal import take_rows, trim_padding, words
 class ExplainedBatch:
     """Texts as inputs of a gradient method or of a method of Captum."""
 
+    batch: Batch
     f: Callable[[Tensor, Tensor], Tensor]  # (K,W,E), (K,) rows -> (K,)
     vectors: Tensor  # (B,W,E)
     baseline: Tensor  # (B,W,E) with padding in place of words
     rows: Tensor  # (B,) row of each text; Captum repeats it with the vectors
 
 
-def gradient_saliency(
-    method: Callable[[ExplainedBatch], Tensor],
-    model: Model,
-    batch: Batch,
-    target: Tensor | None,
-    embedded: Tensor | None,
-    forward_passes: int = 1,
-    output: Output = "probability",
-) -> Saliency:
-    """Weights by a deterministic method, (B,W,E) -> (B,W); 0 outside the mask.
+class VectorExplainer(Explainer):
+    """Base of explainers of word vectors: a subclass defines `weigh`."""
 
-    A method with several forward passes per text gets texts of equal length, since one text almost fills a pass.
-    """
-    clean = clean_prediction(model, batch, target, embedded)
-    weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
-    question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
-    with with_gradients(model):
-        token_limit = gradient_tokens(batch.ids) // forward_passes
-        ratio = MIN_LENGTH_RATIO if forward_passes == 1 else 1.0
-        for rows, _ in length_groups(lengths(batch), token_limit, min_length_ratio=ratio):
-            part = trim_to_longest(take_rows(batch, rows))
-            width = part.ids.shape[1]
-            vectors = None if embedded is None else embedded[rows, :width].detach()
-            explained = explained_batch(model, part, clean.target_class[rows], vectors, output)
-            scores = method(explained).detach().double()
-            weights[rows, :width] = scores[:, :width]
-            if question is not None:
-                question[rows, : scores.shape[1] - width] = scores[:, width:]
-    if question is not None and batch.question_mask is not None:
-        question = question.masked_fill(~batch.question_mask, 0.0)
-    return Saliency(weights.masked_fill(~batch.mask, 0.0), clean.logits, question=question)
+    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    output: Output
 
+    @abstractmethod
+    def groups(self, batch: Batch) -> Iterable[Tensor]:
+        """Rows of the texts to process together; others have weight 0."""
 
-def lengths(batch: Batch) -> Tensor:
-    """Tokens of each text, those of its question included.  (B,)"""
-    text_lengths = batch.present.sum(-1)
-    return text_lengths if batch.question_present is None else text_lengths + batch.question_present.sum(-1)
+    @abstractmethod
+    def weigh(self, explained: ExplainedBatch) -> Tensor:
+        """Weight of each word.  (B,W,E) -> (B,W)"""
+
+    def explain(
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        clean = clean_prediction(model, batch, target, embedded)
+        weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
+        question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
+        with with_gradients(model):
+            for rows in self.groups(batch):
+                part = trim_to_longest(take_rows(batch, rows))
+                width = part.ids.shape[1]
+                vectors = None if embedded is None else embedded[rows, :width].detach()
+                explained = explained_batch(model, part, clean.target_class[rows], vectors, self.output)
+                scores = self.weigh(explained).detach().double().masked_fill(~words_of(part), 0.0)
+                weights[rows, :width] = scores[:, :width]
+                if question is not None:
+                    question[rows, : scores.shape[1] - width] = scores[:, width:]
+        return Saliency(weights, clean.logits, question=question)
 
 
 def trim_to_longest(batch: Batch) -> Batch:
@@ -108,16 +103,13 @@ def trim_to_longest(batch: Batch) -> Batch:
     return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), question_width)
 
 
-def explained_batch(
-    model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None, output: Output = "probability"
-) -> ExplainedBatch:
+def explained_batch(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None, output: Output) -> ExplainedBatch:
     """`embedded` (B,T,E) replaces the vectors of the texts."""
     vectors, padding_vectors = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
     baseline = torch.where(words_of(batch).unsqueeze(-1), padding_vectors, vectors)
     rows = torch.arange(len(batch), device=vectors.device)
-    return ExplainedBatch(
-        output_of_embeddings(model, batch, aim, output), vectors.clone().requires_grad_(), baseline, rows
-    )
+    f = output_of_embeddings(model, batch, aim, output)
+    return ExplainedBatch(batch, f, vectors.clone().requires_grad_(), baseline, rows)
 
 
 def own_vectors(model: Model, batch: Batch, embedded: Tensor | None = None) -> Tensor:
@@ -143,32 +135,30 @@ def _blank(batch: Batch, padding: int) -> Batch:
     return replace(blank, question_ids=batch.question_ids.masked_fill(batch.question_mask, padding))
 
 
-class GradientExplainer(Explainer):
-    """An explainer by the gradient of the class probability."""
+@settings
+class GradientExplainer(VectorExplainer):
+    """Base of explainers by the gradient of the output."""
 
-    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
     forward_passes: ClassVar[int] = 3
-    steps: int = 1
+    steps = 1
     """Points at which the gradient is computed."""
+
     output: Output = "probability"
     """What the words explain: the probability or the logit of the class."""
 
-    @abstractmethod
-    def weigh(self, explained: ExplainedBatch) -> Tensor:
-        """Weight of each word.  (B,W,E) -> (B,W)"""
-
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        return gradient_saliency(self.weigh, model, batch, target, embedded, self.steps, self.output)
+    def groups(self, batch: Batch) -> Iterator[Tensor]:
+        """Texts of similar length; of equal length if a text has several points and almost fills a forward pass."""
+        lengths = batch.present.sum(-1)
+        if batch.question_present is not None:
+            lengths = lengths + batch.question_present.sum(-1)
+        ratio = MIN_LENGTH_RATIO if self.steps == 1 else 1.0
+        for rows, _ in length_groups(lengths, gradient_tokens(batch.ids) // self.steps, min_length_ratio=ratio):
+            yield rows
 
 
 @settings
 class Gradient(GradientExplainer):
     """Gradient: norm of the gradient with respect to each word vector; unsigned."""
-
-    output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
 
     def weigh(self, explained: ExplainedBatch) -> Tensor:
         norms: Tensor = _gradients(explained.f, explained.vectors, explained.rows).double().norm(dim=-1)
@@ -178,9 +168,6 @@ class Gradient(GradientExplainer):
 @settings
 class InputXGradient(GradientExplainer):
     """Input × gradient: first-order effect of each word vector (Shrikumar et al. 2016)."""
-
-    output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
 
     def weigh(self, explained: ExplainedBatch) -> Tensor:
         gradients = _gradients(explained.f, explained.vectors, explained.rows)
@@ -195,8 +182,6 @@ class IntegratedGradients(GradientExplainer):
 
     steps: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Integration points on the path from the baseline."""
-    output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
 
     @property
     def unit(self) -> Unit:

@@ -42,19 +42,11 @@ from torch import Tensor
 
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Unit
-from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
-from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.lime import MOST_SAMPLES, PER_WORD, Subsets, groups, saliency
+from steadygaze.core.types import Batch
+from steadygaze.explainers.class_probability import CleanPrediction, predict_without
+from steadygaze.explainers.word_deletion import MOST_SAMPLES, PER_WORD, SubsetExplainer, Subsets
 from steadygaze.models.inference import Model
-from steadygaze.perturbations.word_removal import (
-    MAX_UNITS,
-    take_rows,
-    text_key,
-    units_of,
-    warn_segments,
-    words_of,
-)
+from steadygaze.perturbations.word_removal import MAX_UNITS, Units, text_key, units_of, words_of
 
 RANKED = 1 << 50
 """Most pairs of a size whose ranks are exact in double precision; larger sizes are drawn without ranks."""
@@ -201,43 +193,26 @@ JITTER = 1e-10
 
 
 @settings
-class KernelShap(Explainer):
+class KernelShap(SubsetExplainer):
     """KernelSHAP: each word's Shapley value under deletion; sums to p(x) − p(∅) (Lundberg & Lee 2017)."""
 
-    deletes_words: ClassVar[bool] = True
     forward_passes: ClassVar[int] = 1024
 
     samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1024
     """Forward passes with deleted words per text."""
-    max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
-    """Words that are removed; in a text of more, segments of consecutive words."""
-    output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
-    seed: Annotated[int, Field(ge=0)] = 0
-    """Random seed."""
 
-    @property
-    def unit(self) -> Unit:
-        return self.output
+    def subsets(self, batch: Batch) -> Subsets:
+        return coalitions(batch, self.samples, RandomKey(self.seed).child(2), self.max_units)
 
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        clean = clean_prediction(model, batch, target, output=self.output)
+    def weigh(self, model: Model, batch: Batch, clean: CleanPrediction, units: Units) -> Tensor:
         all_rows = torch.arange(len(batch), device=batch.ids.device)
-        empty_output = predict_without(model, batch, all_rows, words_of(batch), clean.target_class, self.output)
-        units = units_of(batch, max_units=self.max_units)
-        warn_segments(units, self.max_units)
-        weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
-        for rows in groups(batch, self.samples):
-            part, aim = take_rows(batch, rows), clean.target_class[rows]
-            subsets = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
-            gains = subsets.read(model, part, aim, self.output) - empty_output[rows].unsqueeze(-1)
-            solution = values(
-                subsets.masks.double(), gains, subsets.share, clean.value[rows] - empty_output[rows], subsets.units.mask
-            )
-            weights[rows, : solution.shape[1]] = solution
-        return saliency(units, weights, batch, clean.logits)
+        empty = predict_without(model, batch, all_rows, words_of(batch), clean.target_class, self.output)
+
+        def solve(subsets: Subsets, outputs: Tensor, rows: Tensor) -> Tensor:
+            gains, total_gain = outputs - empty[rows].unsqueeze(-1), clean.value[rows] - empty[rows]
+            return values(subsets.masks.double(), gains, subsets.share, total_gain, subsets.units.mask)
+
+        return self.solve_groups(model, batch, clean, units, solve)
 
 
 def values(z: Tensor, gains: Tensor, share: Tensor, total_gain: Tensor, mask: Tensor) -> Tensor:

@@ -21,8 +21,7 @@ A word is a unit (perturbations/word_removal.py): all its tokens are kept or del
 drawn from a random key of the text, so it depends neither on the batch nor on the number of samples.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 import torch
@@ -30,66 +29,14 @@ from torch import Tensor
 
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Unit
-from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
-from steadygaze.explainers.explainer import Explainer, Saliency
+from steadygaze.core.types import Batch
+from steadygaze.explainers.class_probability import CleanPrediction
+from steadygaze.explainers.word_deletion import MOST_SAMPLES, PER_WORD, SubsetExplainer, Subsets
 from steadygaze.models.inference import Model
-from steadygaze.perturbations.word_removal import (
-    MAX_UNITS,
-    Units,
-    row_chunks,
-    take_rows,
-    text_key,
-    units_of,
-    warn_segments,
-)
+from steadygaze.perturbations.word_removal import MAX_UNITS, Units, text_key, units_of
 
-MOST_SAMPLES = 100_000
-"""Most subsets of a text: a hundred times LIME's default."""
-PER_WORD = 4
-"""Fewest subsets per word: with fewer than one, the regression is underdetermined."""
-ENTRIES = 1 << 21
-"""Subsets × tokens in memory, in double precision."""
 Law = Callable[[Tensor, Tensor], Tensor]
 """Sizes k and numbers of words n -> probability of the size, up to a factor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subsets:
-    units: Units
-    masks: Tensor  # (B,S,U) bool
-    share: Tensor  # (B,S) sums to one in each text with subsets; 0: unused
-
-    def read(self, model: Model, batch: Batch, aim: Tensor, output: Output) -> Tensor:
-        """Output of the explained class for each subset.  (B,S), 0 for unused ones"""
-        values = torch.zeros_like(self.share)
-        for rows, number in chunks(self.share != 0, self.units.number.shape[1]):
-            removed = self.units.tokens(~self.masks[rows, number], rows)
-            values[rows, number] = predict_without(model, batch, rows, removed, aim, output)
-        return values
-
-
-def saliency(units: Units, weights: Tensor, batch: Batch, logits: Tensor) -> Saliency:
-    """Assign the weights of units (B,U) to their first tokens; those of the question are separate."""
-    token_weights, width = units.on_first(weights), batch.ids.shape[1]
-    return Saliency(
-        token_weights[:, :width], logits, question=token_weights[:, width:] if token_weights.shape[1] > width else None
-    )
-
-
-def chunks(mask: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Positions that are True, in chunks for which a row of `width` tokens each fits in memory.  (B,N)"""
-    rows, number = mask.nonzero(as_tuple=True)
-    size = max(1, ENTRIES // width)
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size], number[start : start + size]
-
-
-def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
-    """Rows of texts to process together: memory does not grow with the batch."""
-    width = batch.ids.shape[1] + (0 if batch.question_mask is None else batch.question_mask.shape[1])
-    size = max(1, ENTRIES // (width * max(samples, PER_WORD * width)))
-    return row_chunks(batch, size)
 
 
 def subsets(batch: Batch, law: Law, samples: int, random_key: RandomKey, max_units: int = MAX_UNITS) -> Subsets:
@@ -102,11 +49,9 @@ def subsets(batch: Batch, law: Law, samples: int, random_key: RandomKey, max_uni
     if bool(enumerable.all()):
         subset_masks, share = _all_subsets(units.mask, number), torch.zeros_like(size_probabilities[:, :1])
     else:
-        subset_masks, share = (
-            _random_subsets(text_key(batch), units.mask, size_probabilities, number, random_key),
-            1 / counts.double(),
-        )
-        subset_masks = torch.where(enumerable.unsqueeze(-1), _all_subsets(units.mask, number), subset_masks)
+        drawn = _random_subsets(text_key(batch), units.mask, size_probabilities, number, random_key)
+        subset_masks = torch.where(enumerable.unsqueeze(-1), _all_subsets(units.mask, number), drawn)
+        share = 1 / counts.double()
     size = subset_masks.sum(-1)
     share = torch.where(enumerable, size_probabilities.gather(-1, size) / _choices(words, size), share)
     return Subsets(units, subset_masks, share.masked_fill(number >= counts, 0.0))
@@ -143,10 +88,9 @@ def _choices(n: Tensor, k: Tensor) -> Tensor:
 
 
 @settings
-class Lime(Explainer):
+class Lime(SubsetExplainer):
     """LIME: a linear model of predictions under word deletion (Ribeiro et al. 2016)."""
 
-    deletes_words: ClassVar[bool] = True
     forward_passes: ClassVar[int] = 1000
 
     samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1000
@@ -155,33 +99,16 @@ class Lime(Explainer):
     """Width of the proximity kernel, in cosine distance."""
     ridge: Annotated[float, Field(ge=0)] = 1.0
     """Ridge penalty, relative to `samples` subsets."""
-    max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
-    """Words that are removed; in a text of more, segments of consecutive words."""
-    output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
-    seed: Annotated[int, Field(ge=0)] = 0
-    """Random seed."""
 
-    @property
-    def unit(self) -> Unit:
-        return self.output
+    def subsets(self, batch: Batch) -> Subsets:
+        return subsets(
+            batch, lambda k, _: torch.ones_like(k), self.samples, RandomKey(self.seed).child(1), self.max_units
+        )
 
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        clean = clean_prediction(model, batch, target, output=self.output)
-        units = units_of(batch, max_units=self.max_units)
-        warn_segments(units, self.max_units)
-        weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
-        for rows in groups(batch, self.samples):
-            part, aim = take_rows(batch, rows), clean.target_class[rows]
-            random_key = RandomKey(self.seed).child(1)
-            samples = subsets(part, lambda k, _: torch.ones_like(k), self.samples, random_key, self.max_units)
-            solution = self._fit(samples, samples.read(model, part, aim, self.output))
-            weights[rows, : solution.shape[1]] = solution
-        return saliency(units, weights, batch, clean.logits)
+    def weigh(self, model: Model, batch: Batch, clean: CleanPrediction, units: Units) -> Tensor:
+        return self.solve_groups(model, batch, clean, units, self._fit)
 
-    def _fit(self, samples: Subsets, values: Tensor) -> Tensor:
+    def _fit(self, samples: Subsets, values: Tensor, rows: Tensor) -> Tensor:
         """(B,S,U), (B,S) -> (B,U)"""
         z, mask = samples.masks.double(), samples.units.mask
         kept_share = z.sum(-1) / mask.sum(-1, keepdim=True).clamp_min(1)  # k/n

@@ -9,7 +9,6 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.lime import saliency
 from steadygaze.models.inference import Model, inference
 from steadygaze.perturbations.word_removal import text_key, units_of
 
@@ -30,4 +29,4 @@ class Random(Explainer):
             logits = model(batch).logits
         units = units_of(batch)
         weights = RandomKey(self.seed).child(3).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
-        return saliency(units, weights, batch, logits)
+        return Saliency.of_units(units, weights, batch, logits)

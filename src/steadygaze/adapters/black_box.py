@@ -31,7 +31,7 @@ from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Batch, Label, Span, Task
 from steadygaze.data.text_tokenizer import Kind
 from steadygaze.data.word_tokenizer import build_word_tokenizer
-from steadygaze.explainers.learned.black_box_queries import as_numbers, predicted
+from steadygaze.explainers.learned.black_box_queries import as_numbers, black_box_errors, predicted
 from steadygaze.models.inference import Capability, Model
 
 EMPTY_PIECE = ""
@@ -192,12 +192,8 @@ def read_values(
     predict: Callable[[list[Any]], Any], texts: list[Text], outputs: int, bounded: bool = False
 ) -> NDArray[np.float64]:
     """Call a regression model, or with `bounded` a multi-label model.  (n,) or (n,K) -> (n,K)"""
-    try:
+    with black_box_errors():
         answer = predict(texts)
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
     try:
         values = as_numbers(answer)
     except (TypeError, ValueError):

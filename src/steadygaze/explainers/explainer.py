@@ -52,20 +52,16 @@ class SelectionPredictions:
             f"{ACCURACY}/random-words": independent_reader_accuracy(predicted, self.random),
             f"{ACCURACY}/no-words": independent_reader_accuracy(predicted, self.no_words.unsqueeze(1)),
         }
-        if self.approximator is not None:
-            values |= self._gaps(leakage_gap(self.approximator, self.reader, predicted))
-        if self.approximator is not None and black_box is not None:
+        if self.approximator is None:
+            return values
+        values[GAP] = gap = leakage_gap(self.approximator, self.reader, predicted)
+        if self.agreement is not None:
+            if self.exempt:
+                values |= {GAP: gap.masked_fill(self.agreement >= MIN_AGREEMENT, 0.0), f"{GAP}/raw": gap}
+            values[ARBITRARY] = arbitrary_selection(self.agreement, gap)
+        if black_box is not None:
             values[f"{GAP}/black-box"] = leakage_gap(self.approximator, black_box, predicted)
         return values
-
-    def _gaps(self, gap: Tensor) -> dict[str, Tensor]:
-        """The leakage gap, and whether the selection is arbitrary.  (B,)"""
-        if self.agreement is None:
-            return {GAP: gap}
-        gaps = {GAP: gap}
-        if self.exempt:
-            gaps = {GAP: gap.masked_fill(self.agreement >= MIN_AGREEMENT, 0.0), f"{GAP}/raw": gap}
-        return {**gaps, ARBITRARY: arbitrary_selection(self.agreement, gap)}
 
 
 def class_balanced(measures: dict[str, Tensor]) -> dict[str, Tensor]:

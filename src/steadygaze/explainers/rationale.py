@@ -29,7 +29,7 @@ label, but generator and predictor can agree on one filler for each label: accur
 Cost: READINGS forward passes of selected tokens per training text and epoch, once, after the last epoch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -43,7 +43,7 @@ from steadygaze.core.maths.rationale_windows import best_windows
 from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_spread
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.data.batches import Data, by_length, collate, shuffled
+from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.explainer import Explainer, Saliency, SelectionPredictions
 from steadygaze.explainers.learned.independent_reader import (
     BATCH,
@@ -56,6 +56,7 @@ from steadygaze.explainers.learned.independent_reader import (
     read,
 )
 from steadygaze.explainers.learned.l2x import InputBatch, Rows
+from steadygaze.explainers.learned.text_inputs import TextSplit
 from steadygaze.models import inference as infer
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import Capability, Model, inference, selects
@@ -78,21 +79,11 @@ class RationaleBatch(InputBatch):
 
 
 @dataclass(frozen=True)
-class RationaleInputs:
+class RationaleInputs(TextSplit):
     """A split with the labels as targets of the reader."""
 
-    data: Data
     probs: Tensor  # (N,C) 1 on the label
     device: torch.device
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def shuffled(self, size: int, seed: tuple[int, ...]) -> Sequence[Rows]:
-        return shuffled(self.data, size, seed)
-
-    def once(self, size: int) -> Sequence[Rows]:
-        return list(by_length(self.data, size))
 
     def views(self, rows: Rows) -> RationaleBatch:
         return _views(collate(self.data, rows).to(self.device), self.probs[torch.from_numpy(rows)].to(self.device))

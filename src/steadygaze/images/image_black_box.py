@@ -18,12 +18,7 @@ from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.text_checks import check_label_order
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import (
-    BlackBoxAnswers,
-    answers,
-    check_probabilities,
-    predicted,
-)
+from steadygaze.explainers.learned.black_box_queries import answers, check_probabilities, predicted
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.images.image_inputs import Images
 from steadygaze.images.patch_networks import Shape, cut_rows
@@ -52,16 +47,14 @@ class ImageBlackBox:
 
     def predict_proba(self, images: Images) -> Tensor:
         """(N,C) probabilities, in double precision on the CPU"""
-        return torch.cat(
-            [self._predict_batch(images.of(batch)) for batch in torch.split(images.pixels, together(images.shape))]
-        )
+        batches = torch.split(images.pixels, together(images.shape))
+        return torch.cat([self._predict_batch(images.of(batch)) for batch in batches])
 
     def _predict_batch(self, images: Images) -> Tensor:
         if self.network is not None:
             with inference(self.network):
-                probabilities = check_probabilities(
-                    self.logits(images.pixels.to(self.device)).double().softmax(-1), len(images), len(self.classes)
-                )
+                answer = self.logits(images.pixels.to(self.device)).double().softmax(-1)
+            probabilities = check_probabilities(answer, len(images), len(self.classes))
         else:
             assert self.predict is not None
             probabilities = predicted(self.predict, images.as_given().copy(), len(images), len(self.classes))
@@ -81,11 +74,10 @@ class ImageBlackBox:
         identity = {"images": digest_values(images.as_given()), "model": self.identity, "classes": list(self.classes)}
         cache = AnswerCache(keep, identity)
 
-        def answer(rows: Rows) -> Tensor:
+        def predict(rows: Rows) -> Tensor:
             return self.predict_proba(images.of(images.pixels[torch.from_numpy(rows)]))
 
-        queries = BlackBoxAnswers(answer, partial(cut_rows, size=CHUNK))
-        return torch.from_numpy(answers(queries, len(images), cache, on_progress))
+        return torch.from_numpy(answers(predict, partial(cut_rows, size=CHUNK), len(images), cache, on_progress))
 
     @property
     def fingerprint(self) -> str:

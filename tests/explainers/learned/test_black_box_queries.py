@@ -10,7 +10,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import REPEATED_INPUTS, BlackBoxAnswers, answers, query
+from steadygaze.explainers.learned.black_box_queries import REPEATED_INPUTS, answers, query
 
 TEXTS = [[A], [PLAIN, B, C, PLAIN], [A, B], [B], [PLAIN, A, C], [A, B, C], [C], [PLAIN] * 6]
 """p(class 1): .225  .4  .9  .45  .2  .8  .1  .1125"""
@@ -112,7 +112,7 @@ def test_an_order_is_recognised_among_many_classes_and_columns_that_are_alike():
     message = np.array([[0.2, 0.5, 0.2, 0.1], [0.3, 0.1, 0.3, 0.3], [0.05, 0.8, 0.05, 0.1]])
     turn = iter([message, message[:, [1, 0, 3, 2]]])
     with pytest.raises(UserError, match="changed the order of its classes"):
-        answers(BlackBoxAnswers(lambda rows: next(turn), lambda rows: [rows]), 3, AnswerCache())
+        answers(lambda rows: next(turn), lambda rows: [rows], 3, AnswerCache())
 
 
 def test_a_black_box_with_different_answers_to_one_input_is_an_error():
@@ -182,7 +182,7 @@ def test_images_are_queried_by_their_rows():
         queries.append(rows.tolist())
         return np.stack([1 - images[rows], images[rows]], 1).astype(np.float32)
 
-    result = answers(BlackBoxAnswers(answer, lambda rows: np.split(rows, range(2, len(rows), 2))), 4, AnswerCache())
+    result = answers(answer, lambda rows: np.split(rows, range(2, len(rows), 2)), 4, AnswerCache())
     np.testing.assert_allclose(result[:, 1], images, rtol=1e-6)
     assert queries == [[0, 1], [2, 3]] * 2
 

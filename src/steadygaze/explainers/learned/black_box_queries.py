@@ -8,7 +8,7 @@ After a failure of the black box the same call resumes.  Two checks detect a bla
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,20 @@ def predicted(
     UserError
         The black box raised an exception, which is the cause of this one, or did not return probabilities.
     """
-    try:
+    with black_box_errors():
         answer = predict(inputs)
+    return check_probabilities(answer, count, classes)
+
+
+@contextmanager
+def black_box_errors() -> Iterator[None]:
+    """Convert an exception of a black box to a UserError, with the exception as its cause."""
+    try:
+        yield
     except UserError:
         raise
     except Exception as error:
         raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
-    return check_probabilities(answer, count, classes)
 
 
 def check_probabilities(answer: Any, count: int, classes: int | None = None) -> NDArray[np.float64]:
@@ -114,55 +121,50 @@ TOKENS = 1 << 16
 """Tokens per forward pass, padding included."""
 
 
-@dataclass(frozen=True)
-class BlackBoxQuery:
-    """A query for every input of a split."""
+def query_batch(
+    task: str,
+    answer: Callable[[Rows], Lines],
+    batches: Callable[[Rows], Iterable[Rows]],
+    count: int,
+    cache: AnswerCache,
+    on_progress: OnProgress = no_progress,
+) -> Lines:
+    """Query each of `count` inputs without cached answers.
 
-    task: str
-    """Name of the task in progress reports."""
-    answer: Callable[[Rows], Lines]
-    """Answers for these inputs: any number of lines each."""
-    batches: Callable[[Rows], Iterable[Rows]]
-    """Splits the inputs into batches."""
-
-
-@dataclass(frozen=True)
-class BlackBoxAnswers:
-    """A black box and a split with rows: texts, images or other inputs."""
-
-    answer: Callable[[Rows], Any]
-    """Probabilities of these inputs.  (n,) -> (n,C)"""
-    batches: Callable[[Rows], Iterable[Rows]]
-    clear_cache: Callable[[], None] = lambda: None
-    """Clears the cache of the black box, so that it predicts again."""
-
-
-def query_batch(query: BlackBoxQuery, count: int, cache: AnswerCache, on_progress: OnProgress = no_progress) -> Lines:
-    """Run the query for each of `count` inputs without cached answers."""
+    `task`: its name in progress reports.  `answer`: any number of lines for each input.  `batches` splits the inputs.
+    """
     rows = cache.missing(count)
     done = count - len(rows)
-    on_progress(query.task, done, count)
-    for batch in query.batches(rows):
+    on_progress(task, done, count)
+    for batch in batches(rows):
         with _reporting_progress(f"{done} of {count}", cache):
-            lines = query.answer(batch)
+            lines = answer(batch)
         cache.add(*lines)
         done += len(batch)
-        on_progress(query.task, done, count)
+        on_progress(task, done, count)
     return cache.lines()
 
 
 def answers(
-    box: BlackBoxAnswers, count: int, cache: AnswerCache, on_progress: OnProgress = no_progress
+    predict: Callable[[Rows], Any],
+    batches: Callable[[Rows], Iterable[Rows]],
+    count: int,
+    cache: AnswerCache,
+    on_progress: OnProgress = no_progress,
+    clear_cache: Callable[[], None] = lambda: None,
 ) -> NDArray[np.float64]:
-    """Predictions of a black box for every input, in order.  (N,C)"""
+    """Predictions of a black box for every input, in order.  (N,C)
+
+    `predict`: probabilities of some inputs, (n,) -> (n,C).  `clear_cache`: makes the black box predict again.
+    """
 
     def answer(rows: Rows) -> Lines:
-        return rows, check_probabilities(box.answer(rows), len(rows), cache.width)
+        return rows, check_probabilities(predict(rows), len(rows), cache.width)
 
-    probs = query_batch(BlackBoxQuery("querying the black box", answer, box.batches), count, cache, on_progress)[1]
-    box.clear_cache()
+    probs = query_batch("querying the black box", answer, batches, count, cache, on_progress)[1]
+    clear_cache()
     with _reporting_progress(f"{count} of {count}", cache):
-        repetitions = [answer(rows) for rows in box.batches(np.arange(min(count, REPEATED_INPUTS)))]
+        repetitions = [answer(rows) for rows in batches(np.arange(min(count, REPEATED_INPUTS)))]
     if repetitions:
         rows, repeated = map(np.concatenate, zip(*repetitions, strict=True))
         check_deterministic(probs[rows], repeated, cache.folder)
@@ -178,13 +180,14 @@ def query(
 ) -> Tensor:
     """Predictions of a model for every text, in order: double precision, on the CPU.  (N,C)"""
 
-    def answer(rows: Rows) -> Tensor:
+    def predict(rows: Rows) -> Tensor:
         with inference(model):
             logits: Tensor = model(collate(data, rows).to(model.device)).logits
         return logits.double().softmax(-1)
 
-    box = BlackBoxAnswers(answer, lambda rows: check_repeatable(data, rows, batch_size), model.clear_cache)
-    return torch.from_numpy(answers(box, len(data), AnswerCache() if cache is None else cache, on_progress))
+    batches = partial(check_repeatable, data, batch_size=batch_size)
+    cache = AnswerCache() if cache is None else cache
+    return torch.from_numpy(answers(predict, batches, len(data), cache, on_progress, model.clear_cache))
 
 
 def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
@@ -198,11 +201,10 @@ def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
 def _reporting_progress(done: str, cache: AnswerCache) -> Iterator[None]:
     """Add to an error how many inputs are done and where their answers are."""
     try:
-        yield
-    except Exception as error:
-        is_user_error = isinstance(error, UserError)
-        reason = str(error) if is_user_error else f"the black box failed: {type(error).__name__}: {error!s:.300}"
+        with black_box_errors():
+            yield
+    except UserError as error:
         outcome = f"are done and cached in {cache.folder}; the same call resumes"
         if cache.folder is None:
             outcome = "were done; pass a folder to be able to resume"
-        raise UserError(f"{reason}.  {done} inputs {outcome}") from error
+        raise UserError(f"{error}.  {done} inputs {outcome}") from error.__cause__ or error

@@ -71,18 +71,11 @@ def requested_method(
         raise UserError(f"{duplicates[0]} is set twice: as an argument and in settings; remove one of them")
     if not issubclass(kind, SelectorConfig) and (inapplicable := sorted(arguments.keys() - {"k"})):
         raise UserError(f"{explainer} does not select units in training: remove {inapplicable[0]}")
-    return kind, _mitigated(kind, {**arguments, **named_settings})
-
-
-def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
-    """A selector conditioned on the prediction can leak it: random-pretraining unless another mitigation is named."""
-    if (
-        issubclass(kind, SelectorConfig)
-        and "mitigation" not in values
-        and values.get("conditioned", kind().conditioned) is True
-    ):
-        return {**values, "mitigation": MITIGATION} if MITIGATION in kind.mitigations else values
-    return values
+    values = {**arguments, **named_settings}
+    if issubclass(kind, SelectorConfig) and MITIGATION in kind.mitigations:
+        conditioned = values.get("conditioned", kind().conditioned) is True
+        values = {"mitigation": MITIGATION, **values} if conditioned else values
+    return kind, values
 
 
 def check_method(config: Method, values: Mapping[str, Any]) -> Method:

@@ -67,9 +67,8 @@ class FittedSelector(Explainer):
         with inference(model):
             logits: Tensor = model(batch).logits
         views, scores = self._scores(batch, logits)
-        return Saliency(
-            views.token_weights(selection_weights(scores, views.selectable, self.config.k)) * batch.mask, logits
-        )
+        weights = selection_weights(scores, views.selectable, self.config.k)
+        return Saliency(views.token_weights(weights) * batch.mask, logits)
 
     def own(self, batch: Batch, saliency: Saliency) -> Tensor:
         """Prediction of the approximator from the selected words.  (B,C)"""
@@ -97,14 +96,10 @@ class FittedSelector(Explainer):
 
     def _scores(self, batch: Batch, logits: Tensor) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the selector's scores.  (B,D)"""
-        views = self.views(batch, logits)
+        views = self.table.views(batch, logits.double().softmax(-1).float())
         with inference(self.nets):
             scores: Tensor = self.nets["selector"](views, views.probs if self.config.conditioned else None)
         return views, scores
-
-    def views(self, batch: Batch, logits: Tensor) -> InputBatch:
-        """A batch of the black box as inputs of the networks."""
-        return self.table.views(batch, logits.double().softmax(-1).float())
 
 
 @dataclass(frozen=True)
@@ -225,9 +220,7 @@ def measure_selection(
         selected_logits = predict_selected(model, batch, selected, removal)
         values = {
             "post-hoc-accuracy": selected_logits.argmax(-1) == predicted,
-            "post-hoc-accuracy/unselected": remainder_agreement(
-                model, batch, batch.mask & ~selected, predicted, removal
-            ),
+            "post-hoc-accuracy/unselected": remainder_agreement(model, batch, ~selected, predicted, removal),
             PREDICTED: predicted,
         }
         if isinstance(fitted, FittedSelector):

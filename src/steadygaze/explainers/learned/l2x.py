@@ -14,7 +14,6 @@ released code pads every text in front to 400 tokens and can select padding; `va
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,9 +40,8 @@ class InputBatch:
     probs: Tensor  # (B,C) prediction of the black box for the whole input
     rows: Tensor  # (B,) number that seeds the random draws of an input
     owner: Tensor | None = None  # (B,T) the unit each token belongs to; None: tokens are units
-    places: Tensor | None = (
-        None  # (B,S) position among the T of each token of the black box, −1: truncated; None: S is T
-    )
+    places: Tensor | None = None
+    """(B,S) position among the T of each token of the black box, −1: truncated; None: S is T"""
 
     def spread(self, mask: Tensor) -> Tensor:
         """From units to tokens.  (B,D) -> (B,T)"""
@@ -105,22 +103,17 @@ class BatchFunction:
         self.captured: CapturedFunction | None = None
         if device.type in self.gathering_devices and isinstance(split, DeviceSplit):
             self.widths = split.widths
-            self.captured = CapturedFunction(partial(_gather_and_call, split.gather, function), device, report)
+            gather = split.gather
+
+            def call(rows: Tensor, key: Tensor, widths: tuple[int, ...]) -> Any:
+                return function(gather(rows, widths), RandomKey(key))
+
+            self.captured = CapturedFunction(call, device, report)
 
     def __call__(self, rows: Rows, key: RandomKey) -> Any:
         if self.captured is None:
             return self.function(self.split.views(rows), key)
         return self.captured(torch.from_numpy(rows), torch.tensor(key.key), self.widths(rows))
-
-
-def _gather_and_call(
-    gather: Callable[[Tensor, tuple[int, ...]], InputBatch],
-    function: Callable[[InputBatch, RandomKey], Any],
-    rows: Tensor,
-    key: Tensor,
-    widths: tuple[int, ...],
-) -> Any:
-    return function(gather(rows, widths), RandomKey(key))
 
 
 MitigationName = Literal["none", "random-pretraining", "mask-neutral", "random-query"]
@@ -259,11 +252,6 @@ def selector_networks(
     if config.opposes:
         nets["opponent"] = approximator()
     return nn.ModuleDict({**nets, "reader": approximator()})
-
-
-def one_hot(probs: Tensor) -> Tensor:
-    """One-hot vector of the predicted class.  (B,C) -> (B,C)"""
-    return torch.zeros_like(probs).scatter(-1, probs.argmax(-1, keepdim=True), 1.0)
 
 
 @settings

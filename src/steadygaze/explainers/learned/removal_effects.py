@@ -17,6 +17,7 @@ The cache has the raw differences; ε and the normalization are applied afterwar
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,12 +30,7 @@ from steadygaze.core.types import Batch, OnProgress, Removal, no_progress
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.class_probability import max_tokens, predict_rest
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
-from steadygaze.explainers.learned.black_box_queries import (
-    BlackBoxQuery,
-    check_probabilities,
-    check_repeatable,
-    query_batch,
-)
+from steadygaze.explainers.learned.black_box_queries import check_probabilities, check_repeatable, query_batch
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.explainers.learned.text_inputs import Table
 from steadygaze.models.inference import Model
@@ -50,6 +46,7 @@ def remainder_agreement(
     model: Model, batch: Batch, remaining: Tensor, predicted: Tensor, removal: Removal = "delete"
 ) -> Tensor:
     """1 if the prediction from these words is the same; NaN: there are none.  (B,T), (B,) -> (B,)"""
+    remaining = remaining & batch.mask
     agrees = (predict_selected(model, batch, remaining, removal).argmax(-1) == predicted).double()
     return torch.where(remaining.any(-1), agrees, torch.nan)
 
@@ -101,8 +98,8 @@ def removal_effects(
             loss_parts.append(_loss(reduced_probs, aim[inputs]) - full_loss[inputs])
         return np.concatenate(owners), torch.cat(loss_parts).unsqueeze(-1).numpy()
 
-    units_query = BlackBoxQuery("removing units", answer, removing.batches)
-    owners, values = query_batch(units_query, len(probs), AnswerCache() if cache is None else cache, on_progress)
+    cache = AnswerCache() if cache is None else cache
+    owners, values = query_batch("removing units", answer, removing.batches, len(probs), cache, on_progress)
     return RemovalEffects(values.reshape(-1), row_starts(np.bincount(owners, minlength=len(probs))))
 
 
@@ -119,14 +116,13 @@ def text_removal(
         chunk_size = max(1, max_tokens(batch.ids) // (batch.ids.shape[1] + question_length))
         segment = _segments(views.selectable, max_units)
         number = segment if views.owner is None else segment.gather(-1, views.owner)  # of each token
-        index, unit = (
-            torch.arange(int(segment.amax()) + 1, device=segment.device).le(segment.amax(-1, True)).nonzero().T
-        )
+        segments = torch.arange(int(segment.amax()) + 1, device=segment.device)
+        index, unit = segments.le(segment.amax(-1, True)).nonzero().T
         for chunk, removed in zip(torch.split(index, chunk_size), torch.split(unit, chunk_size), strict=True):
             logits = predict_selected(model, take_rows(batch, chunk), number[chunk] != removed.unsqueeze(-1), removal)
             yield chunk, logits.double().softmax(-1)
 
-    return RemovalQuery(answer, lambda rows: check_repeatable(data, rows, INPUTS_PER_BATCH))
+    return RemovalQuery(answer, partial(check_repeatable, data, batch_size=INPUTS_PER_BATCH))
 
 
 def per_word(effects: RemovalEffects, words: NDArray[np.int64], max_units: int) -> RemovalEffects:

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
@@ -80,7 +79,7 @@ class Table:
         selectable, owner = batch.mask, None
         if self.continues is not None:
             selectable = batch.mask & ~self.continues[batch.ids]
-            selectable = selectable | _first(batch.mask)  # a truncated text may begin within a word
+            selectable |= batch.mask & (batch.mask.cumsum(-1) == 1)  # a truncated text may begin within a word
             places = torch.arange(x.shape[1], device=x.device).expand_as(x)
             owner = places.masked_fill(~(selectable | ~batch.mask), 0).cummax(-1).values
         return InputBatch(x, selectable, probs, batch.index if rows is None else rows, owner)
@@ -138,20 +137,26 @@ def vocabulary(data: Data, tokens: Sequence[str], kind: Kind, max_words: int = M
 
 
 @dataclass(frozen=True)
-class TextInputs:
+class TextSplit:
+    """Texts in batches of similar length."""
+
     data: Data
-    probs: Tensor  # (N,C)
-    table: Table
-    device: torch.device
 
     def __len__(self) -> int:
         return len(self.data)
 
-    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[Rows]:
         return shuffled(self.data, size, seed)
 
-    def once(self, size: int) -> list[NDArray[np.int64]]:
+    def once(self, size: int) -> list[Rows]:
         return list(by_length(self.data, size))
+
+
+@dataclass(frozen=True)
+class TextInputs(TextSplit):
+    probs: Tensor  # (N,C)
+    table: Table
+    device: torch.device
 
     def views(self, rows: Rows) -> InputBatch:
         batch = collate(self.data, rows).to(self.device)
@@ -176,8 +181,3 @@ def text_nets(config: SelectorConfig, words: int, classes: int) -> nn.ModuleDict
     selector = Selector(words, classes if config.conditioned else 0, config.dimension, config.hidden, config.dropout)
     approximator = partial(APPROXIMATORS[config.approximator], words, classes, config.dimension)
     return as_keras(selector_networks(config, selector, approximator, PLACES, classes))
-
-
-def _first(mask: Tensor) -> Tensor:
-    """The first word of each text.  (B,T) -> (B,T)"""
-    return mask & (mask.cumsum(-1) == 1)

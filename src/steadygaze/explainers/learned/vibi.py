@@ -12,11 +12,12 @@ of L2X, and the mask is one hard selection instead of a mean over twelve samples
 import math
 from typing import Annotated, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.settings import Field, settings
-from steadygaze.explainers.learned.l2x import InputBatch, SelectorConfig, one_hot
+from steadygaze.explainers.learned.l2x import InputBatch, SelectorConfig
 
 
 @settings
@@ -34,7 +35,7 @@ class Vibi(SelectorConfig):
     weight_averaging: Annotated[float, Field(ge=0, lt=1)] = 0.999
 
     def target(self, probs: Tensor) -> Tensor:
-        return one_hot(probs)
+        return torch.zeros_like(probs).scatter(-1, probs.argmax(-1, keepdim=True), 1.0)
 
     def fidelity(self, logits: Tensor, target: Tensor, weight: Tensor | float = 1.0) -> Tensor:
         return super().fidelity(logits, target, weight) / math.log(2)

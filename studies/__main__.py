@@ -39,13 +39,12 @@ def table(context: typer.Context, name: str) -> None:
 
 @application.command()
 def page(name: str) -> None:
-    """Write the page of a study from the records of the repository."""
+    """Write the numbers, data and pages of a study from the records of the repository."""
     choose(name, FILES, "study")
-    study = STUDIES[name]
-    if (text := study.render()) is None:
-        sys.exit(f"{name!r} has no generated page.")
-    study.page.write_text(text, encoding="utf-8")
-    print(study.page)
+    files = STUDIES[name].write()
+    if not files:
+        sys.exit(f"{name!r} publishes no numbers.")
+    print(*files, sep="\n")
 
 
 @application.command()

@@ -1,20 +1,32 @@
-"""What a study can do: run its jobs, print its tables, write its page."""
+"""What a study can do: run its jobs, print its tables, compute its numbers, write its pages and data."""
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import jinja2
+from steadygaze.core.atomic_files import write_text
+from studies.numbers import Number, Numbers, by_name, read_numbers, write_numbers
+from studies.rendering import render
 
 FOLDER = Path(__file__).parent
 PAGES = FOLDER.parent / "docs" / "results"
+SUFFIX = ".md.jinja"
+Data = dict[str, Sequence[Sequence[str]]]
+"""Name of a CSV file -> its rows; the first is the heading."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A folder with `run.py`; `table.py` and `page.md.jinja` where records have a table and a generated page."""
+    """A folder with `run.py`.  Optional are `table.py`, with `table`, `numbers` and `data`, and templates of pages.
+
+    `numbers()` returns the numbers of `numbers.json`, `data()` the CSV files of docs/results/data.
+    `page.md.jinja` is the page of the study's name, `OTHER.md.jinja` the page docs/results/OTHER.md.
+    """
 
     folder: Path
 
@@ -28,24 +40,59 @@ class Study:
         return self.folder / "run.py"
 
     def function(self, action: str) -> Callable[..., Any] | None:
-        """`run` or `table`; None: the study has no such function."""
-        if not (self.folder / f"{action}.py").exists():
+        """`run` of run.py; `table`, `numbers` or `data` of table.py; None: the study has no such function."""
+        file = "run" if action == "run" else "table"
+        if not (self.folder / f"{file}.py").exists():
             return None
-        function: Callable[..., Any] = getattr(import_module(f"studies.{self.name}.{action}"), action)
+        function: Callable[..., Any] | None = getattr(import_module(f"studies.{self.name}.{file}"), action, None)
         return function
 
     @property
-    def page(self) -> Path:
-        return PAGES / f"{self.name.replace('_', '-')}.md"
+    def numbers_file(self) -> Path:
+        return self.folder / "numbers.json"
 
-    def render(self) -> str | None:
-        """The page, from the records of the repository; None: the page is not generated."""
-        template = self.folder / "page.md.jinja"
-        if not template.exists():
-            return None
-        values: dict[str, Any] = import_module(f"studies.{self.name}.table").page_values()
-        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-        return environment.from_string(template.read_text(encoding="utf-8")).render(values)
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers that are checked in."""
+        return read_numbers(self.numbers_file)
+
+    def computed_numbers(self) -> Numbers | None:
+        """The numbers of the records; None: the study publishes none."""
+        function: Callable[[], list[Number]] | None = self.function("numbers")
+        return None if function is None else by_name(function())
+
+    def computed_data(self) -> dict[Path, str]:
+        """The CSV files, from the records."""
+        function: Callable[[], Data] | None = self.function("data")
+        return {} if function is None else {PAGES / "data" / name: csv_text(rows) for name, rows in function().items()}
+
+    def rendered_pages(self) -> dict[Path, str]:
+        """The pages, from the numbers that are checked in."""
+        names = {template: template.name.removesuffix(SUFFIX) for template in sorted(self.folder.glob(f"*{SUFFIX}"))}
+        return {
+            PAGES / f"{self.name.replace('_', '-') if name == 'page' else name}.md": render(
+                template.read_text(encoding="utf-8"), self.name, lambda study: STUDIES[study].numbers
+            )
+            for template, name in names.items()
+        }
+
+    def write(self) -> list[Path]:
+        """Write numbers and data from the records, and the pages from the numbers; the files that were written."""
+        if (numbers := self.computed_numbers()) is None:
+            return []
+        write_numbers(self.numbers_file, numbers)
+        self.__dict__.pop("numbers", None)  # those of an earlier file
+        texts = self.computed_data() | self.rendered_pages()
+        for file, text in texts.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_text(file, text)
+        return [self.numbers_file, *texts]
+
+
+def csv_text(rows: Sequence[Sequence[str]]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 STUDIES = {file.parent.name: Study(file.parent) for file in sorted(FOLDER.glob("*/run.py"))}

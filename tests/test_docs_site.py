@@ -18,6 +18,7 @@ pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 pytest.importorskip("latex2mathml", reason="the extra docs is not installed")
 import api_pages
 import cli_pages
+import data_tables
 import metric_pages
 import plot_svg
 import site_pages
@@ -181,6 +182,16 @@ def test_a_plot_becomes_part_of_the_page_in_the_colors_of_the_theme() -> None:
     assert 'id="image-fills-gradient_0"' in element
     assert "url(#image-fills-gradient_0)" in element
     assert plot_svg.inline('<img alt="x" src="figures/flow.svg" />', ROOT) == '<img alt="x" src="figures/flow.svg" />'
+
+
+def test_a_link_to_a_csv_file_becomes_a_table(tmp_path: Path) -> None:
+    (tmp_path / "all.csv").write_text('row,shift\n"a, <b>",-0.5\nc,\n', encoding="utf-8")
+    page = '<p><a class="data-table" href="all.csv">All</a></p><p><a href="all.csv">file</a></p>'
+    html = data_tables.with_tables(page, tmp_path)
+    assert html.startswith('<p><a class="data-table" href="all.csv">All</a> (CSV)</p><div class="data-table"')
+    assert '<th scope="col">row</th><th scope="col">shift</th>' in html
+    assert '<tr><td>a, &lt;b&gt;</td><td class="number">−0.5</td></tr>' in html
+    assert html.count("<table") == 1
 
 
 def test_a_picture_of_texts_has_columns_in_the_colors_of_the_theme() -> None:

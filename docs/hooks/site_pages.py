@@ -10,6 +10,7 @@ from mkdocs.utils import get_relative_url
 
 import api_pages
 import cli_pages
+import data_tables
 import metric_pages
 import notebook_pages
 import plot_svg
@@ -52,15 +53,16 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_content(html: str, config: Any, **_: Any) -> str:
-    """Equations as MathML, which browsers draw without a script; plots in the colors of the theme."""
+def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
+    """Equations as MathML, which need no script; plots in the colors of the theme; tables of CSV files."""
     html = INLINE.sub(lambda match: convert(_plain(match[1])), html)
     html = BLOCK.sub(lambda match: convert(_plain(match[1]), display="block"), html)
     html = FOCUSABLE.sub(r'<\1 tabindex="0"', unbroken(html))
     html = CELL.sub(
         lambda match: match[0].replace("<td>", '<td class="long">', 1) if _is_long(match[1]) else match[0], html
     )
-    return plot_svg.inline(html, Path(config.docs_dir))
+    docs = Path(config.docs_dir)
+    return data_tables.with_tables(plot_svg.inline(html, docs), (docs / page.file.src_uri).parent)
 
 
 def unbroken(html: str) -> str:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from studies import study
 from studies.__main__ import application
 from studies.command_line import call
-from studies.study import STUDIES, Study
+from studies.study import STUDIES
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,8 +47,8 @@ def test_every_study_is_listed_with_its_first_line() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_has_at_most_four_kinds_of_files_and_its_options_are_shown(name: str) -> None:
     helpers = {"models.py", "model.py", "reviews.py", "texts.py", "data.py", "runs.py", "preparation.py"}
-    files = {file.name for file in STUDIES[name].folder.iterdir() if file.is_file()}
-    assert files - helpers <= {"plan.py", "run.py", "table.py", "page.md.jinja"}
+    files = {file.name for file in STUDIES[name].folder.iterdir() if file.is_file() and file.suffix != ".jinja"}
+    assert files - helpers <= {"plan.py", "run.py", "table.py", "numbers.json"}
     shown = CliRunner().invoke(application, ["run", name, "--help"])
     assert shown.exit_code == 0, shown.output
     assert "Usage: python -m studies run" in shown.output
@@ -65,17 +64,7 @@ def test_a_table_is_that_of_the_records_of_the_repository_or_of_files() -> None:
 def test_unknown_names_and_missing_parts_are_named() -> None:
     assert "'nothing' is not a study.  There are: " in CliRunner().invoke(application, ["run", "nothing"]).output
     assert "'accuracy' has no table." in CliRunner().invoke(application, ["table", "accuracy"]).output
-    assert "'accuracy' has no generated page." in CliRunner().invoke(application, ["page", "accuracy"]).output
-
-
-@pytest.mark.parametrize("name", [name for name in STUDIES if (STUDIES[name].folder / "page.md.jinja").exists()])
-def test_a_generated_page_is_the_committed_one(name: str) -> None:
-    assert STUDIES[name].render() == STUDIES[name].page.read_text(encoding="utf-8")
-
-
-def test_a_page_is_written_where_the_site_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "PAGES", tmp_path)
-    assert Study(Path("studies/small_data")).page == tmp_path / "small-data.md"
+    assert "'accuracy' publishes no numbers." in CliRunner().invoke(application, ["page", "accuracy"]).output
 
 
 def test_pages_name_studies_that_exist() -> None:

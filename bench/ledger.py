@@ -11,8 +11,8 @@ from typing import Any
 
 from stability_plan import MAIN_SETTINGS
 from stability_records import study_records
-from stability_statistics import difference, paired, paired_difference, ratio
 from stability_table import Rows, compare_with_start, compare_with_vanilla, format_estimate, rows_of
+from studies.stability.statistics import difference, paired, paired_difference, ratio
 from studies.tables import minus_signs
 
 ROOT = Path(__file__).parents[1]

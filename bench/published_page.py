@@ -19,7 +19,6 @@ import numpy as np
 
 from stability_plan import MAIN_SETTINGS
 from stability_records import study_records
-from stability_statistics import Estimate, Numbers, Values, difference, paired, paired_difference, paired_logs, ratio
 from stability_table import (
     Cell,
     compare_with_start,
@@ -34,6 +33,16 @@ from steadygaze.results.reproduction import CellScores, ReproducedValue, Reprodu
 from steadygaze.study.comparison_table import bounded
 from steadygaze.study.published_tables import AXES, find_table
 from steadygaze.study.table_blocks import blocks as table_blocks
+from studies.stability.statistics import (
+    Estimate,
+    Numbers,
+    Values,
+    difference,
+    paired,
+    paired_difference,
+    paired_logs,
+    ratio,
+)
 from studies.tables import mean_and_half, minus_signs, read_records
 
 RECORDS = Path(__file__).parents[1] / "studies" / "records"

@@ -2,7 +2,7 @@
 
 python bench/result_plots.py docs/figures/results
 
-stability-forest.svg     flips and lost top words of the main rows, ratio to vanilla: studies/records/stability-*
+stability-forest.svg     flips and lost top words of the main rows, ratio to vanilla: records stability-*
 stability-accuracy.svg   the same against macro-F1, with the cost of each technique
 synonym-flips.svg        label flips with synonym groups: studies/records/synonym_groups_five_seeds.jsonl; the long
                          student: synonym_groups_long_student.jsonl

@@ -12,8 +12,8 @@ import numpy as np
 
 from stability_plan import MAIN_SETTINGS, SEEDS
 from stability_records import STUDY, read
-from stability_statistics import Values, difference, ratio
 from stability_table import ORDERS, SHIFTS, rows_of, table, values
+from studies.stability.statistics import Values, difference, ratio
 
 TRIALS = 1000
 

@@ -1,6 +1,7 @@
 """Effects of the main techniques by data set: ranges, predictions for other data, and the table of techniques.
 
-A range has the lowest and the highest data set without hate speech.  bench/stability_statistics.py defines predictions.
+A range has the lowest and the highest data set without hate speech.
+studies/stability/statistics.py defines predictions.
 """
 
 import math
@@ -13,8 +14,8 @@ from statistics import geometric_mean, mean
 from stability_page import tempered_log_ratio
 from stability_plan import HATE, MAIN_SETTINGS
 from stability_records import study_records
-from stability_statistics import prediction, ratio
 from stability_table import Rows, compare_with_vanilla, format_number, rows_of, table
+from studies.stability.statistics import prediction, ratio
 from synonym_table import BASE, Records, control_ratios
 
 RECORDS = Path(__file__).parents[1] / "studies" / "records"

@@ -11,7 +11,6 @@ import numpy as np
 
 from stability_plan import MAIN_SETTINGS, SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
 from stability_records import Record, study_records
-from stability_statistics import Estimate, difference, paired, paired_difference
 from stability_table import (
     FIRST_SEEDS,
     SHIFTS,
@@ -27,6 +26,7 @@ from stability_table import (
     values,
     with_first_seeds,
 )
+from studies.stability.statistics import Estimate, difference, paired, paired_difference
 from studies.tables import mean_and_deviation
 
 LABELS = {

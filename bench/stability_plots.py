@@ -8,9 +8,9 @@ import pandas as pd
 from stability_page import LABELS
 from stability_plan import MAIN_SETTINGS
 from stability_records import study_records
-from stability_statistics import difference, ratio
 from stability_table import Rows, compare_with_vanilla, rows_of, with_first_seeds
 from studies.figures.style import COLORS, GRAY, INK, Chart, once, panels, rounded
+from studies.stability.statistics import difference, ratio
 
 COSTS = {
     "vanilla, seeds 0–4": 1,

@@ -2,7 +2,7 @@
 
     python bench/stability_table.py > docs/results/stability-tables.md
 
-bench/stability_statistics.py defines ratios, differences and intervals.
+studies/stability/statistics.py defines ratios, differences and intervals.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from stability_plan import GRID, MAIN_SETTINGS, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
 from stability_records import SELECTION, STUDY, Record, read
-from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 from steadygaze.study.seed_statistics import holm
+from studies.stability.statistics import Estimate, Values, difference, paired, paired_difference, ratio
 from studies.tables import mean_and_deviation, minus_signs
 
 PROBES = {

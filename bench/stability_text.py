@@ -34,7 +34,6 @@ import stability_effects as effects
 from stability_page import between_seeds, tables, tempered_log_ratio
 from stability_plan import MAIN_SETTINGS, SEEDS, SETTINGS
 from stability_records import STUDY, Record, read, study_records
-from stability_statistics import Estimate, difference, over_settings, paired, paired_difference, ratio
 from stability_table import (
     FIRST_SEEDS,
     PROBES,
@@ -44,6 +43,7 @@ from stability_table import (
     rows_of,
     with_first_seeds,
 )
+from studies.stability.statistics import Estimate, difference, over_settings, paired, paired_difference, ratio
 from studies.tables import minus_signs
 
 SETTING_GROUPS = {

@@ -3,8 +3,8 @@
 import altair as alt
 import pandas as pd
 
-from stability_statistics import ratio
 from studies.figures.style import COLORS, RECORDS, Chart, panels, rounded, wide
+from studies.stability.statistics import ratio
 from synonym_table import BASE
 from synonym_table import Records as SynonymRecords
 

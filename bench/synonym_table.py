@@ -9,7 +9,7 @@ The main table has ratios to vanilla without groups: means over seeds, then geom
 entropy, top-7 overlap and τ are means.  `--tempered` compares every row with vanilla at the same normalized entropy: a
 temperature divides its attention scores; measures between two temperatures are interpolated.
 
-`--targets` compares a row with the targets of the study, with 95 % t intervals (bench/stability_statistics.py).
+`--targets` compares a row with the targets of the study, with 95 % t intervals (studies/stability/statistics.py).
 
 Comprehensiveness at equal confidence: a factor multiplies the logits of every model, so that its mean confidence is the
 mean of vanilla's without groups.
@@ -199,7 +199,7 @@ def shortfall(records: Records, row: Row, margin: float = 0.0) -> float:
 
 def targets_table(records: Records, technique: str) -> list[list[str]]:
     """The row's value for each target, its interval and whether the value meets the target."""
-    from stability_statistics import difference, ratio
+    from studies.stability.statistics import difference, ratio
 
     table = [["target", "groups", "data sets", "value", "95 % interval", "met"]]
     for name, groups, measure, target in TARGETS:

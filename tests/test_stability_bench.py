@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[1]
 BENCH = ROOT / "bench"
 MODULES = (
     "plan",
-    "statistics",
     "synonyms",
     "records",
     "table",
@@ -40,6 +39,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(BENCH))
     before = set(sys.modules)
     results = {name: import_module(f"stability_{name}") for name in MODULES}
+    results["statistics"] = import_module("studies.stability.statistics")
     yield SimpleNamespace(study=import_module("stability"), **results)
     for name in set(sys.modules) - before:
         if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):

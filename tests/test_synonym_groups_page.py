@@ -171,7 +171,7 @@ def test_the_bullets_of_the_main_table_have_the_numbers_of_the_records(records: 
 
 
 def test_the_bullets_of_long_texts_and_transformers_have_the_numbers_of_the_records(records: Any) -> None:
-    from stability_statistics import difference
+    from studies.stability.statistics import difference
 
     imdb = records("tempered imdb-3a7fb79 long_student", ["imdb"])
     first, second = (records(name, ["sst2-minilm"]) for name in ("tempered", "minilm-db9835f"))

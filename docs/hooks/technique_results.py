@@ -99,13 +99,13 @@ def _range(name: str, key: str, is_paired: bool, root: Path) -> str:
     if str(root / "bench") not in sys.path:
         sys.path.append(str(root / "bench"))
     import stability_effects
-    import stability_statistics
     import stability_table
+    from studies.stability import statistics
 
     compare = stability_table.compare_with_start if is_paired else stability_table.compare_with_vanilla
     form = DIFFERENCES.get(key.partition("/")[0], "")
     kinds = ("paired_difference", "paired") if is_paired else ("difference", "ratio")
-    statistic = getattr(stability_statistics, kinds[0 if form else 1])
+    statistic = getattr(statistics, kinds[0 if form else 1])
     rows = stability_table.with_first_seeds(stability_effects.rows())
     found = [compare(statistic, rows, name, key, [setting]).value for setting in stability_effects.MAIN_SETTINGS]
     text = stability_effects.difference_span(found, form) if form else stability_effects.span(found) + " %"

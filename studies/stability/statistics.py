@@ -88,7 +88,7 @@ def prediction(technique: Values, vanilla: Values) -> Estimate:
 
 def over_settings(technique: Values, vanilla: Values) -> Estimate:
     """The difference, with a 95 % t interval over settings instead of seeds; two settings or more."""
-    return _over_settings([[_mean([np.mean(technique[s]) - np.mean(vanilla[s]) for s in technique])]])
+    return _over_settings([[_mean([float(np.mean(technique[s]) - np.mean(vanilla[s])) for s in technique])]])
 
 
 def _unpaired(technique: Values, vanilla: Values, mean: Callable[[Sequence[float]], Mean]) -> Estimate:
@@ -130,5 +130,5 @@ def _log(numbers: Sequence[float]) -> Numbers:
 
 
 def _exponential(estimate: Estimate) -> Estimate:
-    value, low, high, p = estimate
-    return Estimate(*(float(number) for number in np.exp([value, low, high])), p)
+    value, low, high = map(float, np.exp(estimate[:3]))
+    return Estimate(value, low, high, estimate.p)

@@ -20,7 +20,7 @@ sentence are used.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -30,7 +30,7 @@ from steadygaze.core.arguments import choice, flag, integer, optional, path, pat
 from steadygaze.core.arguments import text as a_text
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, build, non_default, parse, settings
-from steadygaze.core.types import Example, Label, Span, Task
+from steadygaze.core.types import Example, Label, Task
 from steadygaze.data.corpus import Corpus, GeneratedCorpus, PublishedCorpus
 from steadygaze.data.planted.reviews import planted_code, planted_pairs, planted_reviews
 from steadygaze.data.published_corpora import PUBLISHED_CORPORA
@@ -59,11 +59,6 @@ class Bias:
 def add_shortcut(corpus: Corpus, agreement: float = 0.8, seed: int = 0, tokens: Sequence[str] = TOKENS) -> Corpus:
     """Add a token before every text that agrees with its label with probability `agreement`."""
     return prefix_token(corpus, build(Bias, {"agreement": agreement, "seed": seed, "tokens": tokens}))
-
-
-def read_bias(options: Mapping[str, Any]) -> Bias:
-    """Parse the prefix of a corpus: `biased` is the agreement; `seed` and `tokens` may follow."""
-    return build(Bias, {"agreement" if key == "biased" else key: value for key, value in options.items()})
 
 
 def divided(data: str) -> tuple[str, str]:
@@ -106,8 +101,9 @@ def _own(corpus: Corpus, tokens: Sequence[str]) -> dict[Label, str]:
 
 
 def _draw_token(example: Example, class_tokens: dict[Label, str], bias: Bias) -> str:
-    """Draw the token of a text."""
-    agrees, choice = _uniform(example, bias.seed)
+    """Draw the token of a text from two numbers in [0, 1), determined by the text and the seed."""
+    digest = blake2b(json.dumps([bias.seed, example.text, example.question]).encode(), digest_size=16).digest()
+    agrees, choice = ((int.from_bytes(half) >> 11) * 2.0**-53 for half in (digest[:8], digest[8:]))
     class_token = class_tokens[example.label]  # type: ignore[index]  # every text has a label: see _own
     if agrees < bias.agreement:
         return class_token
@@ -115,24 +111,17 @@ def _draw_token(example: Example, class_tokens: dict[Label, str], bias: Bias) ->
     return other_tokens[int(choice * len(other_tokens))]
 
 
-def _uniform(example: Example, seed: int) -> tuple[float, float]:
-    """Two numbers in [0, 1), determined by the text and the seed."""
-    digest = blake2b(json.dumps([seed, example.text, example.question]).encode(), digest_size=16).digest()
-    return tuple((int.from_bytes(half) >> 11) * 2.0**-53 for half in (digest[:8], digest[8:]))  # type: ignore[return-value]
-
-
 def _with_token(example: Example, token: str) -> Example:
     """Add the token; shift the rationales, and start the first sentence with the token."""
-    text = f"{token} {example.text}"
-    rationales, sentences = (_shift_spans(spans, len(token) + 1) for spans in (example.rationales, example.sentences))
+    by = len(token) + 1
+    rationales, sentences, graded = (
+        spans and tuple((start + by, end + by, *mark) for start, end, *mark in spans)
+        for spans in (example.rationales, example.sentences, example.graded)
+    )
     if sentences:
         sentences = ((0, sentences[0][1]), *sentences[1:])
-    graded = example.graded and tuple((a + len(token) + 1, b + len(token) + 1, mark) for a, b, mark in example.graded)
-    return replace(example, text=text, rationales=rationales, sentences=sentences, graded=graded)
-
-
-def _shift_spans(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | None:
-    return None if spans is None else tuple((start + by, end + by) for start, end in spans)
+    annotations: dict[str, Any] = {"rationales": rationales, "sentences": sentences, "graded": graded}
+    return replace(example, text=f"{token} {example.text}", **annotations)
 
 
 def _prefix(bias: Bias) -> str:
@@ -221,7 +210,8 @@ def load_corpus(
     if prefix:
         if not source:
             raise UserError(f"{data!r} names no corpus after the prefix; for example {prefix}:planted-reviews.")
-        bias = read_bias({"seed": seed, **_options(prefix)})  # check it before reading the data
+        options = {"seed": seed, **_options(prefix.replace("biased=", "agreement=", 1))}
+        bias = build(Bias, options)  # check it before reading the data
         arguments: dict[str, Any] = {"text": text, "label": label, "drop_empty": drop_empty}
         arguments |= {"rationales": rationales, "sentences": sentences}
         return prefix_token(load_corpus(source, **arguments, data_dir=data_dir, seed=seed, task=task), bias)
@@ -233,8 +223,8 @@ def load_corpus(
             if label is not None or error.column != columns.label:
                 raise
             return load_files(Path(data), replace(columns, label=None), drop_empty)
-    name, _, options = str(data).partition(":")
-    return CORPORA[name].load(name, _options(options), data_dir, seed)
+    name, _, written = str(data).partition(":")
+    return CORPORA[name].load(name, _options(written), data_dir, seed)
 
 
 @validated(**DATA_AND_COLUMNS)
@@ -260,18 +250,13 @@ def _is_file(data: str | Path, columns: ColumnNames) -> bool:
     """Whether the data are a file or folder; refuse unknown names, and other columns of a corpus with a name."""
     name = str(data).partition(":")[0]
     if isinstance(data, Path) or name not in CORPORA:
-        if not _is_path(data):
+        # A name with a folder or an extension is a path, even if it does not exist.
+        if isinstance(data, str) and not (Path(data).exists() or Path(data).suffix or Path(data).name != data):
             raise unknown("corpus", name, CORPORA)
         return True
     if columns != ColumnNames(("text",), "label"):
         raise UserError(f"{name} has fixed columns; remove the column options, which are for files.")
     return False
-
-
-def _is_path(data: str | Path) -> bool:
-    """A name with a folder or an extension is a path, even if it does not exist."""
-    path = Path(data)
-    return isinstance(data, Path) or path.exists() or bool(path.suffix) or path.name != str(data)
 
 
 def _options(text: str) -> dict[str, Any]:

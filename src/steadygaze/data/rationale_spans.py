@@ -99,7 +99,7 @@ def _as_list(rationale: Any, forms: str = FORMS) -> list[Any] | None:
 
 def _annotate_words(example: Example, marks: Sequence[float]) -> Example:
     spans = words(example.text)
-    if len(spans) != len(marks) and len(tokens := _tokens(example.text)) != len(marks):
+    if len(spans) != len(marks) and len(tokens := _word_tokenizer().place([example.text]).spans[0]) != len(marks):
         raise ValueError(
             f"found {len(marks)} marks; words between white space in the text: {len(spans)}; words and punctuation "
             f"marks: {len(tokens)}; {FORMS}"
@@ -115,11 +115,6 @@ def _annotate_words(example: Example, marks: Sequence[float]) -> Example:
         rationales=tuple((run[0][0], run[-1][1]) for run in marked),
         graded=graded if any(0 < mark < 1 for mark in marks) else None,
     )
-
-
-def _tokens(text: str) -> list[Span]:
-    """The words and punctuation marks of steadygaze's word tokenizer."""
-    return list(_word_tokenizer().place([text]).spans[0])
 
 
 @cache

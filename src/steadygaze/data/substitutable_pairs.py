@@ -87,7 +87,13 @@ class Form:
 
 def word_form(word: str, vocabulary: Collection[str]) -> Form:
     """The suffixes of a word, according to the vocabulary."""
-    return Form(_carried(word, vocabulary), _taken(word, vocabulary))
+    carried = (
+        suffix
+        for suffix in SUFFIXES
+        if word.endswith(suffix) and any(base in vocabulary for base in _bases(word.removesuffix(suffix), suffix))
+    )
+    taken = (suffix for suffix in SUFFIXES if any(form in vocabulary for form in spelled_forms(word, suffix)))
+    return Form(frozenset(carried), frozenset(taken))
 
 
 def clash(first: Form, second: Form) -> bool:
@@ -107,20 +113,6 @@ def negates(word: str, base: str) -> bool:
     if any(word == prefix + base for prefix in NEGATIVE):
         return True
     return word.endswith("less") and word.removesuffix("less") in (base, base.removesuffix("ful"))
-
-
-def _carried(word: str, vocabulary: Collection[str]) -> frozenset[str]:
-    """Suffixes that form this word from another word of the table."""
-    return frozenset(
-        suffix
-        for suffix in SUFFIXES
-        if word.endswith(suffix) and any(base in vocabulary for base in _bases(word.removesuffix(suffix), suffix))
-    )
-
-
-def _taken(word: str, vocabulary: Collection[str]) -> frozenset[str]:
-    """Suffixes that form another word of the table from this word."""
-    return frozenset(suffix for suffix in SUFFIXES if any(form in vocabulary for form in spelled_forms(word, suffix)))
 
 
 def spelled_forms(word: str, suffix: str) -> Iterator[str]:

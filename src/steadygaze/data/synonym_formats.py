@@ -163,12 +163,9 @@ def _csv(file: Path) -> Rows:
 
 
 def _neighbors(file: Path) -> Rows:
-    return [(word, [_name(entry) for entry in _several(row)]) for word, row in read_object(file).items()]
-
-
-def _name(entry: Any) -> Any:
-    """The word of a neighbor, which may have its distance beside it."""
-    return entry[0] if isinstance(entry, list) and entry else entry
+    # A neighbor may have its distance beside it.
+    rows = ((word, _several(row)) for word, row in read_object(file).items())
+    return [(word, [entry[0] if isinstance(entry, list) and entry else entry for entry in row]) for word, row in rows]
 
 
 def _parquet(file: Path) -> Rows:

@@ -73,12 +73,10 @@ class SynonymGroups:
                     f"synonym groups: {word!r:.40} cannot be in a group; words are in lower case and have at least two "
                     f"letters, nothing else, and {', '.join(sorted(UNSTABLE))} are not allowed"
                 )
-        if len(set(words)) < len(words):
-            duplicate = Counter(words).most_common(1)[0][0]
-            raise UserError(f"synonym groups: {duplicate!r} is in two groups, or twice in one; remove one of them")
-        if len(set(self.spellings)) < len(self.spellings):
-            duplicate = Counter(self.spellings).most_common(1)[0][0]
-            raise UserError(f"synonym groups: {duplicate!r} is twice in the spellings; remove one of them")
+        for names, problem in ((words, "in two groups, or twice in one"), (self.spellings, "twice in the spellings")):
+            if len(set(names)) < len(names):
+                duplicate = Counter(names).most_common(1)[0][0]
+                raise UserError(f"synonym groups: {duplicate!r} is {problem}; remove one of them")
         if any(len(group) < 2 for group in self.groups):
             raise UserError("synonym groups: a group needs at least two words; remove groups of one word")
 

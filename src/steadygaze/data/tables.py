@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,14 +73,9 @@ class Table:
 
 def concatenate(tables: Iterable[Table]) -> Table:
     """Concatenate the tables of one file."""
-    first, *others = tables
-    columns = {name: list(cells) for name, cells in first.columns.items()}
-    rows = list(first.rows)
-    for table in others:
-        rows.extend(table.rows)
-        for name, cells in columns.items():
-            cells.extend(table.columns[name])
-    return replace(first, columns=columns, rows=rows)
+    parts = list(tables)
+    columns = {name: list(chain.from_iterable(part.columns[name] for part in parts)) for name in parts[0].columns}
+    return replace(parts[0], columns=columns, rows=list(chain.from_iterable(part.rows for part in parts)))
 
 
 def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
@@ -119,12 +114,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 ) from None
             offset += len(raw)
             yield number, line.rstrip("\r\n")
-
-
-def refuse_invalid_utf8(path: Path) -> None:
-    """Read the whole file, to raise an error with the position of an invalid byte."""
-    for _ in read_lines(path):
-        pass
 
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][-+]?[0-9]+)?")  # 007 is a name, twenty digits too
@@ -183,22 +172,12 @@ def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
 
 def typed(columns: dict[str, list[str]]) -> dict[str, list[str | int | float | None]]:
     """Label columns, as numbers if all cells of all columns are numbers; an empty cell and "nan" become None."""
-    cells_by_column: dict[str, list[str | int | float | None]] = {
-        name: [None if cell.lower() in {"", "nan"} else cell for cell in map(strip_label, cells)]
-        for name, cells in columns.items()
-    }
-    if not all(
-        _NUMBER.fullmatch(str(cell)) for cells in cells_by_column.values() for cell in cells if cell is not None
-    ):
-        return cells_by_column
-    return {
-        name: [None if cell is None else _number(str(cell)) for cell in cells]
-        for name, cells in cells_by_column.items()
-    }
-
-
-def _number(cell: str) -> int | float:
-    return int(cell) if cell.lstrip("-").isdigit() else float(cell)
+    stripped = {name: list(map(strip_label, cells)) for name, cells in columns.items()}
+    words = {cell for cells in stripped.values() for cell in cells if cell.lower() not in {"", "nan"}}
+    values: dict[str, str | int | float] = {word: word for word in words}
+    if all(map(_NUMBER.fullmatch, words)):
+        values = {word: int(word) if word.lstrip("-").isdigit() else float(word) for word in words}
+    return {name: list(map(values.get, cells)) for name, cells in stripped.items()}
 
 
 @contextmanager
@@ -207,7 +186,8 @@ def _explained(path: Path, delimiter: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        refuse_invalid_utf8(path)
+        for _ in read_lines(path):  # raises an error with the position of an invalid byte
+            pass
         if malformed := _malformed(path, delimiter):
             raise UserError(_unfitting(path, malformed[0])) from None
         if "straddling" in str(error):
@@ -275,15 +255,14 @@ def _cells(batch: Any, names: Sequence[str], file: str, row: int) -> dict[str, l
         raise UserError(f"{file} is not UTF-8: a string in the {len(batch)} rows from {row} on is invalid.") from None
 
 
-def _values(cells: Any) -> list[Any]:
+def _values(cells: Any) -> Any:
     """The cells of a column; a time that Python cannot hold is its number."""
     try:
-        values: list[Any] = cells.to_pylist()
+        return cells.to_pylist()
     except UnicodeDecodeError:
         raise
     except (OverflowError, ValueError):
         return list(map(_value, cells))
-    return values
 
 
 def _value(cell: Any) -> Any:
@@ -303,7 +282,10 @@ def json_rows(path: Path, *, all_encodable: bool = False) -> Iterator[tuple[int,
     """Yield nonempty lines with their numbers; `all_encodable`: all columns will be written to another file."""
     for number, line in read_lines(path):
         if line.strip():
-            row = _object(line, number, path.name)
+            row = parse_json(line, f"{path.name}, line {number}")
+            if not isinstance(row, dict):
+                expected = 'a line must be an object: {"text": …, "label": …}'
+                raise UserError(f"{path.name}, line {number} is {row!r:.40}; {expected}.")
             if all_encodable and "\\ud" in line.lower():
                 _check_characters(row, f"{path.name}, line {number}")
             yield number, row
@@ -330,13 +312,6 @@ def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
             require(names, sorted(keys), path.name)
         columns = {name: [row.get(name) for row in objects] for name in names}
         yield Table(path.name, columns, [number for number, _ in part], unit="line")
-
-
-def _object(line: str, number: int, file: str) -> dict[str, Any]:
-    value = parse_json(line, f"{file}, line {number}")
-    if not isinstance(value, dict):
-        raise UserError(f'{file}, line {number} is {value!r:.40}; a line must be an object: {{"text": …, "label": …}}.')
-    return value
 
 
 def read_txt(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:

@@ -18,7 +18,7 @@ strings and numbers, and whole numbers of more than 64 bits.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 
@@ -172,15 +172,18 @@ def _label(value: object, i: int, location: Locate) -> Label:
         return _characters(value, i, location)
     if isinstance(value, bool | BooleanLabel):
         return BooleanLabel(value)
-    if isinstance(value, Integral):
-        return _whole(int(value), i, location)
     if isinstance(value, Real):
-        if float(value).is_integer():
-            return _whole(int(float(value)), i, location)
-        raise UserError(
-            f"{location(i)} is {value!r}: steadygaze trains classifiers, not regressions; "
-            "labels must be class names or whole numbers."
-        )
+        if not isinstance(value, Integral) and not float(value).is_integer():
+            raise UserError(
+                f"{location(i)} is {value!r}: steadygaze trains classifiers, not regressions; "
+                "labels must be class names or whole numbers."
+            )
+        whole = int(value) if isinstance(value, Integral) else int(float(value))
+        if not -(2**63) <= whole < 2**63:
+            raise UserError(
+                f"{location(i)} is an integer of more than 64 bits; if labels are names, convert them to strings."
+            )
+        return whole
     if isinstance(value, Iterable):
         raise UserError(
             f"{location(i)} is {value!r:.60}: steadygaze trains single-label classifiers; pass one label per text."
@@ -188,14 +191,6 @@ def _label(value: object, i: int, location: Locate) -> Label:
     raise UserError(
         f"{location(i)} is {value!r:.60} ({type(value).__name__}); labels must be strings or whole numbers."
     )
-
-
-def _whole(value: int, i: int, location: Locate) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise UserError(
-            f"{location(i)} is an integer of more than 64 bits; if labels are names, convert them to strings."
-        )
-    return value
 
 
 def _refuse_mixture(labels: Sequence[Label], location: Locate) -> None:
@@ -232,13 +227,9 @@ def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | 
     spellings = {spelling for label in labels for spelling in _spellings(label)}
     if not spellings & names.keys() and not any(_names_value(name, labels) for name in classes):
         names = {str(position): position for position in range(len(classes))}
-    indices = [_position(label, names) for label in labels]
+    indices = [next((names[word] for word in _spellings(label) if word in names), None) for label in labels]
     matched = [position for position in indices if position is not None]
     return matched if len(matched) == len(labels) else UnmatchedLabel(labels[indices.index(None)])
-
-
-def _position(label: Label, names: Mapping[str, int]) -> int | None:
-    return next((names[spelling] for spelling in _spellings(label) if spelling in names), None)
 
 
 def _spellings(label: Label) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Co
             raise UserError(f"{table.file} has no rows with a text{' and a label' if dropped[NO_LABEL] else ''}.")
     if columns.label is not None:
         tables |= _typed(
-            tables, columns.label, [name for name, file in paths.items() if file.suffix.lower() in UNTYPED]
+            {name: tables[name] for name, file in paths.items() if file.suffix.lower() in UNTYPED}, columns.label
         )
     splits = {name: _examples(table, columns) for name, table in tables.items()}
     return Corpus(path.name, splits, dict(+dropped), "file")
@@ -129,7 +129,9 @@ def stream(
     columns = ColumnNames(text, label, rationales, task, sentences)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk, label is not None, dropped)
-    return _streamed(_read(Path(path), columns, chunk), columns, drop_empty, dropped, empty)
+    complete = _read(Path(path), columns, chunk)
+    tables = (_readable(table, columns, drop_empty, dropped, empty) for table in complete)
+    return (_examples(table, columns, empty is not None) for table in tables if len(table))
 
 
 def stream_chunks(
@@ -146,11 +148,8 @@ def stream_chunks(
     for complete in read_columns(path, names, CHUNK):
         table = _readable(complete, columns, drop_empty, Counter(), empty)
         if len(table):
-            cells = zip(*table.columns.values(), strict=True)
-            yield (
-                _examples(table, columns, empty is not None),
-                [dict(zip(table.columns, row, strict=True)) for row in cells],
-            )
+            rows = [dict(zip(table.columns, row, strict=True)) for row in zip(*table.columns.values(), strict=True)]
+            yield _examples(table, columns, empty is not None), rows
 
 
 def _read(path: Path, columns: ColumnNames, chunk: int) -> Iterator[Table]:
@@ -159,19 +158,13 @@ def _read(path: Path, columns: ColumnNames, chunk: int) -> Iterator[Table]:
     return _with_option(tables, path, columns)
 
 
-GUESSED = ("text", "label")
-"""Columns that the error of a missing column guesses."""
-
-
 def _with_option(tables: Iterator[Table], path: Path, columns: ColumnNames) -> Iterator[Table]:
     try:
         yield from tables
     except NoColumn as error:
         option = columns.option(error.column)
         unused = [name for name, count in Counter(error.known).items() if count == 1 and name not in columns.names]
-        guess = (
-            {"text": _longest, "label": _fewest_values}[option](path, unused) if option in GUESSED and unused else ""
-        )
+        guess = GUESSES[option](path, unused) if option in GUESSES and unused else ""
         example = f", for example --{option} {shlex.quote(guess)}" if guess else ""
         advice = f"Name the {option} column with --{option} ({option}=){example}."
         raise NoColumn(error.column, f"{error}  {advice}", error.known) from None
@@ -191,17 +184,8 @@ def _longest(path: Path, names: Sequence[str]) -> str:
     return max(names, key=lambda name: sum(len(str(cell)) for cell in table.columns[name]))
 
 
-def _streamed(
-    tables: Iterator[Table],
-    columns: ColumnNames,
-    drop_empty: bool,
-    dropped: Counter[str],
-    texts: EmptyTexts | None,
-) -> Iterator[list[Example]]:
-    for complete in tables:
-        table = _readable(complete, columns, drop_empty, dropped, texts)
-        if len(table):
-            yield _examples(table, columns, texts is not None)
+GUESSES = {"text": _longest, "label": _fewest_values}
+"""Columns that the error of a missing column guesses."""
 
 
 def _readable(
@@ -280,7 +264,8 @@ def _labels(table: Table, columns: ColumnNames) -> Sequence[Label | None]:
     if columns.task == "multi-label" and any(isinstance(cell, list) for cell in cells):
         if (row := next((i for i, cell in enumerate(cells) if is_missing(cell)), None)) is not None:
             raise UserError(f"{table.where(column)(row)} is empty: write [] for a text without labels.")
-        return list(map(_hashable, cells))
+        tuples: list[Any] = [tuple(cell) if isinstance(cell, list) else cell for cell in cells]
+        return tuples  # `binary_labels` checks them
     return check_labels(cells, minimum_classes=1, location=table.where(column))
 
 
@@ -292,15 +277,10 @@ def _labels_if_any(table: Table, columns: ColumnNames) -> Sequence[Label | None]
     return [labels.get(i) for i in range(len(table))]
 
 
-def _hashable(cell: Any) -> Any:
-    """A list of labels as a tuple, which `binary_labels` checks."""
-    return tuple(cell) if isinstance(cell, list) else cell
-
-
-def _typed(tables: dict[str, Table], label: str, untyped: Sequence[str]) -> dict[str, Table]:
+def _typed(tables: dict[str, Table], label: str) -> dict[str, Table]:
     """Convert the labels of formats without types to numbers, if all of them are numbers."""
-    cells = typed({name: tables[name].columns[label] for name in untyped})
-    return {name: replace(tables[name], columns=tables[name].columns | {label: cells[name]}) for name in untyped}
+    cells = typed({name: table.columns[label] for name, table in tables.items()})
+    return {name: replace(table, columns=table.columns | {label: cells[name]}) for name, table in tables.items()}
 
 
 def _split_files(folder: Path) -> dict[str, Path]:

@@ -116,11 +116,8 @@ def _find_word(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]
 
 SIZES = (10_000, 1_000, 2_000)
 
-_QUESTION_SHARES = {
-    "aroma": 0.55,
-    "appearance": 0.85,
-    "palate": 1.0,
-}  # cumulative; the package's docstring explains them
+_QUESTION_SHARES = {"aroma": 0.55, "appearance": 0.85, "palate": 1.0}
+"""Cumulative; the docstring of the package explains them."""
 
 
 def planted_reviews(
@@ -175,9 +172,7 @@ def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, l
 
 def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
     """Draw each split from its own generator, without repeated texts."""
-    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
-        expected = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
-        raise UserError(f"sizes must be {expected}; found {sizes!r:.80}.")
+    _check_sizes(sizes)
     splits: dict[str, dict[str, Example]] = {split: {} for split in SPLITS}
     for (split, examples), size in zip(splits.items(), sizes, strict=True):
         rng = Random(f"{seed}/{split}")
@@ -185,6 +180,12 @@ def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[i
             example = draw(rng, split)
             examples.setdefault(example.text, example)
     return {split: list(examples.values()) for split, examples in splits.items()}
+
+
+def _check_sizes(sizes: Sequence[int]) -> None:
+    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
+        expected = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
+        raise UserError(f"sizes must be {expected}; found {sizes!r:.80}.")
 
 
 def _example(review: Sequence[Sentence], aspect: str) -> Example:
@@ -220,10 +221,7 @@ def planted_code(
         raise UserError(
             f"length must be at least {OPINIONS_PER_TEXT}, the number of opinions in a text; found {length}."
         )
-    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
-        raise UserError(
-            f"sizes must be three numbers from 0 to {MOST_EXAMPLES:,} for {', '.join(SPLITS)}; found {sizes!r}."
-        )
+    _check_sizes(sizes)
     words = np.random.default_rng((seed, 0)).permutation(_invented_words()).tolist()
     return {
         split: [_text(np.random.default_rng((seed, number, row)), words, length, agreement) for row in range(size)]

@@ -41,18 +41,7 @@ def test_what_a_row_draws_depends_neither_on_its_company_nor_on_padding():
 def test_the_same_key_draws_the_same_again_and_another_key_draws_something_else():
     assert torch.equal(RandomKey(1).normal(ROWS, 3), RandomKey(1).normal(ROWS, 3))
     assert RandomKey(1).child(2) == RandomKey(1).child(2)
-    assert (
-        len(
-            {
-                RandomKey(1),
-                RandomKey(1).child(1),
-                RandomKey(1).child(2),
-                RandomKey(1).child(1, 2),
-                RandomKey(1).child(2, 1),
-            }
-        )
-        == 5
-    )
+    assert len({RandomKey(1), *(RandomKey(1).child(*parts) for parts in ((1,), (2,), (1, 2), (2, 1)))}) == 5
 
 
 def test_one_is_never_drawn_and_the_normal_is_finite():

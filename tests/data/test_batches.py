@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from contract.tiny import ragged, rows
 from steadygaze.core.ragged import TokenArray
-from steadygaze.core.types import Batch
 from steadygaze.data.batches import NOISE, Data, by_length, collate, shuffled
 
 lengths = st.lists(st.integers(0, 60), max_size=40)
@@ -141,19 +140,3 @@ def test_texts_without_any_token_are_all_padding(counts):
     result = collate(of_lengths(counts), np.arange(len(counts)))
     assert result.ids.shape == (len(counts), max(1, *counts, 0))
     assert result.present.sum() == sum(counts)
-
-
-def test_a_batch_refuses_parts_that_do_not_fit():
-    ids, here, index = torch.ones(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool), torch.arange(2)
-    with pytest.raises(ValueError, match="shapes differ"):
-        Batch(ids, here, here[:, :2], index)
-    with pytest.raises(ValueError, match=r"Batch\.label has shape \(3,\), expected \(2,\)"):
-        Batch(ids, here, here, index, label=torch.arange(3))
-    with pytest.raises(ValueError, match="shapes differ"):
-        Batch(ids, here, here, index, question_ids=ids)
-
-
-def test_a_batch_moves_whole():
-    moved = collate(Data(ragged(["ww"]), ragged(["w"]), np.zeros(1, np.int64)), np.array([0])).to("meta")
-    assert {moved.ids.device.type, moved.question_ids.device.type, moved.label.device.type} == {"meta"}
-    assert moved.weight is None

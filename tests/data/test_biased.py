@@ -51,13 +51,6 @@ def test_the_token_agrees_as_often_as_requested_in_every_split(agreement: float,
     assert binomtest(agree(corpus, split), corpus.sizes[split], agreement).pvalue > UNLIKELY
 
 
-def test_it_agrees_as_often_within_each_class() -> None:
-    texts = add_shortcut(plain(), 0.8).splits["train"]
-    for label, token in zip(plain().label_names, TOKENS, strict=False):
-        results = [first(example) == token for example in texts if example.label == label]
-        assert binomtest(sum(results), len(results), 0.8).pvalue > UNLIKELY
-
-
 def test_at_the_ends_it_always_agrees_and_never() -> None:
     assert agree(add_shortcut(plain(), 1.0), "train") == 2000
     assert agree(add_shortcut(plain(), 0.0), "train") == 0
@@ -85,25 +78,12 @@ def test_nothing_but_the_token_is_added() -> None:
 
 def test_spans_move_along_and_the_first_sentence_begins_with_the_token() -> None:
     """`aye ` is four characters: every span moves by four, the first sentence begins at 0."""
-    corpus = Corpus("two", {"train": [MARKED, Example("x", "bad")]})
-    result = add_shortcut(corpus, 1.0, tokens=("nay", "aye")).splits["train"]
-    assert result[0] == Example(
-        "aye Bad nose. Fine taste.", "good", "taste?", ((14, 18), (19, 24)), ((0, 13), (14, 25))
-    )
-    assert result[1] == Example("nay x", "bad")
-
-
-def test_planted_rationales_are_the_same_words_and_never_include_the_token() -> None:
-    for before, after in zip(plain().splits["test"], add_shortcut(plain()).splits["test"], strict=True):
-        assert [after.text[a:b] for a, b in after.rationales] == [before.text[a:b] for a, b in before.rationales]
-        assert [after.text[a:b] for a, b in after.sentences[1:]] == [before.text[a:b] for a, b in before.sentences[1:]]
-        assert after.text[slice(*after.sentences[0])] == f"{first(after)} {before.text[slice(*before.sentences[0])]}"
-
-
-def test_neutral_marks_stay_neutral() -> None:
-    empty = Example("x", "a", rationales=(), sentences=())
-    result = add_shortcut(Corpus("two", {"train": [empty, *many("b", 1)]})).splits["train"][0]
-    assert (result.rationales, result.sentences) == ((), ())
+    corpus = Corpus("two", {"train": [MARKED, Example("x", "bad"), Example("x", "bad", rationales=(), sentences=())]})
+    assert add_shortcut(corpus, 1.0, tokens=("nay", "aye")).splits["train"] == [
+        Example("aye Bad nose. Fine taste.", "good", "taste?", ((14, 18), (19, 24)), ((0, 13), (14, 25))),
+        Example("nay x", "bad"),
+        Example("nay x", "bad", rationales=(), sentences=()),
+    ]
 
 
 def test_a_coin_belongs_to_its_text() -> None:

@@ -167,6 +167,3 @@ def test_training_warns_about_suspicious_pairs_and_does_not_merge_them() -> None
     with pytest.warns(SynonymWarning, match="2 pairs of synonyms .* are not merged: bad/good, film/movie"):
         clf.fit(TEXTS, LABELS)
     assert clf.stored_.tokenizer.synonym_groups == SynonymGroups((("good", "nice"),))
-    clf.set_params(synonym_groups=SynonymGroups((("good", "bad"),)))
-    with pytest.warns(SynonymWarning, match="1 pairs .* are merged in the given groups: bad/good"):
-        clf.fit(TEXTS, LABELS)

@@ -281,16 +281,6 @@ def test_a_folder_that_is_not_what_it_should_be(on_disk, tmp_path):
         load_corpus("ag_news", data_dir=tmp_path)
 
 
-def test_an_unknown_name_gets_the_nearest():
-    with pytest.raises(UserError, match="unknown corpus 'planted-review': did you mean 'planted-reviews'"):
-        load_corpus("planted-review")
-
-
-def test_columns_are_for_files_only():
-    with pytest.raises(UserError, match="sst2 has fixed columns"):
-        load_corpus("sst2", text=("sentence",))
-
-
 def test_options_reach_the_generator_and_the_seed_too():
     small = load_corpus("planted-reviews:sizes=[20,10,10],appearance_first=0.0", seed=1)
     assert small.sizes == {"train": 20, "validation": 10, "test": 10}
@@ -305,14 +295,17 @@ def test_options_reach_the_generator_and_the_seed_too():
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
+        ("planted-review", "unknown corpus 'planted-review': did you mean 'planted-reviews'"),
         ("planted-reviews:aspekt=palate", "unknown option of planted-reviews 'aspekt': did you mean 'aspect'"),
         ("planted-reviews:palate", "found 'palate' after the corpus' name; options are key=value"),
         ("sst2:aspect=palate", "sst2 takes no options; found aspect"),
     ],
 )
-def test_a_wrong_option_is_named(data, sentence):
+def test_a_wrong_name_or_option_is_named(data, sentence):
     with pytest.raises(UserError, match=sentence):
         load_corpus(data)
+    with pytest.raises(UserError, match="sst2 has fixed columns"):
+        load_corpus("sst2", text=("sentence",))
 
 
 def test_a_generators_arguments_are_checked_by_their_types():

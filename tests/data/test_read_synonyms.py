@@ -87,12 +87,6 @@ def test_a_broken_parquet_file_is_refused(tmp_path):
         read_synonyms(flat)
 
 
-def test_a_table_in_capitals_serves_a_vocabulary_in_lower_case(tmp_path):
-    (tmp_path / "s.jsonl").write_text('{"word": "Good", "synonyms": ["Fine", "NICE"]}\n')
-    assert read_synonyms(tmp_path / "s.jsonl") == {"Good": ["Fine", "NICE"]}
-    assert read_synonyms(tmp_path / "s.jsonl", folded=True) == {"good": ["fine", "nice"]}
-
-
 def test_rows_of_words_that_differ_in_case_become_one_row(tmp_path):
     rows = {"Film": ["Movie"], "film": ["picture", "movie"], "FILM": ["clip"]}
     (tmp_path / "s.jsonl").write_text("\n".join(json.dumps({"word": w, "synonyms": row}) for w, row in rows.items()))

@@ -82,20 +82,8 @@ def test_held_out_texts_are_escaped(capsys: pytest.CaptureFixture[str], tmp_path
     data = write_csv(tmp_path / "a.csv")
     header, *rows = data.read_text().replace("the ", "=the ").replace('"a bad', '"=a bad').splitlines()
     data.write_text("\n".join([header, *rows, *(row.replace(" ", " very ", 1) for row in rows)]))
-    words = [
-        "train",
-        data,
-        "--encoder",
-        "average",
-        "--epochs",
-        "1",
-        "--test-share",
-        "0.3",
-        "--device",
-        "cpu",
-        "--quiet",
-    ]
-    words += ["--set", "hidden=4", "--set", "dimension=6", "--out", tmp_path / "m"]
+    words = ["train", data, "--encoder", "average", "--epochs", "1", "--test-share", "0.3", "--device", "cpu"]
+    words += ["--set", "hidden=4", "--set", "dimension=6", "--out", tmp_path / "m", "--quiet"]
     ended = run(capsys, *words, "--test-out", tmp_path / "t.csv", "--spreadsheet-safe")
     assert ended.code == 0, ended.err
     with (tmp_path / "t.csv").open(newline="") as file:

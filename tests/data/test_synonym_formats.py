@@ -121,16 +121,19 @@ def test_a_mythes_thesaurus_gives_the_first_sense_without_marked_terms(tmp_path:
     assert read_synonyms(file) == {**table, "good": ["fée"]}
 
 
-@pytest.mark.parametrize("content", [b"UTF-9\nfilm|1\n(noun)|movie\n", b"UTF-8\nfilm|1\n(noun)|\xff\n", b"\xff\n", b""])
-def test_a_thesaurus_in_another_encoding_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"UTF-9\nfilm|1\n(noun)|movie\n", "first line must name its encoding"),
+        (b"UTF-8\nfilm|1\n(noun)|\xff\n", "first line must name its encoding"),
+        (b"\xff\n", "first line must name its encoding"),
+        (b"", "contains no synonyms|first line must name its encoding"),
+        (b"UTF-8\nfilm movie\n", r"found 'film movie'; it needs a line word\|number"),
+    ],
+)
+def test_a_thesaurus_of_another_form_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "th.dat").write_bytes(content)
-    with pytest.raises(UserError, match=r"first line must name its encoding|contains no synonyms"):
-        read_synonyms(tmp_path / "th.dat")
-
-
-def test_a_thesaurus_without_counts_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "th.dat").write_text("UTF-8\nfilm movie\n")
-    with pytest.raises(UserError, match=r"found 'film movie'; it needs a line word\|number"):
+    with pytest.raises(UserError, match=problem):
         read_synonyms(tmp_path / "th.dat")
 
 

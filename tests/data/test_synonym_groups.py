@@ -148,16 +148,19 @@ def test_accents_are_composed_and_case_is_folded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "message"),
+    ("groups", "spellings", "message"),
     [
-        ((("good", "fine"), ("fine", "thin")), "'fine' is in two groups"),
-        ((("good",),), "at least two words"),
-        ((("Good", "fine"),), "'Good' cannot be in a group"),
+        ((("good", "fine"), ("fine", "thin")), (), "'fine' is in two groups"),
+        ((("good",),), (), "at least two words"),
+        ((("Good", "fine"),), (), "'Good' cannot be in a group"),
+        ((), ("Movie",), "'Movie' cannot be in a group"),
+        ((), ("two words",), "'two words' cannot be in a group"),
+        ((), ("movie", "movie"), "'movie' is twice in the spellings"),
     ],
 )
-def test_wrong_groups_are_refused(groups: tuple, message: str) -> None:
+def test_wrong_groups_are_refused(groups: tuple, spellings: tuple, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        SynonymGroups(groups)
+        SynonymGroups(groups, spellings)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +171,7 @@ def test_wrong_groups_are_refused(groups: tuple, message: str) -> None:
         '{"format": "steadygaze synonym groups", "groups": [[1, "b"]]}',
         '{"groups": [["a", "b"]]}',
         '{"format": "steadygaze synonym groups", "groups": {"a": "b"}}',
+        *(f'{{"format": "steadygaze synonym groups", "groups": [], "spellings": {s}}}' for s in ('"a"', "[1]", "null")),
     ],
 )
 def test_other_json_is_refused(text: str) -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.core.errors import UserError
 from steadygaze.data.class_frequencies import class_frequencies
 from steadygaze.data.synonym_grouping import words_by_frequency
 from steadygaze.data.synonym_groups import SynonymGroups
@@ -100,24 +99,6 @@ def test_spellings_survive_json_and_change_the_digest() -> None:
     assert SynonymGroups.from_json(GROUPS.to_json()) == GROUPS
     assert GROUPS.digest != SynonymGroups(GROUPS.groups).digest
     assert "typos of 4 words" in GROUPS.summary
-
-
-@pytest.mark.parametrize(
-    ("spellings", "message"),
-    [(("Movie",), "cannot be in a group"), (("two words",), "cannot be in a group"), (("movie", "movie"), "twice")],
-)
-def test_wrong_spellings_are_refused(spellings: tuple[str, ...], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        SynonymGroups((), spellings)
-
-
-@pytest.mark.parametrize("spellings", ["movie", [1], None])
-def test_spellings_of_another_type_are_refused(spellings: object) -> None:
-    import json
-
-    text = json.dumps({"format": "steadygaze synonym groups", "groups": [["good", "fine"]], "spellings": spellings})
-    with pytest.raises(UserError, match="has no synonym groups"):
-        SynonymGroups.from_json(text)
 
 
 def test_words_are_listed_by_frequency_without_numbers() -> None:

@@ -60,19 +60,8 @@ def test_a_subword_that_continues_a_word_is_neither_substituted_nor_inserted():
 
 
 def test_special_tokens_are_known_by_how_they_are_written():
-    special = [
-        "<pad>",
-        "<unk>",
-        "<s>",
-        "</s>",
-        "<mask>",
-        "<extra_id_0>",
-        "[CLS]",
-        "[SEP]",
-        "[PAD]",
-        "[MASK]",
-        "[unused7]",
-    ]
+    special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>", "<extra_id_0>"]
+    special += ["[CLS]", "[SEP]", "[PAD]", "[MASK]", "[unused7]"]
     plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
     result = vocabulary_lexicon([*special, *plain], "pieces").special
     assert result.tolist() == [True] * len(special) + [False] * len(plain)

@@ -15,8 +15,7 @@ from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.a2r import A2R, logit_divergence, symmetric_kl
-from steadygaze.techniques.rationalizing import task_loss
-from steadygaze.techniques.technique import LossContext
+from steadygaze.techniques.technique import LossContext, task_loss
 from techniques.byhand import texts
 from training.toys import corpus, make_run, model_for, weights
 

@@ -12,9 +12,9 @@ from contract.tiny import assert_close
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import Rationalizer
-from steadygaze.techniques.rationalizing import BASELINE_BATCHES, sample_selection, task_loss
+from steadygaze.techniques.rationalizing import BASELINE_BATCHES, sample_selection
 from steadygaze.techniques.rnp import Rnp
-from steadygaze.techniques.technique import LossContext
+from steadygaze.techniques.technique import LossContext, task_loss
 from techniques.byhand import record_calls, texts
 from training.toys import Recorder, make_run, model_for, outcome
 

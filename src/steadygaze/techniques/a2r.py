@@ -51,8 +51,8 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import JointTechnique, UnusedSettings, sample_selection, task_loss
-from steadygaze.techniques.technique import LossContext, Player
+from steadygaze.techniques.rationalizing import LEARNING_RATES, JointTechnique, UnusedSettings, sample_selection
+from steadygaze.techniques.technique import LossContext, Player, task_loss
 
 
 @settings
@@ -72,14 +72,8 @@ class A2R(JointTechnique):
         return {"task": task_loss(hard, batch), "soft": task_loss(soft, batch), "gap": self.agreement * gap(hard, soft)}
 
     def selection_config(self) -> SelectionConfig:
-        return SelectionConfig(
-            self.granularity,
-            False,
-            self.share,
-            self.spans,
-            ("hard", "soft"),
-            separate_encoders=not self._without_generator,
-        )
+        heads, separate = ("hard", "soft"), not self._without_generator
+        return SelectionConfig(self.granularity, False, self.share, self.spans, heads, separate)
 
     def players(self) -> tuple[Player, ...]:
         if self._without_generator:
@@ -98,11 +92,7 @@ class A2R(JointTechnique):
         return [
             *super().unused_settings(),
             (self.granularity == "token", tokens, ("exploration", "sparsity", "continuity")),
-            (
-                self._without_generator,
-                f"{tokens}, variant=released",
-                ("generator_learning_rate", "predictor_learning_rate"),
-            ),
+            (self._without_generator, f"{tokens}, variant=released", LEARNING_RATES),
         ]
 
     @property

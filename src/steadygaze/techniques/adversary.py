@@ -40,9 +40,9 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.seat import cached_reference
+from steadygaze.techniques.seat import cached_reference, reference_targets
 from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
-from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.techniques.vanilla import REFERENCE
 
 
 @settings
@@ -65,9 +65,7 @@ class Adversary(Technique):
         }
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        reference = Stage("reference", technique=Vanilla(), model="reference")
-        return reference, Stage("adversary", select="last")
+        return REFERENCE, Stage("adversary", select="last")
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
-        output: Forward = models["reference"](batch)
-        return CachedTargets({"probs": output.logits.softmax(-1)}, {"weights": output.weights})
+        return reference_targets(models, batch)

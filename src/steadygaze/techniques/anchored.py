@@ -45,15 +45,15 @@ from torch import Tensor
 from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Encoded, Terms
+from steadygaze.core.types import Batch, Encoded, Forward, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.perturbations.closed_form import Divergence
 from steadygaze.perturbations.gradient_ascent import ascend, embedding_std, widen
 from steadygaze.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.seat import WeightBall, cached_reference, top_k_distance, worst_change
+from steadygaze.techniques.seat import WeightBall, cached_reference, reference_targets, top_k_distance, worst_change
 from steadygaze.techniques.synonym_augmentation import substitute_synonyms
 from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero
-from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.techniques.vanilla import REFERENCE
 
 
 @settings
@@ -85,9 +85,8 @@ class AnchoringTechnique(WeightBall, Technique):
         context = replace(context, cached_targets=cached_reference(self, batch, context))
         versions = self._versions(model, batch, context)
         stacked = stack_versions(batch, len(versions))
-        encoded = model.encode(stacked, torch.cat(list(versions.values())))
-        weights = model.attend(model.score(encoded), stacked.mask)
-        logits = model.decode(encoded, weights)
+        output: Forward = model(stacked, torch.cat(list(versions.values())))
+        encoded, weights, logits = output.encoded, output.weights, output.logits
         target, w = (
             v.repeat(len(versions), 1)
             for v in (context.cached_targets.texts["probs"], context.cached_targets.tokens["weights"])
@@ -113,11 +112,7 @@ class AnchoringTechnique(WeightBall, Technique):
         return {"sigma": embedding_std(model.encoder.vectors)}
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
-        """Return the mean prediction and the mean attention of all references."""
-        outputs = [model(batch) for model in models.values()]
-        probs = torch.stack([output.logits.softmax(-1) for output in outputs]).mean(0)
-        weights = torch.stack([output.weights for output in outputs]).mean(0)
-        return CachedTargets({"probs": probs}, {"weights": weights})
+        return reference_targets(models, batch)
 
     def _versions(self, model: Classifier, batch: Batch, context: LossContext) -> dict[str, Tensor]:
         """Return the embeddings of each version of the text, the clean one first.  (B,T,E) each"""
@@ -135,10 +130,9 @@ class AnchoringTechnique(WeightBall, Technique):
         target, w = context.cached_targets.texts["probs"], context.cached_targets.tokens["weights"]
 
         def distance(vectors: Tensor) -> Tensor:  # A
-            encoded = model.encode(batch, vectors)
-            weights = model.attend(model.score(encoded), batch.mask)
-            close = self.closeness * cross_entropy(target, model.decode(encoded, weights))
-            return close + self.overlap * top_k_distance(w, weights, batch.mask, self.k)
+            output: Forward = model(batch, vectors)
+            close = self.closeness * cross_entropy(target, output.logits)
+            return close + self.overlap * top_k_distance(w, output.weights, batch.mask, self.k)
 
         size = (self.noise_radius * context.epoch_tables["sigma"]).to(embedded.dtype)
         uniform = context.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype)
@@ -160,5 +154,4 @@ class Anchored(AnchoringTechnique):
     """Attention anchored to a vanilla model's, under perturbed vectors and synonym substitution."""
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        reference = Stage("reference", technique=Vanilla(), model="reference")
-        return reference, Stage("student", start="reference", select="last", schedule="linear")
+        return REFERENCE, Stage("student", start="reference", select="last", schedule="linear")

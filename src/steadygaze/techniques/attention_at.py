@@ -30,11 +30,9 @@ the clean loss counted twice.
 Tested by tests/techniques/test_attention_at.py.
 """
 
-from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.search_space import SearchRange
@@ -42,7 +40,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.perturbations.gradient_ascent import loss_gradient, scaled_sum
-from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.techniques.technique import LossContext, Technique, task_loss
 
 
 @settings
@@ -57,7 +55,12 @@ class AttentionAT(Technique):
     """λ: weight of the perturbed loss."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        task, scores = task_of_scores(model, batch)
+        encoded: Encoded = model.encode(batch)
+        scores = model.score(encoded)
+
+        def task(s: Tensor) -> Tensor:  # ℓ(y, f(s))
+            return task_loss(model.decode(encoded, model.attend(s, batch.mask)), batch)
+
         clean = task(scores)
         r = self.direction(clean, scores, batch, context)
         return {"task": clean, "adversarial": self.weight * task(scaled_sum(scores, r, self.epsilon))}
@@ -65,14 +68,3 @@ class AttentionAT(Technique):
     def direction(self, clean: Tensor, scores: Tensor, batch: Batch, context: LossContext) -> Tensor:
         """r / ε.  (B,), (B,T) -> (B,T)"""
         return unit_vector(loss_gradient(clean, scores))
-
-
-def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return ℓ(y, f(·)) as a function of the scores, and the scores.  -> ((B,T) -> (B,)), (B,T)"""
-    encoded: Encoded = model.encode(batch)
-
-    def task(s: Tensor) -> Tensor:
-        logits = model.decode(encoded, model.attend(s, batch.mask))
-        return cross_entropy(logits, batch.gold, reduction="none")
-
-    return task, model.score(encoded)

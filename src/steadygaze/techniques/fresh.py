@@ -49,8 +49,8 @@ from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
 from steadygaze.models.token_saliency import Saliency
-from steadygaze.techniques.rationalizing import GENERATOR, PREDICTOR, RationalizingTechnique, task_loss
-from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
+from steadygaze.techniques.rationalizing import GENERATOR, PREDICTOR, RationalizingTechnique
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, task_loss
 
 SCORER = "scorer"
 

@@ -72,8 +72,8 @@ from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import JointTechnique, UnusedSettings, task_loss
-from steadygaze.techniques.technique import LossContext, Player
+from steadygaze.techniques.rationalizing import JointTechnique, UnusedSettings
+from steadygaze.techniques.technique import LossContext, Player, task_loss
 
 MIN_MULTIPLIER, MAX_MULTIPLIER = 1e-12, 5.0
 """Bounds of a multiplier."""

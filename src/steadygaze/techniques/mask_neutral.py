@@ -37,14 +37,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, nll_loss, one_hot
+from torch.nn.functional import nll_loss, one_hot
 
 from steadygaze.core.maths import label_leakage
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.probe_classifier import ProbeClassifier
-from steadygaze.techniques.technique import LossContext, Player, Technique
+from steadygaze.techniques.technique import LossContext, Player, Technique, task_loss
 
 PLACES = 512
 """Tokens of a text whose weights the probe receives."""
@@ -61,7 +61,7 @@ class MaskNeutral(Technique):
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         output: Forward = model(batch)
         log_probs = probe_log_probabilities(context, output.weights, batch.mask)
-        task = cross_entropy(output.logits, batch.gold, reduction="none")
+        task = task_loss(output.logits, batch)
         mask = nll_loss(log_probs, batch.gold, reduction="none")
         terms = {"task": mask_neutral_terms(context, log_probs, batch.gold).to(task.dtype) * task, "mask": mask}
         return terms if self.weigh == "joint" else {**terms, "unweighted": task}

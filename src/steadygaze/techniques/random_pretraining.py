@@ -33,7 +33,7 @@ from typing import Annotated
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, nll_loss
+from torch.nn.functional import nll_loss
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import RandomKey
@@ -41,7 +41,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.mask_neutral import PROBE_PLAYER, leakage_remark, mask_probe, probe_log_probabilities
-from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
+from steadygaze.techniques.technique import LossContext, Player, Stage, Technique, task_loss
 
 
 @settings
@@ -51,7 +51,7 @@ class RandomWeights(Technique):
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         encoded = model.encode(batch)
         logits = model.decode(encoded, dirichlet(context.key, batch, encoded.hidden.dtype))
-        return {"task": cross_entropy(logits, batch.gold, reduction="none")}
+        return {"task": task_loss(logits, batch)}
 
 
 @settings
@@ -65,7 +65,7 @@ class RandomPretraining(Technique):
         output: Forward = model(batch)
         log_probs = probe_log_probabilities(context, output.weights, batch.mask)
         return {
-            "task": cross_entropy(output.logits, batch.gold, reduction="none"),
+            "task": task_loss(output.logits, batch),
             "mask": nll_loss(log_probs, batch.gold, reduction="none"),
         }
 

@@ -34,7 +34,6 @@ from typing import Annotated, ClassVar, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.maths.sentence_ends import can_end
@@ -44,7 +43,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
-from steadygaze.techniques.technique import FILLED, LossContext, Player, Stage, Technique
+from steadygaze.techniques.technique import FILLED, LossContext, Player, Stage, Technique, task_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,7 @@ GENERATOR, PREDICTOR = ("model.generator",), ("model.predictor",)
 BASELINE_BATCHES = 200
 """Number of batches whose mean cost is the baseline."""
 BY_TOKENS = "share", "spans", "sparsity", "continuity"
+LEARNING_RATES = "generator_learning_rate", "predictor_learning_rate"
 UnusedSettings = tuple[bool, str, tuple[str, ...]]
 """Whether the combination applies; its description; the settings without effect in it."""
 
@@ -263,8 +263,3 @@ class RewardBaselineTechnique(JointTechnique):
         if self.granularity == "sentence":
             return sample_selection(output, batch, context.key, self.exploration)
         return sample_bernoulli(output, batch, context.key, self.exploration, self.share)
-
-
-def task_loss(logits: Tensor, batch: Batch) -> Tensor:
-    """ℓ(y, f).  (B,)"""
-    return cross_entropy(logits, batch.gold, reduction="none")

@@ -59,13 +59,13 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
 from steadygaze.techniques.rationalizing import (
+    LEARNING_RATES,
     RewardBaselineTechnique,
     SampledSelection,
     UnusedSettings,
     straight_through,
-    task_loss,
 )
-from steadygaze.techniques.technique import LossContext, Player
+from steadygaze.techniques.technique import LossContext, Player, task_loss
 
 
 @settings
@@ -92,13 +92,8 @@ class Rnp(RewardBaselineTechnique):
         return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * sample.log_prob}
 
     def selection_config(self) -> SelectionConfig:
-        return SelectionConfig(
-            self.granularity,
-            self.granularity == "token",
-            self.share,
-            self.spans,
-            separate_encoders=not self.shared_encoder,
-        )
+        by_token, separate = self.granularity == "token", not self.shared_encoder
+        return SelectionConfig(self.granularity, by_token, self.share, self.spans, separate_encoders=separate)
 
     def players(self) -> tuple[Player, ...]:
         generator: tuple[str, ...] = ("task", "sparsity", "continuity") if self.has_free_size else ("task",)
@@ -114,7 +109,7 @@ class Rnp(RewardBaselineTechnique):
         return [
             *super().unused_settings(),
             (self.estimator != "gumbel", f"estimator={self.estimator}", ("temperature",)),
-            (self.shared_encoder, "shared_encoder=True", ("generator_learning_rate", "predictor_learning_rate")),
+            (self.shared_encoder, "shared_encoder=True", LEARNING_RATES),
             (by_windows, reason, ("sparsity", "continuity")),
             (by_windows and self.estimator == "straight-through", reason, ("exploration",)),
         ]

@@ -71,7 +71,6 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy as label_cross_entropy
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import Norm, cross_entropy, entropy, kl_logits
@@ -82,8 +81,8 @@ from steadygaze.core.types import Batch, Encoded, Forward, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.perturbations.closed_form import Divergence, worst_own, worst_pairs
 from steadygaze.perturbations.gradient_ascent import ascend, widen
-from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero
-from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique, is_zero, task_loss
+from steadygaze.techniques.vanilla import REFERENCE
 
 
 @settings
@@ -123,13 +122,20 @@ def cached_reference(technique: Technique, batch: Batch, context: LossContext) -
         return technique.cache_targets(context.models, batch)
 
 
+def reference_targets(models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
+    """Return the mean prediction and the mean attention of reference models."""
+    outputs: list[Forward] = [model(batch) for model in models.values()]
+    probs = torch.stack([output.logits.softmax(-1) for output in outputs]).mean(0)
+    return CachedTargets({"probs": probs}, {"weights": torch.stack([output.weights for output in outputs]).mean(0)})
+
+
 def top_k_distance(reference: Tensor, weights: Tensor, mask: Tensor, k: int) -> Tensor:
     """Return L_topk; the choice of the top words is a constant.  (B,T), (B,T) -> (B,)"""
     outside = ~mask
-    stacked = torch.stack([reference, weights.detach().to(reference.dtype)]).masked_fill(
-        outside, -1.0
-    )  # one sort for both
-    order = stacked.sort(dim=-1, descending=True, stable=True).indices[..., :k]  # ties: the earlier
+    both = torch.stack([reference, weights.detach().to(reference.dtype)])  # one sort for both
+    order = (
+        both.masked_fill(outside, -1.0).sort(dim=-1, descending=True, stable=True).indices[..., :k]
+    )  # ties: the earlier
     distance = (weights - reference).masked_fill(outside, 0.0).abs()  # words beyond the text add 0
     return distance.expand(2, -1, -1).gather(-1, order).sum((0, 2)) / (2 * mask.sum(-1).clamp(1, k))
 
@@ -155,19 +161,14 @@ def worst_change(
         options = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
         delta = ascend(change, widen(ball.radius, shift) * shift, center=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
         return measure(probs, model.decode(encoded, weights + delta))
-    reach = _reach(model, encoded).to(probs.dtype)
+    reach = model.reach(encoded)
+    if reach is None:
+        raise UserError("solver=exact and solver=pairs need a decoder that is linear in the weights: use solver=pgd")
+    reach = reach.to(probs.dtype)
     if logits.shape[-1] == 2:
         return worst_own(reach, logits.to(probs.dtype), batch.mask, ball.radius, ball.norm, ball.divergence)
     kl = worst_pairs(reach, logits.to(probs.dtype), probs, batch.mask, ball.radius, ball.norm, simplex=False)
     return kl if ball.divergence == "kl" else kl + entropy(probs, torch.ones_like(probs, dtype=batch.mask.dtype))
-
-
-def _reach(model: Classifier, encoded: Encoded) -> Tensor:
-    """Return the logit change per unit of attention.  (B,T,C)"""
-    reach = model.reach(encoded)
-    if reach is None:
-        raise UserError("solver=exact and solver=pairs need a decoder that is linear in the weights: use solver=pgd")
-    return reach
 
 
 @settings
@@ -194,7 +195,10 @@ class Seat(WeightBall, Technique):
             return self._released(model, batch, context)
         targets = cached_reference(self, batch, context)
         target, w = targets.texts["probs"], targets.tokens["weights"]
-        encoded = self._encoded(model, batch, targets)
+        if "hidden" in targets.tokens:  # of a frozen encoder
+            encoded = Encoded(targets.tokens["hidden"], targets.texts.get("question"))
+        else:
+            encoded = model.encode(batch)
         weights = model.attend(model.score(encoded), batch.mask)
         logits = model.decode(encoded, weights)
         terms = {"task": cross_entropy(target, logits)}
@@ -212,7 +216,7 @@ class Seat(WeightBall, Technique):
             return (Stage("train"),)
         trained = ("model.scorer",) if self.variant == "paper" else ("model.",)
         student = Stage("student", start="reference", trains=trained, select="last", schedule="linear")
-        return Stage("reference", technique=Vanilla(), model="reference"), student
+        return REFERENCE, student
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         if self.variant == "released":
@@ -225,31 +229,22 @@ class Seat(WeightBall, Technique):
                 texts["question"] = output.encoded.question
         return CachedTargets(texts, tokens)
 
-    def _encoded(self, model: Classifier, batch: Batch, targets: CachedTargets) -> Encoded:
-        """Return the cached hidden states of a frozen encoder, or encode."""
-        if "hidden" in targets.tokens:
-            return Encoded(targets.tokens["hidden"], targets.texts.get("question"))
-        return model.encode(batch)
-
     def _released(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = model.embed(batch)
 
         def read(vectors: Tensor) -> tuple[Tensor, Tensor]:  # ℓ and w̃
-            encoded = model.encode(batch, vectors.clamp(0, 1) if self.clamp else vectors)
-            weights = model.attend(model.score(encoded), batch.mask)
-            return label_cross_entropy(model.decode(encoded, weights), batch.gold, reduction="none"), weights
+            output: Forward = model(batch, vectors.clamp(0, 1) if self.clamp else vectors)
+            return task_loss(output.logits, batch), output.weights
 
         size = self.embedding_radius
-        start = widen(size, embedded) * (
-            2 * context.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1
-        )
+        uniform = context.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype)
+        start = widen(size, embedded) * (2 * uniform - 1)
         options = {"radius": size, "norm": "linf", "steps": self.steps, "keep": batch.mask}
         r = ascend(lambda vectors: read(vectors)[0], start, center=embedded, **options)  # type: ignore[arg-type]
         perturbed, perturbed_weights = read(embedded + r)
-        clean = model.encode(batch, embedded)
-        weights = model.attend(model.score(clean), batch.mask)
+        clean: Forward = model(batch, embedded)
         return {
-            "task": label_cross_entropy(model.decode(clean, weights), batch.gold, reduction="none"),
+            "task": task_loss(clean.logits, batch),
             "adversarial": self.stability * perturbed,
-            "top-k": self.overlap * top_k_distance(weights, perturbed_weights, batch.mask, self.k),
+            "top-k": self.overlap * top_k_distance(clean.weights, perturbed_weights, batch.mask, self.k),
         }

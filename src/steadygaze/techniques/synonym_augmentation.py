@@ -33,7 +33,6 @@ from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.search_space import SearchRange
@@ -41,7 +40,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.perturbations.word_substitution import substitute_words
-from steadygaze.techniques.technique import LossContext, Technique, is_zero
+from steadygaze.techniques.technique import LossContext, Technique, is_zero, task_loss
 
 
 def substitute_synonyms(batch: Batch, context: LossContext, key: RandomKey, share: float | Tensor) -> Batch | None:
@@ -64,10 +63,10 @@ class SynonymAugmentation(Technique):
     """Probability that a word with a synonym is replaced."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        terms = {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}
+        terms = {"task": task_loss(model(batch).logits, batch)}
         copy = substitute_synonyms(batch, context, context.key, self.share) if self.substitutes_words else None
         if copy is not None:
-            terms["synonyms"] = self.weight * cross_entropy(model(copy).logits, batch.gold, reduction="none")
+            terms["synonyms"] = self.weight * task_loss(model(copy).logits, batch)
         return terms
 
     @property

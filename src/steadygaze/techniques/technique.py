@@ -18,6 +18,7 @@ from inspect import get_annotations
 from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
@@ -120,6 +121,11 @@ class Player:
     """… when step mod every = offset."""
     learning_rate: float | None = None
     """Learning rate of this player, except for a transformer; None: the learning rates of the run."""
+
+
+def task_loss(logits: Tensor, batch: Batch) -> Tensor:
+    """ℓ(y, f): cross-entropy with the labels.  (B,C) -> (B,)"""
+    return cross_entropy(logits, batch.gold, reduction="none")
 
 
 def is_zero(setting: float | Tensor) -> bool:

@@ -41,8 +41,8 @@ from torch import Tensor
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import RewardBaselineTechnique, task_loss
-from steadygaze.techniques.technique import LossContext, Player
+from steadygaze.techniques.rationalizing import RewardBaselineTechnique
+from steadygaze.techniques.technique import LossContext, Player, task_loss
 
 
 @settings

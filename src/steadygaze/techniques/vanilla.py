@@ -22,12 +22,10 @@ training loop applies class weights (`class_weight`) for every technique.
 Tested by tests/techniques/test_vanilla.py.
 """
 
-from torch.nn.functional import cross_entropy
-
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.techniques.technique import LossContext, Stage, Technique, task_loss
 
 
 @settings
@@ -35,4 +33,8 @@ class Vanilla(Technique):
     """Cross-entropy alone."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        return {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}
+        return {"task": task_loss(model(batch).logits, batch)}
+
+
+REFERENCE = Stage("reference", technique=Vanilla(), model="reference")
+"""Trains the reference of a technique that has one."""

@@ -34,7 +34,6 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths.distributions import unit_vector
 from steadygaze.core.search_space import SearchRange
@@ -43,7 +42,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.perturbations.gradient_ascent import embedding_norm, loss_gradient, widen
 from steadygaze.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.techniques.technique import LossContext, Technique, task_loss
 
 
 @settings
@@ -61,11 +60,11 @@ class WordAT(Technique):
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = embedding_leaf(model.embed(batch))
-        clean = task_loss(model, batch, embedded)
+        clean = task_loss(model(batch, embedded).logits, batch)
         g = loss_gradient(clean, embedded, batch.mask)
         length = widen(self.epsilon * context.epoch_tables["unit"], g)
         r = length * self.direction(g, embedded, model, batch, context)
-        return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
+        return {"task": clean, "adversarial": self.weight * task_loss(model(batch, embedded + r).logits, batch)}
 
     def direction(self, g: Tensor, embedded: Tensor, model: Classifier, batch: Batch, context: LossContext) -> Tensor:
         """r, before its scale.  (B,T,E), (B,T,E) -> (B,T,E)"""
@@ -74,13 +73,6 @@ class WordAT(Technique):
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         size = embedding_norm(model.encoder.vectors)
         return {"unit": size if self.relative else size.new_ones(())}
-
-
-def task_loss(model: Classifier, batch: Batch, embedded: Tensor) -> Tensor:
-    """ℓ(y, f(x)).  (B,T,E) -> (B,)"""
-    encoded = model.encode(batch, embedded)
-    logits = model.decode(encoded, model.attend(model.score(encoded), batch.mask))
-    return cross_entropy(logits, batch.gold, reduction="none")
 
 
 def embedding_leaf(embedded: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.rounding import percent
 from steadygaze.data import word_vectors
 from steadygaze.data.word_tokenizer import SPECIALS
-from steadygaze.estimator.fit import CheckpointConfig, fit
+from steadygaze.estimator.fit import fit
 from steadygaze.estimator.inputs import hold_out_validation, read_split
 from steadygaze.estimator.train_config import train_config
 from steadygaze.techniques.word_iat import WordIAT
@@ -32,7 +32,7 @@ class Listener(SilentWatcher):
 
 def fit_messages(clf, X=TEXTS, y=LABELS):
     listener = Listener()
-    stored = fit(train_config(clf.get_params()), read_split(X, y), None, listener, CheckpointConfig())
+    stored = fit(train_config(clf.get_params()), read_split(X, y), None, listener)
     return stored, listener.messages
 
 

@@ -9,7 +9,7 @@ from commands import run
 from estimator.students import CSV, QUICK, STUDENTS, student
 from estimator.tiny import LABELS, NOUNS, TEXTS
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.fit import CheckpointConfig, fit
+from steadygaze.estimator.fit import fit
 from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.train_config import train_config
 from steadygaze.training.progress import SilentWatcher
@@ -105,7 +105,7 @@ class Listener(SilentWatcher):
 def listened(settings, technique="anchored"):
     listener = Listener()
     ordered = train_config(student(technique, settings=settings).get_params())
-    return fit(ordered, read_split(TEXTS, LABELS), read_split(TEXTS, LABELS), listener, CheckpointConfig()), listener
+    return fit(ordered, read_split(TEXTS, LABELS), read_split(TEXTS, LABELS), listener), listener
 
 
 def table(folder, **rows):

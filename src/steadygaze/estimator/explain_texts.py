@@ -14,7 +14,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.types import Batch, Label, Picked, Sentences, Span
+from steadygaze.core.types import Label, Picked, Sentences, Span
 from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.token_alignment import mean_of_words, merge_words, truncation
@@ -27,7 +27,7 @@ from steadygaze.estimator.inputs import (
     read_inputs,
     warn_of_empty,
 )
-from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
+from steadygaze.explainers.explainer import Explainer, finite_weights, missing_capability
 from steadygaze.explainers.resolve_explainer import resolve_explainer, with_output
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
@@ -98,16 +98,22 @@ def explain_texts(
         aim = None if target is None else torch.full((len(rows),), target, device=model.device)
         saliency = request.explainer.explain(model, batch, aim)
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
-        per_row = _columns(saliency, batch)
+        columns = [_per_row(v, batch.mask) for v in (finite_weights(saliency, batch), *(saliency.bounds or ()))]
+        selection = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
         numbers = [None] * len(rows) if saliency.sentences is None else saliency.sentences.tolist()
         for i, (row, chances) in enumerate(zip(rows.tolist(), probabilities, strict=True)):
-            spans, (weights, *bounds), selection_probs = _merged(tokenized, row, per_row(i), whole_words)
+            spans, (weights, *bounds) = _merged(tokenized, row, [column[i] for column in columns], whole_words)
+            label = classes[chances.index(max(chances))]
+            rationale = None
+            if selection is not None:
+                means = mean_of_words(tokenized.groups[row], selection[i]) if whole_words else selection[i]
+                rationale = rationale_spans(spans, weights, means)
             explanations[row] = Explanation(
                 text=texts[row],
                 tokens=tuple([texts[row][start:end] for start, end in spans]),
                 spans=tuple(spans),
                 weights=tuple(weights),
-                label=classes[chances.index(max(chances))],
+                label=label,
                 probabilities=dict(zip(classes, chances, strict=True)),
                 question=None if questions is None else questions[row],
                 target=request.target,
@@ -116,55 +122,35 @@ def explain_texts(
                 read_to=(spans[-1][1] if spans else 0) if tokenized.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects_words,
-                rationale=None if selection_probs is None else rationale_spans(spans, weights, selection_probs),
+                rationale=rationale,
                 sentences=numbers[i],
                 reader_accuracy=accuracy,
                 unit=request.explainer.unit,
-                arbitrary_selections=arbitrary.get(str(classes[chances.index(max(chances))])),
+                arbitrary_selections=arbitrary.get(str(label)),
                 health=health,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:
-            per_question = _per_row(saliency.question, _words(batch))
-            for row, question_weights in zip(rows.tolist(), per_question, strict=True):
-                explanations[row] = _with_question(
+            assert batch.question_mask is not None
+            for row, weights in zip(rows.tolist(), _per_row(saliency.question, batch.question_mask), strict=True):
+                spans, (weights,) = _merged(tokenized_questions, row, [weights], whole_words)
+                explanations[row] = replace(
                     explanations[row],
-                    questions[row],
-                    _merged(tokenized_questions, row, ([question_weights], None), whole_words)[:2],
+                    question_tokens=tuple([questions[row][start:end] for start, end in spans]),
+                    question_spans=tuple(spans),
+                    question_weights=tuple(weights),
                 )
     return Explanations(explanations)
 
 
-def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[list[float]], list[float] | None]]:
-    """Row -> its weights, with bounds if known, and the selection probability of each token."""
-    columns = [_per_row(values, batch.mask) for values in (finite_weights(saliency, batch), *(saliency.bounds or ()))]
-    probabilities = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
-    return lambda i: ([column[i] for column in columns], None if probabilities is None else probabilities[i])
-
-
 def _merged(
-    tokenized: TokenizedTexts, row: int, row_values: tuple[list[list[float]], list[float] | None], whole_words: bool
-) -> tuple[list[Span], list[list[float]], list[float] | None]:
-    """Spans, weights and selection probabilities of words, whose subwords are summed, or of tokens."""
-    spans, groups, (values, selection_probs) = tokenized.spans[row], tokenized.groups[row], row_values
+    tokenized: TokenizedTexts, row: int, columns: list[list[float]], whole_words: bool
+) -> tuple[list[Span], list[list[float]]]:
+    """Spans and numbers of words, whose subwords are summed, or of tokens."""
+    spans = tokenized.spans[row]
     if not whole_words:
-        return spans, values, selection_probs
-    words = [merge_words("", spans, groups, column) for column in values]
-    probabilities = None if selection_probs is None else mean_of_words(groups, selection_probs)
-    return words[0][1], [column.tolist() for _, _, column in words], probabilities
-
-
-def _with_question(
-    explanation: Explanation, question: str, question_values: tuple[list[Span], list[list[float]]]
-) -> Explanation:
-    spans, (weights,) = question_values
-    tokens = tuple([question[start:end] for start, end in spans])
-    return replace(explanation, question_tokens=tokens, question_spans=tuple(spans), question_weights=tuple(weights))
-
-
-def _words(batch: Batch) -> Tensor:
-    if batch.question_mask is None:
-        raise ValueError("the batch has no question mask")
-    return batch.question_mask
+        return spans, columns
+    words = [merge_words("", spans, tokenized.groups[row], column) for column in columns]
+    return words[0][1], [column.tolist() for _, _, column in words]
 
 
 def rationale_spans(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:

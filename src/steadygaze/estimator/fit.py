@@ -121,12 +121,15 @@ class CheckpointConfig:
         return dataclasses.replace(self, checkpoint=self.checkpoint and self.checkpoint / f"seed-{seed}")
 
 
+NO_FILES = CheckpointConfig()
+
+
 @dataclass(frozen=True)
 class FitRequest:
     """A model to train; `references` are trained references or teachers."""
 
     config: TrainConfig
-    files: CheckpointConfig = CheckpointConfig()
+    files: CheckpointConfig = NO_FILES
     references: Sequence[SavedModel] = ()
     on_epoch: OnEpoch | None = None
 
@@ -136,7 +139,7 @@ def fit(
     train: Split,
     validation: Split | None,
     watcher: Watcher,
-    files: CheckpointConfig,
+    files: CheckpointConfig = NO_FILES,
     references: Sequence[SavedModel] = (),
 ) -> SavedModel:
     """Train a model; `references` are trained references or teachers."""

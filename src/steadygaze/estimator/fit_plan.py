@@ -100,19 +100,6 @@ def _shape(config: ModelConfig) -> dict[str, Any]:
     return {"encoder": config.encoder, "pair": config.pair, "network": config.network, **fields}
 
 
-def identity(
-    description: ModelConfig, device: torch.device, vectors: Tensor | None, files: Sequence[Path]
-) -> dict[str, Any]:
-    """Everything that determines the weights; files count by content, not by path."""
-    return {
-        **dataclasses.asdict(description),
-        "device": device.type,
-        "torch": torch.__version__,
-        "vectors": None if vectors is None else hashlib.sha256(vectors.numpy().tobytes()).hexdigest(),
-        "files": [digest_file(file) for file in files],
-    }
-
-
 def stage_identity(identity: dict[str, Any]) -> dict[str, Any]:
     """The identity of a stage with its own technique: without the outer technique and its seed."""
     excluded = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
@@ -149,21 +136,14 @@ class FitPlan:
 
     def vocabulary_for(self, technique: Technique, watcher: Watcher) -> Synonyms | None:
         """Vocabulary data of a technique: synonyms, special tokens only, or None."""
-        if technique.substitutes_words:
-            return self.synonyms(watcher)
-        return self._without_synonyms() if technique.reads_vocabulary else None
-
-    def _without_synonyms(self) -> Synonyms:
-        """The vocabulary without synonyms."""
+        if not technique.reads_vocabulary:
+            return None
         lexicon = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
         continues, words, special = map(torch.from_numpy, (lexicon.continues, lexicon.words, lexicon.special))
-        return without_synonyms(self.tokenizer.size, continues, words, special)
-
-    def synonyms(self, watcher: Watcher) -> Synonyms:
-        """Synonyms from the table; without a table, no word has any."""
-        synonyms = self._without_synonyms()
+        synonyms = without_synonyms(self.tokenizer.size, continues, words, special)
+        if not technique.substitutes_words:
+            return synonyms
         if self.table is not None:
-            lexicon = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
             pairs = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
             # Without the rule about word classes, which audits apply: the stability study was trained this way.  The
             # rule would drop 23 % of its training pairs and invalidate docs/results/stability.md.
@@ -184,8 +164,14 @@ class FitPlan:
         return synonyms
 
     def identity(self, device: torch.device, further_files: tuple[Path, ...] = ()) -> dict[str, Any]:
-        """Everything that determines the weights."""
-        return identity(self.description, device, self.vectors, (*self.files, *further_files))
+        """Everything that determines the weights; files count by content, not by path."""
+        return {
+            **dataclasses.asdict(self.description),
+            "device": device.type,
+            "torch": torch.__version__,
+            "vectors": None if self.vectors is None else hashlib.sha256(self.vectors.numpy().tobytes()).hexdigest(),
+            "files": [digest_file(file) for file in (*self.files, *further_files)],
+        }
 
     def token_coverage(self, data: Data) -> float | None:
         """Share of the tokens with a pre-trained vector; None without vectors."""

@@ -177,12 +177,8 @@ def read_texts(data: Any) -> tuple[list[str], list[str] | None]:
     return read_inputs(data)[:2]
 
 
-def read_inputs(data: Any) -> tuple[list[str], list[str] | None, Sentences | None]:
+def read_inputs(data: Any, allow_empty: bool = False) -> tuple[list[str], list[str] | None, Sentences | None]:
     """(texts, questions, given sentences); sentences are None if no text has any."""
-    return _read_inputs(data)
-
-
-def _read_inputs(data: Any, allow_empty: bool = False) -> tuple[list[str], list[str] | None, Sentences | None]:
     columns, sentences = _columns(data)
     if len(columns) > 2:
         raise UserError(f"X must have one column of texts and at most one of questions, found {len(columns)} columns")
@@ -237,7 +233,7 @@ def labels_or_none(labels: NDArray[Any], empty: NDArray[np.bool_]) -> NDArray[An
 
 def nonempty_inputs(X: Any) -> tuple[list[Any], list[int], int]:
     """The inputs with a text, their rows, and the number of all rows."""
-    texts, questions, sentences = _read_inputs(X, allow_empty=True)
+    texts, questions, sentences = read_inputs(X, allow_empty=True)
     rows = [i for i, text in enumerate(texts) if text and (questions is None or questions[i])]
     inputs = join_questions(texts, questions, sentences)
     return inputs if len(rows) == len(texts) else [inputs[i] for i in rows], rows, len(texts)
@@ -315,20 +311,16 @@ def _columns(data: Any) -> tuple[list[Sequence[Any]], Sentences | None]:
         return [column.tolist() for column in data.T], None
     rows = _as_list(data, "texts")
     if rows and all(isinstance(row, Example) for row in rows):
-        return _example_columns(rows)
+        texts, questions = [example.text for example in rows], [example.question for example in rows]
+        sentences = [example.sentences for example in rows]
+        columns: list[Sequence[Any]] = [texts] if questions.count(None) == len(rows) else [texts, questions]
+        return columns, None if sentences.count(None) == len(rows) else sentences
     if rows and all(isinstance(row, tuple | list) for row in rows):
         widths = sorted({len(row) for row in rows})
         if widths != [2]:
             raise UserError(f"pairs are (text, question), found rows of {widths} parts")
         return [[row[i] for row in rows] for i in range(2)], None
     return [rows], None
-
-
-def _example_columns(examples: Sequence[Example]) -> tuple[list[Sequence[Any]], Sentences | None]:
-    texts, questions = [example.text for example in examples], [example.question for example in examples]
-    sentences = [example.sentences for example in examples]
-    columns: list[Sequence[Any]] = [texts] if questions.count(None) == len(questions) else [texts, questions]
-    return columns, None if sentences.count(None) == len(sentences) else sentences
 
 
 def _column(dataset: Any, name: str) -> list[Any]:

@@ -12,7 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_separate
 from steadygaze.core.types import Example, Label, inputs_of
 from steadygaze.data.corpus import Corpus
-from steadygaze.estimator.fit import CheckpointConfig, FitRequest, check_same_run, fit_models
+from steadygaze.estimator.fit import NO_FILES, CheckpointConfig, FitRequest, check_same_run, fit_models
 from steadygaze.estimator.held_out_test import measure
 from steadygaze.estimator.inputs import read_split, read_validation, validation_size
 from steadygaze.estimator.model_folder import check_free_folder, check_model_folder
@@ -29,9 +29,7 @@ class ClassifierFit:
 
     classifier: TextClassifier
     reference: Sequence[TextClassifier] = ()
-    checkpoint: Path | None = None
-    resume: bool = False
-    teacher_cache: Path | None = None
+    files: CheckpointConfig = NO_FILES
     on_epoch: OnEpoch | None = None
 
 
@@ -56,13 +54,8 @@ def fit_many(
         if item.classifier.n_seeds != 1:
             raise UserError("fit_many takes classifiers with n_seeds=1: pass one classifier for each seed")
     requests = [
-        FitRequest(
-            train_config(item.classifier.get_params(deep=False)),
-            CheckpointConfig(item.checkpoint, item.resume, item.teacher_cache),
-            references(item.reference),
-            item.on_epoch,
-        )
-        for item in fits
+        FitRequest(train_config(fit.classifier.get_params(False)), fit.files, references(fit.reference), fit.on_epoch)
+        for fit in fits
     ]
     held_out = None if validation is None else read_validation(validation)
     models = fit_models(requests, read_split(X, y), held_out, fits[0].classifier._watcher())
@@ -181,8 +174,8 @@ def train_many(
                 models[number] = finished
                 continue
             run = _start_run(item.out, replace and not resume, locks)
-            cache = teacher_cache or item.out.absolute().parent / TEACHER_CACHE
-            fits[number] = ClassifierFit(item.clf, item.reference, run, resume, cache, item.on_epoch)
+            files = CheckpointConfig(run, resume, teacher_cache or item.out.absolute().parent / TEACHER_CACHE)
+            fits[number] = ClassifierFit(item.clf, item.reference, files, item.on_epoch)
         if fits:
             try:
                 fitted = _fit_among(list(fits.values()), corpus, several=bool(models))

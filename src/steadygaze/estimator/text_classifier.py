@@ -244,7 +244,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(remarks, LabelWarning, stacklevel=3)
         if resume and checkpoint is None:
             raise UserError("resume=True resumes an interrupted run: pass its folder as checkpoint=")
-        checkpoints = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
+        folders = [None if folder is None else Path(folder) for folder in (checkpoint, teacher_cache)]
+        checkpoints = fit.CheckpointConfig(folders[0], resume, folders[1])
         seeds = consecutive_seeds(config.seed, self.n_seeds)
         requests = [
             fit.FitRequest(
@@ -454,10 +455,6 @@ def references(reference: "TextClassifier | Sequence[TextClassifier] | None") ->
         if not isinstance(classifier, TextClassifier) or not hasattr(classifier, "stored_"):
             raise UserError(f"reference must be a fitted TextClassifier, or a list of them, found {classifier!r:.80}")
     return [classifier.stored_ for classifier in classifiers]
-
-
-def _path(path: str | Path | None) -> Path | None:
-    return None if path is None else Path(path)
 
 
 def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:

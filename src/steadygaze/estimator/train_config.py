@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from steadygaze.core.arguments import instance, integer, optional
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, distribute_settings, settings
 from steadygaze.core.types import Label
@@ -74,23 +75,29 @@ class TrainConfig:
 def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     """From the parameters of a TextClassifier."""
     name, custom_technique = _technique(parameters["technique"])
-    values, max_length = _values(parameters), parameters["max_length"]
-    if not custom_technique:
-        _refuse_filled(TECHNIQUES[name], values)
+    values = _values(parameters)
+    filled = () if custom_technique else TECHNIQUES[name].filled
+    if set_by_training := [setting for setting in filled if setting in values]:
+        raise UserError(FILLED.format(set_by_training[0]))
     kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if custom_technique else [TECHNIQUES[name]])]
     architecture, training, text, *built = distribute_settings(values, *kinds)
     check_device(parameters["device"])
     check_track(parameters.get("track"))
+    if text.synonyms is not None and not Path(text.synonyms).exists():
+        raise UserError(
+            f"the synonym file {text.synonyms} does not exist: check the path, or write one with "
+            "`steadygaze synonyms build`"
+        )
     return TrainConfig(
         encoder=_encoder(parameters["encoder"]),
         technique_name=name,
         technique=custom_technique or built[0],
         architecture=architecture,
         training=training,
-        text=_readable(text),
+        text=text,
         seed=check_seed(parameters["seed"], parameters["random_state"]),
         vectors=_vectors(parameters["vectors"]),
-        max_length=None if max_length is None else _whole("max_length", max_length, 1, MOST_TOKENS),
+        max_length=optional(integer(1, MOST_TOKENS))("max_length", parameters["max_length"]),
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
         synonym_groups=_synonym_groups(parameters["synonym_groups"]),
@@ -100,8 +107,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
 
 def consecutive_seeds(first: int, count: Any) -> list[int]:
     """`count` seeds from `first` up."""
-    if type(count) is not int or count < 1:
-        raise UserError(f"n_seeds must be a whole number from 1 up, found {count!r:.80}")
+    count = integer(1)("n_seeds", count)
     if first + count - 1 > LARGEST_SEED:
         raise UserError(f"the last seed would be {first + count - 1}; the largest is {LARGEST_SEED}")
     return list(range(first, first + count))
@@ -124,18 +130,10 @@ def _technique(technique: Any) -> tuple[str, Technique | None]:
     return technique, None
 
 
-def _refuse_filled(technique: type[Technique], values: Mapping[str, Any]) -> None:
-    """Refuse settings that the technique sets itself."""
-    if names := [name for name in technique.filled if name in values]:
-        raise UserError(FILLED.format(names[0]))
-
-
 def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """`settings`, epochs and batch_size."""
-    settings_ = {} if parameters["settings"] is None else parameters["settings"]
-    if not isinstance(settings_, Mapping):
-        raise UserError(f"settings must be a mapping of names to values, found {settings_!r:.80}")
-    values = {key: str(value) if isinstance(value, Path) else value for key, value in settings_.items()}
+    chosen = optional(instance(Mapping, "a mapping of names to values"))("settings", parameters["settings"]) or {}
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in chosen.items()}
     for key in ("epochs", "batch_size"):
         if parameters[key] is not None:
             if key in values and values[key] != parameters[key]:
@@ -155,32 +153,16 @@ def check_seed(seed: Any, random_state: Any = None) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     name, value = ("seed", seed) if random_state is None else ("random_state", random_state)
-    return _whole(name, value, 0, LARGEST_SEED)
-
-
-def _readable(text: TextConfig) -> TextConfig:
-    if text.synonyms is not None and not Path(text.synonyms).exists():
-        raise UserError(
-            f"the synonym file {text.synonyms} does not exist: check the path, or write one with "
-            "`steadygaze synonyms build`"
-        )
-    return text
+    seed = integer(0, LARGEST_SEED)(name, value)
+    return int(seed)
 
 
 def _synonym_groups(value: Any) -> GroupSource:
     if isinstance(value, str | Path) and not Path(value).exists():
         raise UserError(f"synonym_groups: {str(value)!r} does not exist; pass a file of groups or a synonym table")
-    if value is not None and not isinstance(value, str | Path | SynonymGroups | Mapping):
-        raise UserError(
-            f"synonym_groups must be a file, SynonymGroups or a mapping of words to synonyms, found {value!r:.80}"
-        )
-    return value
-
-
-def _whole(name: str, value: Any, minimum: int, maximum: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not minimum <= value <= maximum:
-        raise UserError(f"{name} must be a whole number from {minimum} to {maximum:,}, found {value!r}")
-    return int(value)
+    kinds, described = (str, Path, SynonymGroups, Mapping), "a file, SynonymGroups or a mapping of words to synonyms"
+    groups: GroupSource = optional(instance(kinds, described))("synonym_groups", value)
+    return groups
 
 
 def _vectors(value: Any) -> str | Path | None:

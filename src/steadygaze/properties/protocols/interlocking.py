@@ -189,7 +189,7 @@ def _retrain(clf: TextClassifier, splits: dict[str, list[Example]], watcher: Wat
     validation = read_validation(_columns(splits["validation"])) if "validation" in splits else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HealthWarning)  # expected here
-        saved = fit.fit(train_config(params), train, validation, watcher, fit.CheckpointConfig())
+        saved = fit.fit(train_config(params), train, validation, watcher)
     saved.model.to(clf.stored_.model.device)
     return saved
 

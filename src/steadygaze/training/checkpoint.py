@@ -56,9 +56,8 @@ class Checkpoint:
     def file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
-    def stage_file(self, stage: int) -> Path:
-        """Return the checkpoint of a stage that is trained at the same time as others."""
-        return self.folder / f"checkpoint-{stage}.safetensors"
+    def _stage_file(self, name: str, stage: int) -> Path:
+        return self.folder / f"{name}-{stage}.safetensors"
 
     @property
     def _advice(self) -> str:
@@ -73,8 +72,7 @@ class Checkpoint:
                 "continue it with resume=True (--resume), or delete the folder to start over"
             )
         remove_named_leftovers(self.folder, NAMES)
-        saved = map(self._load_file, files)
-        return {stage.stage: stage for stage in saved}
+        return {stage.stage: stage for stage in map(self._load_file, files)}
 
     def _files(self) -> list[Path]:
         files = [self.file] if os.path.lexists(self.file) else []  # also a broken link
@@ -103,32 +101,35 @@ class Checkpoint:
     def save(self, stage: int, state: TrainingState, among_others: bool = False) -> None:
         """Save the state of a stage; `among_others`: other stages are trained at the same time."""
         tensors, plain = state.pack()
-        file = self.stage_file(stage) if among_others else self.file
+        file = self._stage_file("checkpoint", stage) if among_others else self.file
         self._write(file, tensors, {"identity": self.identity, "stage": stage, **plain})
         if not among_others:  # earlier stages are finished
             for other in self.folder.glob("checkpoint-*.safetensors"):
                 other.unlink()
 
     def finish(self, stage: int, weights: dict[str, Tensor], best_epoch: dict[str, Any]) -> None:
-        self._write(self._finished(stage), weights, {"stage": stage, "best_epoch": best_epoch})
+        self._write(self._stage_file("finished", stage), weights, {"stage": stage, "best_epoch": best_epoch})
 
     def finished(self, stage: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the final weights of a stage, and the record of the selected epoch."""
-        weights, plain = self._read(self._finished(stage))
+        file = self._stage_file("finished", stage)
+        weights, plain = self._read(file)
         self._require(["best_epoch"], plain)
         if not isinstance(plain["best_epoch"], dict):
-            raise UserError(f"{self._finished(stage)} is damaged: its record of the epoch is invalid; {self._advice}")
+            raise UserError(f"{file} is damaged: its record of the epoch is invalid; {self._advice}")
         return weights, plain["best_epoch"]
 
     def diverge(self, stage: int, message: str) -> None:
         """Record that the model of a stage diverged while others were trained."""
-        self._write(self._diverged(stage), {}, {"identity": self.identity, "stage": stage, "message": message})
+        plain = {"identity": self.identity, "stage": stage, "message": message}
+        self._write(self._stage_file("diverged", stage), {}, plain)
 
     def divergence(self, stage: int) -> str | None:
         """Return why a stage has no model; None if it did not diverge."""
-        if not self._diverged(stage).exists():
+        file = self._stage_file("diverged", stage)
+        if not file.exists():
             return None
-        _, plain = self._read(self._diverged(stage))
+        _, plain = self._read(file)
         self._require(["identity", "message"], plain)
         self._check_identity(plain["identity"])
         return str(plain["message"])
@@ -139,12 +140,6 @@ class Checkpoint:
 
     def _divergences(self) -> list[Path]:
         return sorted(self.folder.glob("diverged-*.safetensors"))
-
-    def _diverged(self, stage: int) -> Path:
-        return self.folder / f"diverged-{stage}.safetensors"
-
-    def _finished(self, stage: int) -> Path:
-        return self.folder / f"finished-{stage}.safetensors"
 
     def _write(self, file: Path, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         try:

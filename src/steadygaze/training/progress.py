@@ -141,11 +141,6 @@ def is_interactive() -> bool:
     return sys.stderr.isatty() or Console(stderr=True).is_jupyter
 
 
-def _draws_bars(console: Console) -> bool:
-    """In a notebook, rich draws bars with ipywidgets."""
-    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
-
-
 class ProgressBar:
     """A rich progress bar on standard error, with elapsed and remaining time, and one line per epoch.
 
@@ -154,6 +149,8 @@ class ProgressBar:
 
     def __init__(self, console: Console | None = None, details: bool = False) -> None:
         self.console, self.details = console or Console(stderr=True), details
+        has_widgets = self.console.is_jupyter and find_spec("ipywidgets") is not None  # with which rich draws bars
+        draws = self.console.is_terminal or has_widgets
         self.bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -162,7 +159,7 @@ class ProgressBar:
             TimeColumn(Column(no_wrap=True)),
             console=self.console,
             transient=True,
-            disable=not _draws_bars(self.console),  # elsewhere, a line per epoch is enough
+            disable=not draws,  # elsewhere, a line per epoch is enough
         )
         self._updated = 0.0
         self._explained_collapse = False

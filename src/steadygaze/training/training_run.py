@@ -116,8 +116,7 @@ class TrainingRun:
                 raise failures[0]
         if RESULT not in self.models:
             return None
-        self._warn_if_undivided()
-        self._warn_of_technique()
+        self._warn_of_result()
         return self._copy(RESULT).eval()
 
     def _groups(self, stages: tuple[Stage, ...]) -> list[list[int]]:
@@ -152,7 +151,7 @@ class TrainingRun:
             if not among_others:
                 self.history = state.history
         loop = self._loop(number, stage, state, among_others)
-        loop.finishes_model = _finishes_model(number, stages)
+        loop.finishes_model = all(later.model != stage.model for later in stages[number + 1 :])
         return loop
 
     def _complete(
@@ -310,14 +309,12 @@ class TrainingRun:
         if best.get("constant_label") is not None:
             raise UserError(NOTHING_LEARNED.format(stage.name, best["macro-f1"]))
 
-    def _warn_if_undivided(self) -> None:
-        """Warn if a model that selects sentences has only selected whole texts."""
+    def _warn_of_result(self) -> None:
+        """Warn of a model of sentences that has only selected whole texts, and of what the technique reports."""
         attention = self.best_epoch.get("attention", {})
         undivided = attention.get("unit") == "sentence" and attention["distance_to_uniform"] is None
         if undivided and not attention.get("collapsed"):
             self.job.watcher.warn(UNDIVIDED)
-
-    def _warn_of_technique(self) -> None:
         remark = self.technique.warning_after_training(self.history[-1]["terms"], self._prior) if self.history else None
         if remark is not None:
             self.job.watcher.warn(remark)
@@ -393,11 +390,6 @@ def execute_together(runs: Sequence[TrainingRun]) -> list[Model | None]:
                 checkpoint.forget_divergences()
         raise failures[0]
     return [models[number] for number in range(len(runs))]
-
-
-def _finishes_model(number: int, stages: tuple[Stage, ...]) -> bool:
-    """Return True if no later stage trains the same model."""
-    return all(later.model != stages[number].model for later in stages[number + 1 :])
 
 
 def _check_layout(name: str, weights: dict[str, Tensor], module: nn.Module) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
+from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, TRIAL, ModelAdapter
 from steadygaze.adapters.output_labels import binary_labels, numbers
 from steadygaze.core import arguments
 from steadygaze.core.arguments import number, optional, validated
@@ -76,7 +76,6 @@ ACCEPTED = (
 
 
 DEFAULT_ATTENTION = "last"
-TRIAL = "This is a text of a few words."
 
 
 def as_adapter(
@@ -98,7 +97,8 @@ def as_adapter(
     check_device(device)
     if import_objects and arguments.names_object(model):
         model = _imported(model)
-    if isinstance(model, ModelAdapter) or _is_classifier(model):
+    classifiers = sys.modules.get("steadygaze.estimator.text_classifier")  # slow to import
+    if isinstance(model, ModelAdapter) or (classifiers is not None and isinstance(model, classifiers.TextClassifier)):
         _refuse_prompt(prompt)
         adapter = model if isinstance(model, ModelAdapter) else from_classifier(model)
         _check_attention(adapter, attention)
@@ -152,12 +152,6 @@ def _check_attention(adapter: ModelAdapter, attention: str) -> None:
     )
 
 
-def _is_classifier(model: Any) -> bool:
-    """Whether it is a TextClassifier, whose module is slow to import."""
-    module = sys.modules.get("steadygaze.estimator.text_classifier")
-    return module is not None and isinstance(model, module.TextClassifier)
-
-
 def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | None") -> ModelAdapter:
     """A steadygaze folder, a Hugging Face folder, or a hub id."""
     arguments.path("model", name)
@@ -174,11 +168,11 @@ def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | No
     from steadygaze.adapters.huggingface import from_folder
     from steadygaze.models.encoders.transformer import from_hub
 
+    own_name = resolve(folder).name
     if not folder.exists():
-        cached_only = "/" not in str(name)  # a missing folder: do not wait for the hub
-        hub_folder = from_hub(str(name), str(name), cached_only=cached_only)
-        return from_folder(hub_folder, str(name), device, attention, prompt)
-    return from_folder(folder, resolve(folder).name, device, attention, prompt)
+        own_name = str(name)
+        folder = from_hub(own_name, own_name, cached_only="/" not in own_name)  # a missing folder: no wait for the hub
+    return from_folder(folder, own_name, device, attention, prompt)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -221,7 +215,11 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
             f"a {type(model).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer).  "
             "A network of images is for sg.explain_images(network, images, classes=...) or sg.fit_explainer"
         )
-    regresses = not hasattr(model, "predict_proba") and hasattr(model, "predict") and _is_regressor(model)
+    regresses = False
+    if hasattr(model, "predict") and not hasattr(model, "predict_proba"):
+        from sklearn.base import BaseEstimator, is_regressor
+
+        regresses = isinstance(model, BaseEstimator) and bool(is_regressor(model))
     predict = model.predict if regresses else getattr(model, "predict_proba", model)
     if not isinstance(model, type) and not callable(predict) and hasattr(model, "predict"):
         raise UserError(
@@ -268,12 +266,6 @@ def _of_second_class(predict: Any, texts: list[Any]) -> Any:
     """The probability of the class 1 of each output.  K arrays (N,2) -> (N,K)"""
     answer = predict(texts)
     return answer if isinstance(answer, np.ndarray) else np.stack([values[:, 1] for values in answer], 1)
-
-
-def _is_regressor(model: Any) -> bool:
-    from sklearn.base import BaseEstimator, is_regressor
-
-    return isinstance(model, BaseEstimator) and bool(is_regressor(model))
 
 
 def _is_unfitted(model: Any) -> bool:

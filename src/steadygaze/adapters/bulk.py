@@ -294,21 +294,16 @@ def bulk_run(
     """
     added = task.types(pair=len(source.text) == 2)
     if clash := [name for name in added if name in source.types]:
-        raise UserError(
-            f"{source.files[0].name} has a column {clash[0]!r}, which --out would add; rename it in the file"
-        )
+        first = source.files[0].name
+        raise UserError(f"{first} has a column {clash[0]!r}, which --out would add; rename it in the file")
     parts, source = Parts(out, {**source.types, **added}, spreadsheet_safe), replace(source, part=task.part)
     check_columns(out, parts.types)
     with exclusive_output(parts.folder, "writing"):
         facts = {"files": source.facts, "text": list(source.text), "drop_empty": source.drop_empty}
         facts |= {} if source.sentences is None else {"sentences": source.sentences}
         facts |= {"spreadsheet_safe": True} if spreadsheet_safe else {}
-        sizes = {
-            "chunk": user_files.CHUNK,
-            "chunks": CHUNKS,
-            "block": tables.BLOCK,
-            "part": source.part,
-        }  # they determine the rows of a part
+        # The sizes determine the rows of a part.
+        sizes = {"chunk": user_files.CHUNK, "chunks": CHUNKS, "block": tables.BLOCK, "part": source.part}
         parts.prepare({**facts, **sizes, "columns": list(parts.types), **settings})
         try:
             yield BulkRun(source, parts, on_progress)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import TRIAL, ModelAdapter
 from steadygaze.adapters.prompt import USAGE, Prompt, PromptTokenizer
 from steadygaze.adapters.prompted_model import PromptedModel
 from steadygaze.adapters.transformer_checks import (
@@ -27,12 +27,7 @@ from steadygaze.adapters.transformer_checks import (
     tokens_after_end,
     try_network,
 )
-from steadygaze.adapters.transformer_network import (
-    AGGREGATIONS,
-    ForwardOptions,
-    TransformerModel,
-    configurations,
-)
+from steadygaze.adapters.transformer_network import AGGREGATIONS, ForwardOptions, TransformerModel, configurations
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
 from steadygaze.core.types import Label, Task
@@ -44,7 +39,6 @@ from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
 from steadygaze.models.inference import best_device
 
-TRIAL = "This is a text of a few words."
 UNBOUNDED = 512
 """Tokens per text for a network without a limit."""
 
@@ -75,9 +69,9 @@ def assemble(
     tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
-    pairs = (
-        None if pair is None else transformer_checks.paired(engine, pair, token_limit=longest(config), pad_id=padding)
-    )
+    pairs = None
+    if pair is not None:
+        pairs = transformer_checks.paired(engine, pair, token_limit=longest(config), pad_id=padding)
     options = ForwardOptions(padding, attention, pair.question_type if pair and files.typed else 0)
     model = _tested(network, options, tokens, partial(_untested, network, options))
     return ModelAdapter(
@@ -242,7 +236,9 @@ def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | Non
         )
     engine = read_engine(tokenizer.backend_tokenizer.to_str(), f"the tokenizer of {name}")
     typed = TYPES in tokenizer.model_input_names
-    return assemble(_twin(network), TokenizerFiles(engine, tokenizer.pad_token_id, typed), name, attention, prompt)
+    tensors = [*network.parameters(), *network.buffers()]
+    twin = copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})  # shares the weights
+    return assemble(twin, TokenizerFiles(engine, tokenizer.pad_token_id, typed), name, attention, prompt)
 
 
 def from_pipeline(pipeline: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
@@ -273,12 +269,6 @@ def _typed(folder: Path, config: Any) -> bool:
         name = values.get("tokenizer_class") or TOKENIZER_MAPPING_NAMES.get(config.model_type)
         inputs = getattr(tokenizer_class_from_name(str(name)), "model_input_names", [TYPES])
     return TYPES in inputs
-
-
-def _twin(network: Any) -> Any:
-    """A copy of the network that shares the weights."""
-    tensors = [*network.parameters(), *network.buffers()]
-    return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
 
 
 def _task(config: Any, name: str) -> Task:

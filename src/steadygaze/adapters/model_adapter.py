@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
+TRIAL = "This is a text of a few words."
 KINDS = ("single texts", "pairs (text, question)")
 PASS_KIND = (
     "leave out the questions; a command takes one --text",
@@ -324,25 +325,18 @@ class ModelAdapter:
         def explain(inputs: list[Any]) -> Explanations:
             texts, questions, sentences = read_inputs(inputs)
             own = adapter.for_pairs(questions is not None)
-            explanations = explain_texts(
-                own.model, own.tokens, own.classes, texts, questions, resolved, sentences, health
-            )
+            model = own.model, own.tokens, own.classes
+            explanations = explain_texts(*model, texts, questions, resolved, sentences, health)
             if self.task != "regression":
                 return explanations
             name, index = self.output_position(target)
             inputs = join_questions(texts, questions)
             values = self.predict_covered(inputs, request.batch_size)[0][:, index].tolist()
-            return Explanations(
-                replace(
-                    explanation,
-                    label=name,
-                    probabilities={},
-                    target=None,
-                    value=value,
-                    unit="relative" if explanation.unit == "logit" else explanation.unit,
-                )
-                for explanation, value in zip(explanations, values, strict=True)
-            )
+            results = []
+            for item, value in zip(explanations, values, strict=True):
+                unit = "relative" if item.unit == "logit" else item.unit
+                results.append(replace(item, label=name, probabilities={}, target=None, value=value, unit=unit))
+            return Explanations(results)
 
         return explain
 

@@ -102,21 +102,18 @@ def predictions_of_sentences(
     adapter = adapter.for_pairs(questions is not None)
     whole = adapter.predict_covered(nonempty, batch_size)[0].argmax(-1)
     names, predictions = list(adapter.classes), []
-    for row, span, probabilities, selected in sorted(
-        _each_sentence(adapter, strings, questions, annotated, batch_size)
-    ):
+    sentences = _each_sentence(adapter, strings, questions, annotated, batch_size)
+    for row, span, probabilities, selected in sorted(sentences):
         index = int(np.argmax(probabilities))
         sentence = strings[row][slice(*span)]
         label, own = names[index], names[whole[row]]
         predictions.append(SentencePrediction(row, sentence, label, probabilities[index], own, selected))
-    by_class = tuple(
-        _class_sentences(
-            names[code], predictions, _flips(adapter, (strings, questions), names[code], whole == code, predictions)
-        )
-        for code in sorted(set(whole.tolist()))
-    )
+    by_class = []
+    for code in sorted(set(whole.tolist())):
+        counters = _flips(adapter, (strings, questions), names[code], whole == code, predictions)
+        by_class.append(_class_sentences(names[code], predictions, counters))
     numbered = tuple(replace(item, row=rows[item.row]) for item in predictions)
-    return SentencePredictions(adapter.name, by_class, numbered, adapter.health)
+    return SentencePredictions(adapter.name, tuple(by_class), numbered, adapter.health)
 
 
 Result = tuple[int, Span, list[float], bool]

@@ -32,10 +32,7 @@ def check_fit_explainer(out: Path, replace: bool, options: Mapping[str, Any], se
     if cache.is_symlink() or (cache.exists() and (not cache.is_dir() or unknown_entries(cache, SPLITS))):
         raise UserError(f"{cache} contains other files than a black box's answers; choose another folder than {out}")
     if explainer_folder.is_fitted(out) and not replace:
-        stored_config = explainer_folder.load(out).config
-        _check_same_fit(
-            out, stored_config, {"explainer": method_name(config), "settings": asdict(config), "seed": seed}
-        )
+        _check_same_fit(out, {"explainer": method_name(config), "settings": asdict(config), "seed": seed})
 
 
 def fit_explainer_resumable(
@@ -52,11 +49,8 @@ def fit_explainer_resumable(
     remove_leftovers(cache)
     if explainer_folder.is_fitted(out) and not replace:
         parts = text_splits(inputs, held_out)
-        _check_same_fit(
-            out,
-            explainer_folder.load(out).config,
-            {"texts": digest_values(*parts[0])[:12], "held-out texts": digest_values(*parts[1])[:12]},
-        )
+        digests = [digest_values(*part)[:12] for part in parts]
+        _check_same_fit(out, dict(zip(("texts", "held-out texts"), digests, strict=True)))
         fitted = load_explainer(out, black_box, device=options.get("device", "auto"))
         remove_folder(cache)
         return fitted
@@ -87,8 +81,9 @@ def _fit(black_box: Any, inputs: list[Any], replace: bool, run: dict[str, Any]) 
     return fitted
 
 
-def _check_same_fit(out: Path, config: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+def _check_same_fit(out: Path, expected: Mapping[str, Any]) -> None:
     """Raise an error if the existing explainer is from another fit."""
+    config = explainer_folder.load(out).config
     facts, rows = config.get("facts"), config.get("rows")
     facts = facts if isinstance(facts, dict) else {}
     first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}

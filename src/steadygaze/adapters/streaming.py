@@ -150,17 +150,8 @@ def read(
     if file is not None:
         from steadygaze.data.user_files import stream  # imports pyarrow
 
-        for examples in stream(
-            file,
-            text=text,
-            label=label,
-            drop_empty=drop_empty,
-            chunk=CHUNK,
-            task=task,
-            sentences=sentences,
-            dropped=dropped,
-            empty=empty,
-        ):
+        options: dict[str, Any] = {"task": task, "sentences": sentences, "dropped": dropped, "empty": empty}
+        for examples in stream(file, text=text, label=label, drop_empty=drop_empty, chunk=CHUNK, **options):
             yield inputs_of(examples)
 
 
@@ -287,6 +278,13 @@ def _in_parallel(
     """Yield every chunk with its result.  Networks of other libraries may not be thread-safe: they get one thread."""
     lanes = lane_count(model.device) if "threads" in model.capabilities else 1
 
+    def numbered() -> Iterator[tuple[int, list[Any]]]:
+        """Every chunk with the number of texts before it."""
+        before = 0
+        for chunk in chunks:
+            yield before, chunk
+            before += len(chunk)
+
     def work_numbered(item: tuple[int, list[Any]]) -> tuple[list[Any], Any]:
         before, chunk = item
         try:
@@ -295,12 +293,4 @@ def _in_parallel(
             raise NonFiniteOutput(before + error.row) from None
 
     with inference.evaluation(model):
-        yield from map_in_lanes(work_numbered, _numbered(chunks), lanes)
-
-
-def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield every chunk with the number of texts before it."""
-    before = 0
-    for chunk in chunks:
-        yield before, chunk
-        before += len(chunk)
+        yield from map_in_lanes(work_numbered, numbered(), lanes)

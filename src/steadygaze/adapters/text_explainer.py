@@ -81,9 +81,8 @@ class TextExplainer(SavedExplainer):
             inputs, questions = read_texts(nonempty)
             subject = self.black_box.for_pairs(questions is not None)
             request = ResolvedRequest(self.explainer, self.name)
-            return explain_texts(
-                subject.model, subject.tokens, subject.classes, inputs, questions, request, health=self.health
-            )
+            model = subject.model, subject.tokens, subject.classes
+            return explain_texts(*model, inputs, questions, request, health=self.health)
 
         explanations: Explanation | list[Explanation | None]
         explanations = explain_inputs(texts, self.black_box.tokens, explain)
@@ -94,9 +93,8 @@ class TextExplainer(SavedExplainer):
         check_removal(self.black_box, removal)
         inputs, questions = read_texts(texts)
         subject = self.black_box.for_pairs(questions is not None)
-        measures = measure_selection(
-            subject.model, self.explainer, subject.data(subject.tokens.place(inputs), questions), removal
-        )
+        data = subject.data(subject.tokens.place(inputs), questions)
+        measures = measure_selection(subject.model, self.explainer, data, removal)
         return self.to_rows(measures, digest_values(inputs, questions), removal=removal)
 
     def description(self) -> dict[str, Any]:
@@ -121,9 +119,8 @@ def load_explainer(
     adapter = as_adapter(black_box, classes=classes, device=device).for_pairs(bool(files.config.get("pair")))
     files.check_model(adapter)
     if (kind := files.config.get("kind_of_tokens")) != adapter.tokens.kind:
-        raise UserError(
-            f"{path} was fitted to a black box that reads {kind!s:.40}; this one reads {adapter.tokens.kind}"
-        )
+        own = adapter.tokens.kind
+        raise UserError(f"{path} was fitted to a black box that reads {kind!s:.40}; this one reads {own}")
     nets = files.networks(partial(untrained_networks, config, len(files.words), len(adapter.classes)))
     vocabulary = Vocabulary(files.words, adapter.tokens.kind)
     learned = FittedExplainer(config, vocabulary, nets, files.value("history", list))

@@ -122,11 +122,7 @@ def check_network(model: TransformerModel, ids: Tensor) -> None:
         except NonFiniteOutput:
             raise _refusal(model.network, "its output is NaN or infinite") from None
         for row, text in enumerate((ids, shorter)):
-            expected = model.direct_logits(text)
-            # Tolerance: square root of the machine epsilon.
-            if (logits[row] - expected[0]).abs().max() > torch.finfo(expected.dtype).eps ** 0.5 * (
-                1 + expected.abs().max()
-            ):
+            if not _is_close(model.direct_logits(text)[0], logits[row]):
                 raise _refusal(
                     model.network, "its prediction changes with padding, or with word vectors instead of ids"
                 )
@@ -155,11 +151,12 @@ def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
         return False
     finally:
         model.fused = False
-    least = torch.finfo(plain.dtype).eps ** 0.5
-    return all(
-        bool((exact - fast).abs().max() <= least * (1 + exact.abs().max()))
-        for exact, fast in ((plain, fused), gradients)
-    )
+    return _is_close(plain, fused) and _is_close(*gradients)
+
+
+def _is_close(exact: Tensor, other: Tensor) -> bool:
+    """Whether they differ by at most the square root of the machine epsilon."""
+    return bool((exact - other).abs().max() <= torch.finfo(exact.dtype).eps ** 0.5 * (1 + exact.abs().max()))
 
 
 @contextmanager

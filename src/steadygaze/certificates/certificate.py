@@ -256,9 +256,8 @@ class Certificates(Sequence[Certificate]):
             words = Text(one_line(row.text), no_wrap=True, overflow="ellipsis")
             least.add_row(f"{row.radius:.4f}", Text(one_line(row.label, 24)), words)
         scope = Text(f"This is about {SCOPE}.", style="dim")
-        return (
-            Group(*warnings, table, Text(), least, Text(), scope) if least.row_count else Group(*warnings, table, scope)
-        )
+        body = (table, Text(), least, Text(), scope) if least.row_count else (table, scope)
+        return Group(*warnings, *body)
 
     def _over(self, name: str, statistic: Callable[[list[float]], float]) -> float | None:
         values = [value for row in self.rows if (value := getattr(row, name)) is not None]
@@ -300,14 +299,10 @@ def certify_attention(
     settings: dict[str, Any] = {"R": float(radius), "k": int(k), "norm": norm, "simplex": bool(simplex)}
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(network.device)
-        reference_output = (
-            None
-            if reference is None or reference_data is None
-            else _forward(reference, collate(reference_data, rows), batch.mask)
-        )
-        bounds = certify_batch(
-            network, batch, float(radius), norm, int(k), bool(simplex), reference_output, lower_bound
-        )
+        close_to = None
+        if reference is not None and reference_data is not None:
+            close_to = _forward(reference, collate(reference_data, rows), batch.mask)
+        bounds = certify_batch(network, batch, float(radius), norm, int(k), bool(simplex), close_to, lower_bound)
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
             question = None if questions is None else questions[row]
             certificates[row] = Certificate(text=read[row], question=question, **{**values, **settings})

@@ -67,9 +67,8 @@ def ascend_divergence(
 def search(model: Classifier, forward: Forward, mask: Tensor, radius: float, norm: Norm) -> Tensor:
     """-> (B,)"""
     clean, center = forward.logits.double().softmax(-1), forward.weights.double()
-    classes = clean.topk(min(clean.shape[-1] - 1, MAX_CLASSES)).indices.unbind(
-        -1
-    )  # of two classes one is enough: p_0 = 1 − p_1
+    many = min(clean.shape[-1] - 1, MAX_CLASSES)  # of two classes one is enough: p_0 = 1 − p_1
+    classes = clean.topk(many).indices.unbind(-1)
     row = torch.arange(len(clean), device=clean.device)
     search_ascent = partial(ascend, center=center, radius=radius, norm=norm, keep=mask)
 

@@ -1,7 +1,7 @@
 """certify: certificates of the attention weights of texts, or of substitutions of their words.
 
 sg.certify(clf, texts, radius=0.01)                   certificates/certificate.py
-sg.certify(model, texts, substitutions="table.jsonl")    audit/substitution_certificate.py
+sg.certify(model, texts, substitutions="table.jsonl")    certificates/substitution_certificate.py
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,8 @@ from typing import Any, get_args
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.certificates.certificate import Certificates, certify_attention
 from steadygaze.certificates.substitution_certificate import certify_substitutions
-from steadygaze.core.arguments import (
-    argument_error,
-    choice,
-    flag,
-    instance,
-    integer,
-    number,
-    optional,
-    sequence_of,
-    validated,
-)
+from steadygaze.core import arguments
+from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, sequence_of, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import Norm
 from steadygaze.core.types import Label
@@ -37,7 +28,7 @@ def probability(name: str, value: Any) -> float:
     """A number between 0 and 1, both excluded."""
     level: float = number()(name, value)
     if not 0 < level < 1:
-        raise argument_error(name, "a number between 0 and 1", value)
+        raise arguments.argument_error(name, "a number between 0 and 1", value)
     return level
 
 

@@ -81,9 +81,8 @@ def count_rewrites(sizes: Sequence[int], changes: int | None = None) -> int:
     by_changes = [1]
     for size in sizes:
         more = [0, *((size - 1) * count for count in by_changes)]
-        by_changes = [a + b for a, b in zip([*by_changes, 0], more, strict=True)][
-            : None if changes is None else changes + 1
-        ]
+        by_changes = [a + b for a, b in zip([*by_changes, 0], more, strict=True)]
+        by_changes = by_changes if changes is None else by_changes[: changes + 1]
     return sum(by_changes)
 
 

@@ -146,8 +146,7 @@ def _describe(file: Path) -> ImageModelConfig:
     if not isinstance(values.get("schema"), int) or values["schema"] > SCHEMA:
         raise UserError(f"{file} has schema {values.get('schema')!r}; steadygaze {__version__} reads up to {SCHEMA}")
     try:
-        return build(
-            ImageModelConfig, {key: value for key, value in values.items() if key in field_names(ImageModelConfig)}
-        )
+        names = field_names(ImageModelConfig)
+        return build(ImageModelConfig, {key: value for key, value in values.items() if key in names})
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None

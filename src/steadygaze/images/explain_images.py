@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,30 +21,28 @@ SELECTED = 25
 """Default number of selected patches."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchWeights:
-    """Weights of the patches of some images."""
-
-    images: Images
-    probs: Tensor  # (N,C)
-    classes: tuple[Label, ...]
-    weights: Tensor  # (N,D)
-    bounds: Tensor | None = None  # (N,D,2) low and high
-
-    def explanations(self, explainer: str, k: int, patch: int) -> list[ImageExplanation]:
-        """One explanation for each image."""
-        _, height, width = self.images.shape
-        grid = height // patch, width // patch
-        weights = self.weights.double().cpu().view(-1, *grid).numpy()
-        arrays, explanations = self.images.as_given(), []
-        bounds = [None] * len(arrays) if self.bounds is None else self.bounds.double().cpu().view(-1, *grid, 2).numpy()
-        for image, weight, probs, patch_bounds in zip(arrays, weights, self.probs.tolist(), bounds, strict=True):
-            label = self.classes[probs.index(max(probs))]
-            probabilities = dict(zip(self.classes, probs, strict=True))
-            explanations.append(
-                ImageExplanation(image, weight, patch, k, label, probabilities, explainer, patch_bounds)
-            )
-        return explanations
+def patch_explanations(
+    images: Images,
+    probs: Tensor,
+    classes: tuple[Label, ...],
+    weights: Tensor,
+    explainer: str,
+    k: int,
+    patch: int,
+    bounds: Tensor | None = None,
+) -> list[ImageExplanation]:
+    """One explanation for each image.  (N,C), (N,D); `bounds`: low and high (N,D,2)"""
+    _, height, width = images.shape
+    grid = height // patch, width // patch
+    arrays, patch_bounds = images.as_given(), [None] * len(images)
+    if bounds is not None:
+        patch_bounds = list(bounds.double().cpu().view(-1, *grid, 2).numpy())
+    explanations = []
+    rows = zip(arrays, weights.double().cpu().view(-1, *grid).numpy(), probs.tolist(), patch_bounds, strict=True)
+    for image, weight, own_probs, bound in rows:
+        label, probabilities = classes[own_probs.index(max(own_probs))], dict(zip(classes, own_probs, strict=True))
+        explanations.append(ImageExplanation(image, weight, patch, k, label, probabilities, explainer, bound))
+    return explanations
 
 
 class FittedImageExplainer(SavedExplainer):
@@ -109,16 +106,14 @@ def explain_images(
     k = check_k(SELECTED if k is None else k, units, images.shape)
     fill = _fill(canvas, box, images) if method.fills else torch.zeros(images.shape)
     request = PatchRequest(box, images, box.predict_proba(images), fill, canvas.patch, units)
-    patch_weights = PatchWeights(images, request.probs, box.classes, method.weigh(request))
-    return patch_weights.explanations(name, k, canvas.patch)
+    return patch_explanations(images, request.probs, box.classes, method.weigh(request), name, k, canvas.patch)
 
 
 def resolve_image_explainer(explainer: Any) -> tuple[str, PatchExplainer]:
     """The name and the explainer."""
     if isinstance(explainer, PatchExplainer):
-        return next(
-            (name for name, kind in IMAGE_EXPLAINERS.items() if type(explainer) is kind), type(explainer).__name__
-        ), explainer
+        kind = type(explainer)
+        return next((name for name, own in IMAGE_EXPLAINERS.items() if kind is own), kind.__name__), explainer
     if not isinstance(explainer, str) or explainer not in IMAGE_EXPLAINERS:
         raise unknown("explainer of images", explainer, IMAGE_EXPLAINERS)
     return explainer, IMAGE_EXPLAINERS[explainer]()

@@ -28,7 +28,7 @@ from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fitted_explainer import fit_networks, selection_weights, selector_measures
 from steadygaze.explainers.learned.l2x import Rows, SelectorConfig
 from steadygaze.explainers.learned.removal_effects import RemovalEffects, RemovalQuery, removal_effects
-from steadygaze.images.explain_images import PatchWeights
+from steadygaze.images.explain_images import patch_explanations
 from steadygaze.images.image_black_box import ImageBlackBox
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, match_shape
@@ -111,8 +111,8 @@ class FittedImageSelector(FittedImageMethod):
         probs = self.predict(box, images)
         scores = self.scores(images, probs)
         weights = selection_weights(scores, torch.ones_like(scores, dtype=torch.bool), self.config.k)
-        patch_weights = PatchWeights(images, probs, box.classes, weights)
-        return patch_weights.explanations(method_name(self.config), self.config.k, self.canvas.patch)
+        name, k, patch = method_name(self.config), self.config.k, self.canvas.patch
+        return patch_explanations(images, probs, box.classes, weights, name, k, patch)
 
     def scores(self, images: Images, probs: Tensor) -> Tensor:
         """Scores of the selector.  (N,D) on the CPU"""
@@ -157,8 +157,8 @@ class FittedImageCXPlain(FittedImageMethod):
     def explain(self, box: ImageBlackBox, images: Images) -> list[ImageExplanation]:
         """The k top-weighted patches by the members' median, with the members' quantiles."""
         probs, (low, middle, high) = self.predict(box, images), self.bounds(images)
-        patch_weights = PatchWeights(images, probs, box.classes, middle, torch.stack([low, high], -1))
-        return patch_weights.explanations("cxplain", self.config.k, self.canvas.patch)
+        k, patch, bounds = self.config.k, self.canvas.patch, torch.stack([low, high], -1)
+        return patch_explanations(images, probs, box.classes, middle, "cxplain", k, patch, bounds)
 
     def measured(self, box: ImageBlackBox, images: Images) -> dict[str, Tensor]:
         """Agreement of the black box on the k top-weighted patches and on the rest; predicted class.  (N,) each"""
@@ -226,9 +226,8 @@ def image_effects(request: PatchRequest, folder: Path | None, on_progress: OnPro
         part = request.images.of(request.images.pixels[index])
         yield from without_patch(replace(request, images=part, probs=request.probs[index]))
 
-    return removal_effects(
-        RemovalQuery(predict, partial(cut_rows, size=TOGETHER)), request.probs, request.aim, cache, on_progress
-    )
+    removing = RemovalQuery(predict, partial(cut_rows, size=TOGETHER))
+    return removal_effects(removing, request.probs, request.aim, cache, on_progress)
 
 
 def post_hoc(
@@ -240,12 +239,11 @@ def post_hoc(
     """
     predicted, blank, selection = probs.argmax(-1), fill.cpu(), selection.cpu().to(images.pixels.dtype)
     masks = {"post-hoc-accuracy": selection, "post-hoc-accuracy/unselected": 1 - selection}
-    return {
-        name: (
-            box.predict_proba(images.of(fill_patches(images.pixels, mask, blank, patch))).argmax(-1) == predicted
-        ).double()
-        for name, mask in masks.items()
-    }
+    agreement = {}
+    for name, mask in masks.items():
+        probabilities = box.predict_proba(images.of(fill_patches(images.pixels, mask, blank, patch)))
+        agreement[name] = (probabilities.argmax(-1) == predicted).double()
+    return agreement
 
 
 def hold_out_images(images: Images) -> tuple[Images, Images]:

@@ -13,13 +13,7 @@ from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator import explainer_folder
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.fit_config import (
-    OF_TEXTS,
-    Method,
-    check_method,
-    method_name,
-    requested_method,
-)
+from steadygaze.explainers.learned.fit_config import OF_TEXTS, Method, check_method, method_name, requested_method
 from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.images.classifier_training import LARGEST
 from steadygaze.images.explain_images import FittedImageExplainer
@@ -35,13 +29,7 @@ from steadygaze.images.image_black_box import ImageBlackBox, as_image_black_box
 from steadygaze.images.image_classifier import ImageClassifier
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import MAX_CHANNELS, Images, read_images
-from steadygaze.images.patch_networks import (
-    USUAL,
-    PatchConfig,
-    Shape,
-    check_k,
-    image_settings,
-)
+from steadygaze.images.patch_networks import USUAL, PatchConfig, Shape, check_k, image_settings
 from steadygaze.models.inference import best_device
 from steadygaze.results.row import Row
 
@@ -124,20 +112,9 @@ def image_fit_config(
     for key in values.keys() - {*own, *field_names(PatchConfig)}:
         raise unknown("setting", key, [*own, *field_names(PatchConfig)])
     canvas = build(PatchConfig, {key: values.pop(key) for key in field_names(PatchConfig) if key in values})
-    return check_method(_build_method(kind, values), values), canvas
-
-
-def _build_method(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> Method:
     if issubclass(kind, SelectorConfig):
-        return image_settings(kind, values)
-    return build(kind, {"k": USUAL["k"], **values})
-
-
-def image_splits(inputs: Any, validation: Any) -> tuple[Images, Images]:
-    """Training and validation images."""
-    images = read_images(inputs)
-    require_enough(len(images), "images")
-    return hold_out_images(images) if validation is None else (images, read_held_out(read_images, validation, "images"))
+        return check_method(image_settings(kind, values), values), canvas
+    return build(kind, {"k": USUAL["k"], **values}), canvas
 
 
 def fit_images(
@@ -150,10 +127,12 @@ def fit_images(
 ) -> ImageExplainer:
     """Fit an explainer of images; `fit_explainer` calls it by name."""
     config, canvas = image_fit_config(*order)
-    box, parts = image_black_box(black_box, classes, device), image_splits(*data)
-    options = run.seed, run.device, run.watcher, run.on_progress
-    facts = run.facts(parts[0].as_given())
-    fitted = ImageExplainer(
-        method_name(config), box, ImageFit(config, canvas, *options).fit(box, *parts, run.keep), facts=facts
-    )
+    box, images, validation = image_black_box(black_box, classes, device), read_images(data[0]), data[1]
+    require_enough(len(images), "images")
+    if validation is None:
+        parts = hold_out_images(images)
+    else:
+        parts = images, read_held_out(read_images, validation, "images")
+    learned = ImageFit(config, canvas, run.seed, run.device, run.watcher, run.on_progress).fit(box, *parts, run.keep)
+    fitted = ImageExplainer(method_name(config), box, learned, facts=run.facts(parts[0].as_given()))
     return replace(fitted, rows=noted(fitted.rows_of(parts[1]), box.predict_proba(parts[1])))

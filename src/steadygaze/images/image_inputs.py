@@ -69,9 +69,8 @@ def load_images(folder: str | Path) -> ImageSets:
         images = read_idx(_file(source, f"{split}-images-idx3-ubyte"), 3)
         labels = read_idx(_file(source, f"{split}-labels-idx1-ubyte"), 1)
         if len(images) != len(labels):
-            raise UserError(
-                f"{source} has {len(images)} {split} images and {len(labels)} labels; each image needs one label"
-            )
+            counts = f"{len(images)} {split} images and {len(labels)} labels"
+            raise UserError(f"{source} has {counts}; each image needs one label")
         arrays += [images, labels]
     return ImageSets(*arrays)
 
@@ -200,10 +199,8 @@ def _array(values: Any) -> NDArray[Any]:
 
 def _scaled(values: NDArray[Any]) -> NDArray[np.float32]:
     """Scale to 0 to 1."""
-    if values.dtype == np.uint8:
-        return values.astype(np.float32) / np.float32(255)
-    if values.dtype == np.bool_:
-        return values.astype(np.float32)
+    if values.dtype in (np.uint8, np.bool_):
+        return values.astype(np.float32) / np.float32(255 if values.dtype == np.uint8 else 1)
     if not np.issubdtype(values.dtype, np.floating):
         raise UserError(f"pixels must be whole numbers of type uint8, or floats from 0 to 1; found type {values.dtype}")
     low, high = float(values.min()), float(values.max())

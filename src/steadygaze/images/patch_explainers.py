@@ -78,16 +78,11 @@ class Gradient(PatchExplainer):
             )
         parts, many = [], together(request.images.shape)
         with with_gradients(network):
-            for pixels, target_class in zip(
-                torch.split(request.images.pixels, many), torch.split(aim, many), strict=True
-            ):
-                x = pixels.to(request.black_box.device).requires_grad_()
-                probability = (
-                    request.black_box.logits(x).double().softmax(-1).cpu().gather(-1, target_class.unsqueeze(-1))
-                )
-                (gradient,) = torch.autograd.grad(
-                    probability.sum(), x
-                )  # not .backward(), which would change the user's .grad
+            for rows in torch.split(torch.arange(len(aim)), many):
+                x = request.images.pixels[rows].to(request.black_box.device).requires_grad_()
+                probabilities = request.black_box.logits(x).double().softmax(-1).cpu()
+                total = probabilities.gather(-1, aim[rows].unsqueeze(-1)).sum()
+                (gradient,) = torch.autograd.grad(total, x)  # not .backward(), which would change the user's .grad
                 parts.append(gradient.double().abs().sum(1, keepdim=True).cpu())
         return (avg_pool2d(torch.cat(parts), request.patch) * request.patch**2).flatten(1)
 
@@ -133,12 +128,11 @@ class Lime(PatchExplainer):
         size = (noise[:, :1] * (units + 1)).floor()
         z = (noise[:, 1:].argsort(-1).argsort(-1) < size).double()  # the patches of the lowest numbers
         owners = rows.repeat_interleave(self.samples)
-        probabilities = (
-            request.predict_proba(owners, z).gather(-1, request.aim[owners].unsqueeze(-1)).view(len(rows), -1)
-        )
+        probabilities = request.predict_proba(owners, z).gather(-1, request.aim[owners].unsqueeze(-1))
         kept_share = (size / units).view(len(rows), -1)
         weight = (-((1 - kept_share.sqrt()) ** 2) / (2 * self.width**2)).exp()
-        return regression(z.view(len(rows), self.samples, units), probabilities, weight, self.ridge)
+        z = z.view(len(rows), self.samples, units)
+        return regression(z, probabilities.view(len(rows), -1), weight, self.ridge)
 
 
 @settings

@@ -135,13 +135,7 @@ def dense(shape: Shape, classes: int) -> nn.Sequential:
 APPROXIMATORS = {"simple": dense, "cnn": bai_image_network}
 
 
-USUAL: dict[str, Any] = {
-    "k": 25,
-    "approximator": "cnn",
-    "epochs": 12,
-    "pretraining_epochs": 12,
-    "batch_size": 128,
-}
+USUAL: dict[str, Any] = {"k": 25, "approximator": "cnn", "epochs": 12, "pretraining_epochs": 12, "batch_size": 128}
 """Settings of the papers for images that differ from those for texts."""
 OWN: dict[type[SelectorConfig], dict[str, Any]] = {Ail: {"opponent": 1e-3}, Vibi: {"temperature": 0.5}}
 """Such settings of one method."""
@@ -186,10 +180,10 @@ class ImageInputs:
     def __len__(self) -> int:
         return len(self.pixels)
 
-    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[Rows]:
         return shuffled_rows(len(self), size, seed)
 
-    def once(self, size: int) -> list[NDArray[np.int64]]:
+    def once(self, size: int) -> list[Rows]:
         return cut_rows(np.arange(len(self)), size)
 
     def widths(self, rows: Rows) -> tuple[int, ...]:

@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from source_trees import SOURCE, nodes
+import pytest
+
+from source_trees import SOURCE, nodes, parsed
 from steadygaze.study.code_version import PACKAGES as MEASURED
 
 PACKAGE = "steadygaze"
@@ -137,11 +139,32 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_the_table_of_packages_has_their_order() -> None:
+@pytest.fixture(scope="module")
+def budgets() -> dict[str, int]:
+    """Package -> the most public functions that it may define, as CONTRIBUTING.md states it."""
     text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    table = text.partition("| package | contents |")[2].partition("\n\n")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == PACKAGES
     assert f"has {len(PACKAGES)} packages" in text
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (\d+) \|$", text, re.MULTILINE)
+    return {package: int(budget) for package, budget in rows}
+
+
+def public_functions(folder: Path) -> int:
+    """The functions of all modules whose name has no underscore at the start; methods do not count."""
+    statements = (statement for path in folder.rglob("*.py") for statement in parsed(path).body)
+    functions = [item.name for item in statements if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return sum(not name.startswith("_") for name in functions)
+
+
+def test_the_table_of_packages_has_their_order(budgets: dict[str, int]) -> None:
+    assert list(budgets) == PACKAGES
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_has_no_more_public_functions_than_its_budget(package: str, budgets: dict[str, int]) -> None:
+    """`pytest -s` prints the numbers; more functions need another budget in CONTRIBUTING.md, or a smaller package."""
+    count = public_functions(SOURCE / package)
+    print(f"{package}: {count} of {budgets[package]} public functions")
+    assert 0 < count <= budgets[package]
 
 
 def test_there_are_no_other_packages_and_no_loose_modules() -> None:

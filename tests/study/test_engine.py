@@ -13,7 +13,7 @@ import pytest
 
 from disk import disk_limit
 from steadygaze.core.errors import RecoveryWarning, UserError
-from steadygaze.study.cell_record import Cell, read_record
+from steadygaze.study.cell_record import Cell, Output, read_record
 from steadygaze.study.engine import check_finished, choose_executor, run_cells
 from steadygaze.study.executor import InProcess, LocalProcesses
 from study.toy_cells import die, fail_until, runs, square_cell, study, warn_of_something, write_much
@@ -63,6 +63,21 @@ def test_workers_import_nothing_from_the_working_directory(tmp_path: Path, monke
     assert run_cells(study(), tmp_path / "runs", LocalProcesses(1))["sum"].result == {"sum": SUM}
     assert not (tmp_path / "imported").exists()
     assert "PYTHONSAFEPATH" not in os.environ
+
+
+def of_a_notebook(folder: Path, on_progress: object) -> Output:
+    return Output()
+
+
+def test_what_workers_cannot_import_is_refused_before_they_start(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(of_a_notebook, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "of_a_notebook", of_a_notebook, raising=False)
+    for work in (of_a_notebook, lambda *_: Output()):
+        cells = [Cell("mine", "mine", {}, work), *study()]
+        with pytest.raises(UserError, match=r"cannot import what this study uses: .* or use one worker: workers=1"):
+            run_cells(cells, tmp_path, LocalProcesses(2))
+        assert run_cells(cells[:1], tmp_path / "here", InProcess())["mine"].is_finished
+    assert not (tmp_path / "cells").exists()
 
 
 def test_a_failed_cell_is_recorded_and_the_rest_goes_on_and_the_next_run_retries_it(tmp_path: Path):

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Protocol, Self
 
+from steadygaze.core.errors import UserError, one_line
 from steadygaze.core.types import OnProgress
 from steadygaze.study.cell_record import Cell, CellRecord, run_cell, run_cell_in_worker
 
@@ -101,6 +103,8 @@ class LocalProcesses:
 
     def submit(self, cell: Cell, root: Path, on_progress: OnProgress) -> CellFuture:
         with _without_main(), _without_working_directory():
+            if not self._lanes:  # nothing has started
+                _check_portable(cell)
             lane = self._free_lane()
             lane.future = lane.pool.submit(run_cell_in_worker, cell, root)
         return lane.future
@@ -129,6 +133,19 @@ class LocalProcesses:
             for process in processes if kind is not None else ():
                 process.terminate()
                 process.join()
+
+
+def _check_portable(cell: Cell) -> None:
+    """Refuse work that a worker process cannot import; the caller hides the main module."""
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            ForkingPickler(nowhere).dump(cell.work)
+    except Exception as error:
+        raise UserError(
+            f"a worker process cannot import what this study uses: {one_line(error)}.  Define techniques, explainers "
+            "and properties of your own at the top level of a module (a notebook or a script is none) and import it, "
+            "or use one worker: workers=1 (--workers 1)"
+        ) from None
 
 
 def _start_worker() -> None:
